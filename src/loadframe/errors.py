@@ -1,0 +1,73 @@
+"""What can go wrong, as the user meets it.
+
+    LoadframeError
+    ├── UserError                the user must act; the message says how (exit 1)
+    │   ├── StudyError           the study file: unknown key, wrong unit, impossible level
+    │   ├── MissingTool          a binary or package that is not installed
+    │   ├── TargetError          the target will not start, died, or refuses a level
+    │   ├── WorkloadError        the load driver failed
+    │   ├── CageError            the machine will not grant the hardware asked for
+    │   ├── RunError             a run folder that cannot be written or read
+    │   └── RecordingError       a recording that is empty, foreign or corrupt
+    └── Interrupted              Ctrl-C or SIGTERM: reverted, reported, exit 130
+
+Every message tells the fact, the offending value and the next thing to do. Third-party exceptions are mapped to these
+once, in the adapter that calls the third party.
+"""
+
+from __future__ import annotations
+
+
+class LoadframeError(Exception):
+    """Root of everything that Loadframe raises on purpose."""
+
+
+class UserError(LoadframeError):
+    """The user must act. `fact` says what is wrong with the value, `remedy` what to do next, `details` is shown
+    below them as it is (for instance the last lines of a server's log)."""
+
+    def __init__(self, fact: str, *, remedy: str = "", details: str = "") -> None:
+        super().__init__(fact)
+        self.fact = fact
+        self.remedy = remedy
+        self.details = details
+
+    def __str__(self) -> str:
+        parts = [self.fact]
+        if self.remedy:
+            parts.append(self.remedy)
+        if self.details:
+            parts.append("\n" + self.details.rstrip())
+        return "\n".join(parts)
+
+
+class StudyError(UserError):
+    """The study cannot be used as it stands."""
+
+
+class MissingTool(UserError):
+    """A program that is needed is not installed."""
+
+
+class TargetError(UserError):
+    """The server under test will not start, died, or refuses what it is asked."""
+
+
+class WorkloadError(UserError):
+    """The load driver failed."""
+
+
+class CageError(UserError):
+    """The machine will not grant the hardware the study asks for."""
+
+
+class RunError(UserError):
+    """A run folder cannot be written or read."""
+
+
+class RecordingError(UserError):
+    """A recording is empty, foreign or corrupt beyond salvage."""
+
+
+class Interrupted(LoadframeError):
+    """The user stopped the command; everything was reverted and what was measured is kept."""

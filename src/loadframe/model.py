@@ -1,0 +1,494 @@
+"""The records that travel between the rooms of the house.
+
+Frozen, without I/O, with units in their names: `_s` seconds, `_ms` milliseconds, `_bytes`, `_share` (0..1).
+Throughput is requests per second everywhere. Times called `*_s` that are points in time are CLOCK_MONOTONIC
+seconds of the machine that measured, the same clock in the driver's request log and in the recording.
+
+Every record can be written to and read from JSON with pydantic's TypeAdapter; nothing here knows how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+SettingValue = str | int | float | bool
+"""One configuration value, in the target's own spelling and unit."""
+
+Layer = Literal["host", "process", "server", "application"]
+"""Where a change is made. `process` covers rlimits and affinity, `server` the target's own settings."""
+
+
+# --- the target and its state ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """Everything that Loadframe decides about a private target: what a treatment is made of.
+
+    settings: the target's own settings, as configured (asked for, not necessarily what it gets).
+    limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}.
+    """
+
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How a load driver reaches a target.
+
+    address: a socket path, a file path or host:port, as `kind` needs it.
+    options: further words, for instance the user, the schema, or SQLite's per-connection pragmas.
+    """
+
+    kind: str
+    address: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSpec:
+    """One number that a target can be asked for while it runs.
+
+    metric: the name under which it is known afterwards (units.py). cumulative: True where it only ever grows and its
+    rate (1/s) is what matters; False where its largest value in the window is.
+    """
+
+    name: str
+    metric: str
+    cumulative: bool
+
+
+# --- steps ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Latency of the requests of one step. None of them is corrected for coordinated omission in a closed loop."""
+
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSummary:
+    """What one kind of request did in a step."""
+
+    name: str
+    requests: int
+    errors: int
+    mean_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One measured window: one level, one treatment, one block.
+
+    level: value on the load axis. started_s..ended_s: the driver ran; window_start_s..window_end_s: what counts,
+    after the warm-up was cut off. batches: throughput (1/s) of equal slices of the window in time order, for the
+    noise within the step. waiting_share: time that requests spent waiting for a lock or in a queue, divided by all
+    their time. metrics: averages, rates and peaks over the window, by the names in units.py.
+    flags: why the step should be read with care (see FLAGS).
+    """
+
+    number: int
+    round: int
+    block: int
+    treatment: str
+    level: float
+    started_s: float
+    ended_s: float
+    window_start_s: float
+    window_end_s: float
+    requests: int
+    errors: int
+    throughput: float
+    batches: tuple[float, ...]
+    latency: Latency
+    waiting_share: float
+    operations: tuple[OperationSummary, ...]
+    metrics: Mapping[str, float]
+    flags: tuple[str, ...] = ()
+    closed_loop: bool = True
+
+
+FLAGS: Mapping[str, str] = {
+    "not-settled": "the warm-up had not ended when the window had to begin",
+    "errors": "some requests failed",
+    "driver-limited": "the load driver was the bottleneck",
+    "steal": "the hypervisor gave the CPU to somebody else",
+    "stranger": "processes that belong neither to the target nor to the driver used the CPU",
+    "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
+}
+"""The closed list of flags that a step can carry."""
+
+
+# --- curve and comparison -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Throughput (1/s, with its 95 % interval) and p95 latency at one level."""
+
+    load: float
+    throughput: float
+    throughput_low: float
+    throughput_high: float
+    latency_p95_ms: float | None
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    load: float
+    throughput: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInterval:
+    """A value on the load axis with its interval."""
+
+    load: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cliff:
+    """Where throughput falls: still held at `from_load`, lost at `to_load`; kept = ratio of the two throughputs."""
+
+    from_load: float
+    to_load: float
+    throughput_kept: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scalability:
+    """Universal Scalability Law X = lambda N / (1 + sigma (N-1) + kappa N (N-1)), kappa >= 0; 95 % intervals."""
+
+    lambda_: float
+    sigma: float
+    kappa: float
+    lambda_interval: tuple[float, float]
+    sigma_interval: tuple[float, float]
+    kappa_interval: tuple[float, float]
+    peak_load: float | None
+
+
+Shape = Literal["linear", "plateau", "decline", "cliff"]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Throughput and latency over the levels, and what its shape says."""
+
+    axis: str
+    treatment: str
+    points: tuple[CurvePoint, ...]
+    shape: Shape
+    peak: Peak
+    knee: LoadInterval | None
+    cliff: Cliff | None
+    capacity: LoadInterval | None
+    usl: Scalability | None
+    warnings: tuple[str, ...] = ()
+
+
+Decision = Literal["better", "worse", "no-proven-difference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The statistical answer on two treatments: ratio after / before with its interval, and the decision.
+
+    block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of.
+    levels: the levels on which the ratio was taken.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    decision: Decision
+    blocks: int
+    method: str
+    block_ratios: tuple[float, ...] = ()
+    levels: tuple[float, ...] = ()
+
+
+# --- limits, findings, remedies -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Something finite. ceiling, use, headroom in the limit's own unit; headroom = ceiling - use.
+
+    configured is what was asked for (None: nothing was), effective what the running system really uses.
+    exhausted_at: the load at which use crosses the ceiling, None where use does not grow with load.
+    loud: reaching it gives errors; silent (False): reaching it only makes things slow.
+    chain: the ids of limits below that cap this one. thrash: the metric that must rise once it is reached.
+    """
+
+    id: str
+    layer: str
+    ceiling: float
+    configured: float | None
+    effective: float
+    use: float
+    headroom: float
+    loud: bool
+    source: str
+    exhausted_at: LoadInterval | None
+    unit: str = ""
+    chain: tuple[str, ...] = ()
+    use_metric: str = ""
+    thrash_metric: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One fact for a finding: a metric's value in a window, compared with a threshold."""
+
+    metric: str
+    value: float
+    comparison: str
+    threshold: float
+    window: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    """A cause that was looked for and is not it, and the counter that says so."""
+
+    id: str
+    because: str
+
+
+FindingStatus = Literal["suspected", "confirmed", "refuted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause with evidence. Only an intervention that moved the curve makes it confirmed (or refuted).
+
+    reached_at: the load at which it begins to act. score: 0..1, how well the evidence explains the bend.
+    """
+
+    id: str
+    status: FindingStatus
+    title: str
+    reached_at: LoadInterval | None
+    evidence: tuple[Evidence, ...]
+    ruled_out: tuple[RuledOut, ...]
+    score: float
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting in one layer. before is what was in effect, after what is asked for; needed says whether the change
+    is needed or the link of the chain already suffices (then before == after)."""
+
+    layer: Layer
+    setting: str
+    before: SettingValue | None
+    after: SettingValue
+    needed: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a remedy costs. durability: what may be lost, in words, None where nothing is given up.
+
+    memory_before_bytes / memory_after_bytes: resident memory of the target, measured under load.
+    """
+
+    durability: str | None = None
+    memory_before_bytes: float | None = None
+    memory_after_bytes: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """An ordered chain of changes that should lift the limits behind `addresses` (finding ids)."""
+
+    id: str
+    title: str
+    addresses: tuple[str, ...]
+    changes: tuple[Change, ...]
+    price: Price
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRatio:
+    """After / before at one level, from the proof's blocks."""
+
+    load: float
+    before: float
+    after: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A remedy that was tried, its verdict against the state before, and what became of it.
+
+    effective: what the target really used after the change, for every setting that the remedy named.
+    """
+
+    remedy: Remedy
+    verdict: Verdict
+    kept: bool
+    levels: tuple[LevelRatio, ...]
+    effective: Mapping[str, SettingValue]
+    treatment_before: str = ""
+    treatment_after: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UntriedRemedy:
+    """A remedy that was shown, not tried, and why."""
+
+    remedy: Remedy
+    because: str
+
+
+# --- the whole investigation ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Measure, name, change, prove: once around the loop. silent_cuts: settings whose effective value differs from
+    the configured one, in words."""
+
+    number: int
+    treatment: str
+    state: TargetState
+    effective: Mapping[str, SettingValue]
+    curve: Curve
+    limits: tuple[Limit, ...]
+    findings: tuple[Finding, ...]
+    tried: tuple[Trial, ...]
+    untried: tuple[UntriedRemedy, ...]
+    silent_cuts: tuple[str, ...] = ()
+    footprint: tuple[Mapping[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NextLimit:
+    """What gives next: the finding or limit, and the load at which it runs out (None: not within what was tested)."""
+
+    id: str
+    load: float | None
+    title: str
+    because: str
+
+
+OutcomeKind = Literal["gained", "cpu-saturated", "no-limit-reached", "limit-without-remedy", "no-proven-gain", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    kind: OutcomeKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """One kept change and its share (in logarithms) of the whole gain."""
+
+    change: str
+    ratio: float
+    low: float
+    high: float
+    share: float
+    gives_up: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The machine, as far as it matters for the numbers. facts: further lines for the report, name -> text."""
+
+    hostname: str
+    kernel: str
+    cpu_model: str
+    cpus: int
+    memory_bytes: int
+    virtualisation: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StudySummary:
+    """What a report needs to know of the study."""
+
+    name: str
+    question: str
+    target_kind: str
+    target_version: str
+    workload_kind: str
+    axis: str
+    axis_unit: str
+    levels: tuple[float, ...]
+    objective: str
+    durability: Literal["keep", "relax"]
+    cage: Mapping[str, str]
+    story: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How the run went: what a reader needs in order to trust it.
+
+    flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
+    core). late_ticks of ticks came late or were missing.
+    """
+
+    steps: int
+    repeated: int
+    flags: Mapping[str, int]
+    recorder_cpu_share: float
+    recorder_rss_bytes: float
+    ticks: int
+    late_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateSummary:
+    """The curve before or after, in two numbers."""
+
+    peak: Peak
+    knee: LoadInterval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Investigation:
+    """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone."""
+
+    run: str
+    report: str
+    started_at: str
+    seconds: float
+    study: StudySummary
+    host: Host
+    rounds: tuple[Round, ...]
+    before: StateSummary | None
+    after: StateSummary | None
+    gain: Verdict | None
+    gain_durability_kept: Verdict | None
+    ladder: tuple[LadderStep, ...]
+    next_limit: NextLimit | None
+    outcome: Outcome
+    conduct: Conduct
+    warnings: tuple[str, ...] = ()

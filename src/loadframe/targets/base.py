@@ -1,0 +1,65 @@
+"""What every target can do. One contract suite (tests/targets) runs against each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+
+class Target(Protocol):
+    """A server under test that Loadframe starts privately: temporary data directory, own socket, unprivileged user.
+
+    Life: `create` once, `start`, any number of `apply` and `reset`, `stop`, `destroy` (always, and idempotent).
+    All methods raise TargetError with the server's last log lines where it will not do what it is asked.
+    """
+
+    kind: str
+    embedded: bool
+    """True where the target runs inside the driver's processes (SQLite): it has no pids of its own."""
+    counter_specs: tuple[CounterSpec, ...]
+    """The counters that `counters` answers, with the metric each is known by."""
+
+    def create(self) -> None:
+        """Check that the binaries exist (MissingTool), make the data directory."""
+
+    def start(self, state: TargetState) -> None:
+        """Start with this state and wait until it answers."""
+
+    def apply(self, state: TargetState) -> None:
+        """Go to another state with as few restarts as possible; the data stay."""
+
+    def reset(self) -> None:
+        """Before a step: let high-water marks and caches of handles start anew, so that what is read after the step
+        belongs to it."""
+
+    def stop(self) -> None:
+        """Stop the server cleanly; the data stay."""
+
+    def destroy(self) -> None:
+        """Stop whatever runs and remove the data. Never raises for what is gone already."""
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The settings as the running target really uses them, and the process's resource limits by their name."""
+
+    def counters(self) -> dict[str, float]:
+        """The counters now, by CounterSpec.name."""
+
+    def pids(self) -> tuple[int, ...]:
+        """Its processes; empty for an embedded target."""
+
+    def endpoint(self) -> Endpoint:
+        """How a driver reaches it."""
+
+    def healthy(self) -> bool:
+        """Whether it answers now. Never raises."""
+
+    def version(self) -> str:
+        """Name and version, for instance "MariaDB 10.11.6"."""
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of the server's log; empty where it has none."""
+
+    def describe(self) -> Mapping[str, str]:
+        """Short words on where the data are and how the target was started, for the report."""

@@ -1,0 +1,54 @@
+"""What every workload can do. One contract suite (tests/workloads) runs against each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from loadframe.model import Endpoint
+from loadframe.workloads.request_log import Requests
+
+
+class Driver(Protocol):
+    """The load driver while it runs."""
+
+    def pids(self) -> tuple[int, ...]:
+        """The processes that make the load (and, for an embedded target, are the target)."""
+
+    def running(self) -> bool:
+        """Whether it still makes load."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for its end, at most timeout_s; True if it has ended."""
+
+    def requests(self) -> Requests:
+        """What it did, after its end. WorkloadError, with what the driver printed, where it failed."""
+
+    def kill(self) -> None:
+        """End it at once, with all its processes. Idempotent; never raises."""
+
+
+class Workload(Protocol):
+    """A load driver and what it does to the target. Given its options when made; StudyError for bad ones."""
+
+    kind: str
+    target_kinds: frozenset[str]
+    axes: frozenset[str]
+    axis_unit: str
+    operations: tuple[str, ...]
+    """Names of the kinds of request; a request log refers to them by index."""
+    runs_to_completion: bool
+    """True where a step ends when its work is done (a burst), False where it ends when its time is up."""
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Once in the life of the data: make the schema. MissingTool where the driver's program is not installed."""
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Outside the measured window: bring the data to what this level needs. TargetError where the target refuses
+        the level."""
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> Driver:
+        """Start the load; scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Tidy up what a step left behind (a killed driver's half-done jobs), outside the measured window."""

@@ -1,0 +1,65 @@
+"""The request log: one fixed-size record per request, written by every driver, read by the lab.
+
+A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, float64), its latency (ms, float32), the
+part of the latency that was spent waiting for a lock or in a queue (ms, float32; 0 where the driver cannot know),
+the kind of the request (uint32, index into Workload.operations), its outcome (uint32, 0 = done, else an error).
+Drivers write it with `RECORD.pack` (or the same layout from Lua or C); this module must stay light, because worker
+processes import it: numpy is imported only to read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RECORD = struct.Struct("<dffII")
+FIELDS = [("end_s", "<f8"), ("latency_ms", "<f4"), ("waiting_ms", "<f4"), ("operation", "<u4"), ("outcome", "<u4")]
+
+
+@dataclass(frozen=True)
+class Requests:
+    """All requests of one step, in the order of their ends. Arrays of shape (requests,)."""
+
+    end_s: NDArray[np.float64]
+    latency_ms: NDArray[np.float32]
+    waiting_ms: NDArray[np.float32]
+    operation: NDArray[np.uint32]
+    outcome: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.end_s)
+
+    def to_bytes(self) -> bytes:
+        """The same records again, in the order of their ends."""
+        import numpy as np
+
+        records = np.empty(len(self), dtype=FIELDS)
+        for name, _ in FIELDS:
+            records[name] = getattr(self, name)
+        return records.tobytes()
+
+
+def from_bytes(data: bytes) -> Requests:
+    """Requests from the bytes of one or more logs; a torn last record (a killed driver) is left out."""
+    import numpy as np
+
+    whole = len(data) - len(data) % RECORD.size
+    records: NDArray[Any] = np.frombuffer(data[:whole], dtype=FIELDS)
+    records = records[np.argsort(records["end_s"], kind="stable")]
+    return Requests(*(records[name].copy() for name, _ in FIELDS))
+
+
+def read(paths: Iterable[Path]) -> Requests:
+    """The requests of all these logs together. Each log may end in a torn record."""
+    chunks = []
+    for path in paths:
+        data = path.read_bytes() if path.exists() else b""
+        chunks.append(data[: len(data) - len(data) % RECORD.size])
+    return from_bytes(b"".join(chunks))
