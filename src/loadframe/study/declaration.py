@@ -1,0 +1,182 @@
+"""The study as declared: one frozen model per table of the TOML file. Unknown keys are refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    field_validator,
+    model_validator,
+)
+
+from loadframe.model import SettingValue
+from loadframe.study.quantities import duration_s, show_duration, spread
+
+Duration = Annotated[
+    float,
+    BeforeValidator(duration_s),
+    PlainSerializer(show_duration, return_type=str),
+    Field(json_schema_extra={"type": "string", "examples": ["3s", "500ms", "10m"]}),
+]
+
+
+def _warmup(value: object) -> float | None:
+    return None if value == "auto" else duration_s(value)
+
+
+Warmup = Annotated[
+    float | None,
+    BeforeValidator(_warmup),
+    PlainSerializer(lambda seconds: "auto" if seconds is None else show_duration(seconds), return_type=str),
+    Field(json_schema_extra={"type": "string", "examples": ["auto", "2s"]}),
+]
+
+
+class Table(BaseModel):
+    """What every table of a study has in common."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class About(Table):
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="lower case, digits and dashes: it names the run")
+    question: str = Field(min_length=1)
+    story: str = Field("", description="a sentence or two of background for the report")
+
+
+class TargetTable(Table):
+    kind: str
+    settings: dict[str, SettingValue] = Field(default_factory=dict, description="the state it starts in")
+
+
+class DriverCage(Table):
+    cpus: str | None = Field(None, description='CPUs the load driver may use, for instance "1" or "0-1,3"')
+
+
+class CageTable(Table):
+    cpus: str | None = Field(None, description='CPUs the target may use, for instance "0-1"')
+    open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
+    driver: DriverCage = DriverCage()
+
+
+class WorkloadTable(Table):
+    kind: str
+    options: dict[str, SettingValue] = Field(default_factory=dict)
+
+
+class Spread(Table):
+    low: float = Field(alias="from", gt=0)
+    high: float = Field(alias="to", gt=0)
+    count: int = Field(ge=1, le=200)
+    growth: Literal["geometric", "linear"] = "geometric"
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Spread:
+        if self.high < self.low:
+            raise ValueError(f"levels go from {self.low:g} to {self.high:g}: `to` must not be below `from`")
+        return self
+
+
+def _levels_form(value: object) -> str:
+    return "spread" if isinstance(value, dict | Spread) else "list"
+
+
+Levels = Annotated[
+    Annotated[list[float], Tag("list")] | Annotated[Spread, Tag("spread")],
+    Discriminator(_levels_form),
+]
+
+
+class LoadTable(Table):
+    axis: str = Field(description="what grows")
+    levels: Levels
+
+    @field_validator("levels")
+    @classmethod
+    def _possible(cls, levels: list[float] | Spread) -> list[float] | Spread:
+        if isinstance(levels, Spread):
+            return levels
+        if not levels:
+            raise ValueError("there are no levels; give at least one, for instance levels = [1, 2, 4, 8]")
+        for level in levels:
+            if not 0 < level < float("inf"):
+                raise ValueError(f"level {level:g} is impossible; levels are positive numbers")
+        if len(set(levels)) != len(levels):
+            raise ValueError("a level is given twice; each level once")
+        return sorted(levels)
+
+    def resolve(self) -> tuple[float, ...]:
+        """The levels in rising order; a spread is rounded to whole numbers, which every axis here counts in."""
+        if isinstance(self.levels, Spread):
+            given = self.levels
+            return spread(given.low, given.high, given.count, given.growth, whole=True)
+        return tuple(self.levels)
+
+
+class Within(Table):
+    latency_p95_ms: float | None = Field(None, gt=0)
+
+
+class ObjectiveTable(Table):
+    maximise: Literal["throughput"] = "throughput"
+    within: Within = Within()
+
+
+class Blocks(Table):
+    min: int = Field(3, ge=2, le=100)
+    max: int = Field(6, ge=2, le=100)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Blocks:
+        if self.max < self.min:
+            raise ValueError(f"blocks.max = {self.max} is below blocks.min = {self.min}")
+        return self
+
+
+class MeasureTable(Table):
+    warmup: Warmup = Field(None, description='"auto" detects it; "2s" fixes it')
+    window: Duration = Field(3.0, description="measured after the warm-up")
+    blocks: Blocks = Blocks()
+    precision: float = Field(0.05, gt=0, lt=1, description="half-width of the interval at which blocks stop")
+    budget: Duration = Field(600.0, description="for the whole command")
+
+    @field_validator("window")
+    @classmethod
+    def _long_enough(cls, window: float) -> float:
+        if window < 0.3:
+            raise ValueError(f"a window of {window:g} s is too short to measure in; use at least 300ms")
+        return window
+
+
+class RemediesTable(Table):
+    allow: list[Literal["target", "process"]] = ["target", "process"]
+    durability: Literal["keep", "relax"] = "keep"
+
+
+class Study(Table):
+    """What to do, declared. Made by `load` or `resolve` in loadframe.study.reading."""
+
+    study: About
+    target: TargetTable
+    cage: CageTable = CageTable()
+    workload: WorkloadTable
+    load: LoadTable
+    objective: ObjectiveTable = ObjectiveTable()
+    measure: MeasureTable = MeasureTable()
+    remedies: RemediesTable = RemediesTable()
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels in rising order."""
+        return self.load.resolve()
+
+    def resolved(self) -> dict[str, Any]:
+        """Every key with its value, defaults included, as JSON-ready data."""
+        return self.model_dump(mode="json", by_alias=True)

@@ -1,0 +1,206 @@
+"""From a TOML file and overrides to a Study, with errors that name the line, the value and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from loadframe.errors import StudyError
+from loadframe.study.declaration import Study
+
+NOT_YET = {
+    "cage.memory": "memory cages need control groups, which this version does not set up; it cages cpus and open_files",
+    "cage.read_rate": "I/O rates need control groups, which this version does not set up; it cages cpus and open_files",
+    "cage.write_rate": "I/O rates need control groups, which this version does not set up; it cages cpus and open_files",
+    "alternative": "alternatives are not built yet; write one study for each",
+}
+
+
+def load(path: Path, overrides: Iterable[str] = ()) -> Study:
+    """The study in this file with `section.key=value` overrides applied in order. StudyError where it cannot be used."""
+    text = read_text(path)
+    return parse(text, overrides, name=str(path))
+
+
+def read_text(path: Path) -> str:
+    """The file's text. StudyError where it is not there or not text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StudyError(f"there is no study {path}", remedy="Give the path of a TOML study file.") from None
+    except IsADirectoryError:
+        raise StudyError(f"{path} is a folder", remedy="Give the path of the study file inside it.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"the study {path} cannot be read: {error}", remedy="It must be a text file in UTF-8.") from error
+
+
+def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> Study:
+    """A Study from TOML text; `name` is what errors call it."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{name} is not valid TOML: {error}", remedy="Mend the line named above.") from error
+    overridden = set()
+    for override in overrides:
+        overridden.add(_apply(tables, override))
+    return validate(tables, text=text, name=name, overridden=overridden)
+
+
+def validate(
+    tables: Mapping[str, Any], *, text: str = "", name: str = "study", overridden: Iterable[str] = ()
+) -> Study:
+    """A Study from tables. `text` is where lines are looked up, `overridden` the keys that came from --set."""
+    try:
+        return Study.model_validate(tables)
+    except ValidationError as error:
+        raise _explain(error, text, name, set(overridden)) from error
+
+
+def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables with dotted keys replaced, for instance {"load.levels": [1, 2]}."""
+    for dotted, value in changes.items():
+        _put(tables, dotted, value)
+    return tables
+
+
+def _apply(tables: dict[str, Any], override: str) -> str:
+    key, separator, value = override.partition("=")
+    key = key.strip()
+    if not separator or not re.fullmatch(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*", key):
+        raise StudyError(
+            f"--set {override!r} is not of the form section.key=value",
+            remedy="For instance --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
+        )
+    _put(tables, key, _value(value.strip()))
+    return key
+
+
+def _value(text: str) -> Any:
+    """A TOML value; what is none is taken as the text it is (so that `--set measure.window=2s` needs no quotes)."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
+    *path, last = dotted.split(".")
+    table: Any = tables
+    for part in path:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise StudyError(f"{dotted!r} cannot be set: {part!r} is a value, not a table", remedy="Check the key's path.")
+    table[last] = value
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+def _explain(error: ValidationError, text: str, name: str, overridden: set[str]) -> StudyError:
+    problems = []
+    seen = set()
+    for item in error.errors():
+        key, sentence = _sentence(item)
+        if (key, sentence) in seen:
+            continue
+        seen.add((key, sentence))
+        problems.append(f"{_place(key, text, name, overridden)}: {sentence}")
+    return StudyError(
+        "\n".join(problems),
+        remedy="`loadframe study schema` prints every key with its type.",
+    )
+
+
+UNION_TAGS = {"list", "spread"}
+
+
+def _path(location: tuple[int | str, ...]) -> list[str]:
+    """The location without positions in lists and without the tags of unions."""
+    return [part for part in location if isinstance(part, str) and part not in UNION_TAGS]
+
+
+def _sentence(item: Any) -> tuple[str, str]:
+    parts = _path(item["loc"])
+    key = ".".join(parts) or "study"
+    if key in NOT_YET:
+        return key, NOT_YET[key]
+    value = item.get("input")
+    match item["type"]:
+        case "extra_forbidden":
+            known = _known_keys(parts[:-1])
+            close = difflib.get_close_matches(parts[-1], known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
+            return key, f"unknown key {key!r}; {hint}"
+        case "missing":
+            return key, f"{key!r} is missing"
+        case "value_error":
+            return key, str(item["ctx"]["error"])
+        case "string_pattern_mismatch":
+            return key, f"{key} = {value!r} may have lower-case letters, digits and dashes only"
+        case _:
+            return key, f"{key} = {value!r}: {_lower(item['msg'])}"
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _known_keys(path: list[str]) -> list[str]:
+    """The keys of the table at this path of the declaration."""
+    model: Any = Study
+    for part in path:
+        field = model.model_fields.get(part) if isinstance(model, type) and issubclass(model, BaseModel) else None
+        if field is None:
+            return []
+        model = _table_of(field.annotation)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return []
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _table_of(annotation: Any) -> Any:
+    """The model in an annotation, looked for inside unions and Annotated; None where there is none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_table_of(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in found if model is not None), None)
+
+
+def _place(key: str, text: str, name: str, overridden: set[str]) -> str:
+    if any(key == other or key.startswith(other + ".") or other.startswith(key + ".") for other in overridden):
+        return f"--set {key}"
+    line = find_line(text, key)
+    return f"{name}, line {line}" if line else name
+
+
+def find_line(text: str, dotted: str) -> int | None:
+    """The line (from 1) on which the key stands, else the nearest table above it that is there, else None."""
+    parts = dotted.split(".")
+    for depth in range(len(parts), 0, -1):
+        if line := _find_exact(text, parts[:depth]):
+            return line
+    return None
+
+
+def _find_exact(text: str, parts: list[str]) -> int | None:
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if header := re.match(r"^\[\[?\s*([^\]]+?)\s*\]\]?", stripped):
+            table = [part.strip().strip("\"'") for part in header[1].split(".")]
+            if table == parts:
+                return number
+        elif assignment := re.match(r"^([\w.\"'-]+)\s*=", stripped):
+            here = table + [part.strip("\"'") for part in assignment[1].split(".")]
+            if here == parts:
+                return number
+            inline = parts[: len(here)] == here and len(parts) == len(here) + 1
+            if inline and re.search(rf"[{{,]\s*{re.escape(parts[-1])}\s*=", stripped):
+                return number
+    return None
