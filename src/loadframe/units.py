@@ -45,6 +45,8 @@ system.context_switches           | 1/s   | context switches
 system.memory.available           | bytes | memory available without swapping, smallest
 system.memory.limit               | bytes | memory of the machine
 system.memory.utilization         | share | memory in use, largest
+system.memory.used                | bytes | memory in use, largest
+system.cpu.busy_cores             | cores | CPUs busy
 system.memory.dirty               | bytes | dirty pages, largest
 system.memory.writeback           | bytes | pages under writeback, largest
 system.paging.major_faults        | 1/s   | page faults that waited for the disk

@@ -1,0 +1,107 @@
+"""From measured steps to limits: ceiling, use, headroom, configured and effective. Arithmetic only, no regression:
+the load at which a limit runs out is added by the lab from `analysis.exhaustion`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loadframe.ledger.rules import RULES, LimitRule
+from loadframe.model import Limit, SettingValue, Step, TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A limit with its use in every step: loads and uses have one entry per step."""
+
+    limit: Limit
+    loads: tuple[float, ...]
+    uses: tuple[float, ...]
+
+
+def read_limits(
+    steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
+) -> list[Series]:
+    """Every limit whose ceiling and use were measured in these steps of one treatment; use is the largest seen."""
+    found = []
+    for rule in rules:
+        pairs = [(step.level, *pair) for step in steps if (pair := _use_and_ceiling(rule, step.metrics)) is not None]
+        if pairs:
+            found.append(_series(rule, pairs, state, effective))
+    return found
+
+
+def _series(
+    rule: LimitRule,
+    pairs: Sequence[tuple[float, float, float]],
+    state: TargetState,
+    effective: Mapping[str, SettingValue],
+) -> Series:
+    ceiling = pairs[-1][2]
+    use = max(pair[1] for pair in pairs)
+    configured = _number(_configured(rule, state))
+    in_effect = _number(effective.get(rule.configured)) if rule.configured else None
+    limit = Limit(
+        id=rule.id,
+        layer=rule.layer,
+        ceiling=ceiling,
+        configured=configured,
+        effective=in_effect if in_effect is not None else ceiling,
+        use=use,
+        headroom=ceiling - use,
+        loud=rule.loud,
+        source=rule.source,
+        exhausted_at=None,
+        unit=rule.unit,
+        chain=rule.chain,
+        use_metric=rule.use,
+        thrash_metric=rule.thrash or rule.errors or "",
+    )
+    return Series(limit, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
+
+
+def _use_and_ceiling(rule: LimitRule, metrics: Mapping[str, float]) -> tuple[float, float] | None:
+    derived = {**metrics, "one": 1.0}
+    if "system.cpu.utilization" in metrics and "system.cpu.count" in metrics:
+        derived["system.cpu.busy_cores"] = metrics["system.cpu.utilization"] * metrics["system.cpu.count"]
+    if "system.memory.limit" in metrics and "system.memory.available" in metrics:
+        derived["system.memory.used"] = metrics["system.memory.limit"] - metrics["system.memory.available"]
+    if rule.use not in derived or rule.ceiling not in derived or derived[rule.ceiling] <= 0:
+        return None
+    return derived[rule.use], derived[rule.ceiling]
+
+
+def _configured(rule: LimitRule, state: TargetState) -> SettingValue | None:
+    if rule.configured is None:
+        return None
+    return state.limits.get(rule.configured) if rule.layer == "process" else state.settings.get(rule.configured)
+
+
+def _number(value: SettingValue | None) -> float | None:
+    """A setting as a number; None for words and for what is not there."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def silent_cuts(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
+    """Settings that the target did not grant as asked, in words. Spelling (case, ON/1) does not count."""
+    cuts = []
+    for name, asked in configured.items():
+        got = effective.get(name)
+        if got is not None and _plain(asked) != _plain(got):
+            cuts.append(f"{name}: {asked} was asked for, the target uses {got}")
+    return tuple(cuts)
+
+
+SAME = {"on": "1", "off": "0", "true": "1", "false": "0", "yes": "1", "no": "0"}
+
+
+def _plain(value: SettingValue) -> str:
+    text = str(value).strip().lower()
+    text = SAME.get(text, text)
+    number = _number(text)
+    return f"{number:g}" if number is not None else text
