@@ -1,0 +1,219 @@
+"""The run folder: append-only while it runs, readable after a kill; loses at most the step in progress."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import zstandard
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogWriter
+from numpy.typing import NDArray
+
+from loadframe.errors import RunError
+from loadframe.model import Host, Investigation, Limit, Step, TargetState
+from loadframe.runs.formats import decode, encode, upgrade
+
+LONGEST_LATENCY_US = 3_600_000_000
+"""One hour: the largest latency a histogram holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """A state of the target under a short name ("A", "B", ...)."""
+
+    name: str
+    title: str
+    state: TargetState
+
+
+class RunFolder:
+    """One execution's folder. Writers raise RunError where the disk will not take what was measured."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # --- making one ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, root: Path, study: str) -> RunFolder:
+        """A new folder ROOT/UTC-time-study. RunError where it cannot be made."""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        for attempt in range(1, 100):
+            suffix = "" if attempt == 1 else f"-{attempt}"
+            path = root / f"{stamp}-{study}{suffix}"
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise RunError(
+                    f"the run folder {path} cannot be made: {error.strerror}",
+                    remedy="Choose another place with --runs.",
+                ) from error
+            folder = cls(path)
+            for part in ("raw", "latency"):
+                (path / part).mkdir()
+            folder.write_document("run.json", "run", {"started_at": datetime.now(UTC).isoformat(timespec="seconds")})
+            return folder
+        raise RunError(f"there are a hundred runs named {stamp}-{study} already", remedy="Wait a second and try again.")
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run folder. RunError where it is none."""
+        folder = cls(path)
+        if not path.is_dir():
+            raise RunError(f"there is no run folder {path}", remedy="Give the path that the command printed.")
+        if not (path / "run.json").exists():
+            raise RunError(f"{path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
+        return folder
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def write_text(self, name: str, text: str) -> None:
+        """A whole file at once: it is there complete or not at all."""
+        with self._writing(name):
+            target = self.path / name
+            scratch = target.with_name(target.name + ".part")
+            with scratch.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.rename(target)
+
+    def write_document(self, name: str, schema: str, body: Mapping[str, Any]) -> None:
+        """A JSON document of plain values."""
+        self.write_text(name, encode(schema, dict(body)).decode() + "\n")
+
+    def write_record(self, name: str, schema: str, record: object) -> None:
+        """A JSON document of one record."""
+        self.write_text(name, encode(schema, record).decode() + "\n")
+
+    def append_line(self, name: str, schema: str, record: object) -> None:
+        """One more line, on the disk when this returns."""
+        with self._writing(name), (self.path / name).open("ab") as file:
+            file.write(encode(schema, record) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def add_step(self, step: Step, requests: bytes, latencies_ms: NDArray[np.float32]) -> None:
+        """A finished step: its raw requests and histogram first, its line last, so that a line is never alone.
+
+        requests: the request log as the driver wrote it. latencies_ms: of the requests inside the window.
+        """
+        with self._writing(f"raw/requests-{step.number:05d}.zst"):
+            compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
+            (self.path / "raw" / f"requests-{step.number:05d}.zst").write_bytes(compressed)
+            self._write_histogram(step, latencies_ms)
+        self.append_line("steps.jsonl", "step", step)
+
+    def _write_histogram(self, step: Step, latencies_ms: NDArray[np.float32]) -> None:
+        histogram = HdrHistogram(1, LONGEST_LATENCY_US, 3)
+        microseconds = np.clip(np.rint(latencies_ms * 1000.0), 1, LONGEST_LATENCY_US).astype(np.int64)
+        for value, count in zip(*np.unique(microseconds, return_counts=True), strict=True):
+            histogram.record_value(int(value), int(count))
+        histogram.set_start_time_stamp(step.window_start_s * 1000)
+        histogram.set_end_time_stamp(step.window_end_s * 1000)
+        with (self.path / "latency" / f"step-{step.number:05d}.hlog").open("w") as file:
+            log = HistogramLogWriter(file)
+            log.output_log_format_version()
+            log.output_legend()
+            log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
+
+    def write_tables(self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]]) -> None:
+        """metrics.parquet (step, level, metric, value) and limits.parquet (round, id, ...): derived, made anew."""
+        rows = [
+            {"step": step.number, "treatment": step.treatment, "level": step.level, "metric": name, "value": value}
+            for step in steps
+            for name, value in step.metrics.items()
+        ]
+        ledger = [
+            {
+                "round": number,
+                "id": limit.id,
+                "layer": limit.layer,
+                "ceiling": limit.ceiling,
+                "configured": limit.configured,
+                "effective": limit.effective,
+                "use": limit.use,
+                "loud": limit.loud,
+                "exhausted_at": limit.exhausted_at.load if limit.exhausted_at else None,
+            }
+            for number, limit in limits
+        ]
+        with self._writing("metrics.parquet"):
+            if rows:
+                polars.DataFrame(rows).write_parquet(self.path / "metrics.parquet")
+            if ledger:
+                polars.DataFrame(ledger, infer_schema_length=None).write_parquet(self.path / "limits.parquet")
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"{self.path / name} cannot be written: {error.strerror or error}",
+                remedy="Finished steps are kept. Free some space or choose another place with --runs, and run it again.",
+            ) from error
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def steps(self) -> list[Step]:
+        """All finished steps; a torn last line (a killed run) is left out."""
+        return [decode("step", line, Step, where=where) for line, where in self.lines("steps.jsonl")]
+
+    def treatments(self) -> dict[str, Treatment]:
+        """The states the target was in, by their short name."""
+        lines = self.lines("treatments.jsonl")
+        found = [decode("treatment", line, Treatment, where=where) for line, where in lines]
+        return {treatment.name: treatment for treatment in found}
+
+    def host(self) -> Host:
+        """The machine that measured."""
+        return decode("host", self._read("host.json"), Host, where=str(self.path / "host.json"))
+
+    def study(self) -> dict[str, Any]:
+        """The study as resolved: every key with its value."""
+        return self.document("study.json", "study")
+
+    def document(self, name: str, schema: str) -> dict[str, Any]:
+        """A JSON document of plain values."""
+        where = str(self.path / name)
+        try:
+            body = json.loads(self._read(name))
+        except ValueError as error:
+            raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged.") from error
+        return upgrade(schema, body, where=where)
+
+    def investigation(self) -> Investigation | None:
+        """What an investigation concluded; None for a run that only measured or was killed before its end."""
+        if not (self.path / "investigation.json").exists():
+            return None
+        where = str(self.path / "investigation.json")
+        return decode("investigation-record", self._read("investigation.json"), Investigation, where=where)
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.path / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise RunError(f"{self.path} has no {name}", remedy="The run was killed before it was written.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunError(f"{self.path / name} cannot be read: {error}", remedy="Check the file.") from error
+
+    def lines(self, name: str) -> list[tuple[str, str]]:
+        """The whole lines of a JSON-lines file, each with the words that say where it stands; none if it is not there."""
+        if not (self.path / name).exists():
+            return []
+        text = self._read(name)
+        whole = text[: text.rfind("\n") + 1]
+        lines = whole.splitlines()
+        return [(line, f"{self.path / name}, line {number}") for number, line in enumerate(lines, start=1)]
