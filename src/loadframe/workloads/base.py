@@ -37,6 +37,9 @@ class Workload(Protocol):
     axis_unit: str
     operations: tuple[str, ...]
     """Names of the kinds of request; a request log refers to them by index."""
+    one_lock: bool
+    """True where waiting_ms is time waited for a lock that only one request can hold, and the rest of the latency is
+    time for which it was held."""
     runs_to_completion: bool
     """True where a step ends when its work is done (a burst), False where it ends when its time is up."""
 

@@ -1,0 +1,131 @@
+"""A load driver made of processes: the one implementation of base.Driver that all workloads share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadframe.errors import WorkloadError
+from loadframe.workloads import request_log
+from loadframe.workloads.request_log import Requests
+
+GRACE_S = 2.0
+"""How long after its time a driver may still work on its last request before it is ended."""
+TAIL_LINES = 12
+
+
+class ProcessDriver:
+    """Processes that make load, each writing request logs and printing into files of the step's folder.
+
+    name: how messages call it. logs: the request logs. printed: the files with what the processes printed.
+    end_s: CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what
+    they logged until then counts. None: they run until their work is done.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        processes: Sequence[subprocess.Popen[bytes]],
+        *,
+        logs: Sequence[Path],
+        printed: Sequence[Path],
+        end_s: float | None,
+    ) -> None:
+        self._name = name
+        self._processes = tuple(processes)
+        self._logs = tuple(logs)
+        self._printed = tuple(printed)
+        self._end_s = end_s
+        self._killed = False
+
+    def pids(self) -> tuple[int, ...]:
+        """The processes that have not ended."""
+        return tuple(process.pid for process in self._processes if process.poll() is None)
+
+    def running(self) -> bool:
+        """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
+        if not self.pids():
+            return False
+        if self._failed() is not None:
+            self._end()
+        elif self._end_s is not None and time.monotonic() > self._end_s + GRACE_S:
+            self.kill()
+        return bool(self.pids())
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end of all processes, at most timeout_s; True if they have ended."""
+        until = time.monotonic() + timeout_s
+        while self.running():
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            self._wait_for_one(min(left, 0.1))
+        return True
+
+    def requests(self) -> Requests:
+        """What was done. WorkloadError where a process failed, or none of them finished a single request."""
+        if self.running():
+            raise WorkloadError(f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first.")
+        failed = self._failed()
+        if failed is not None and not self._killed:
+            raise self._failure(f"The driver {self._name} failed: {_ended(failed)}.")
+        requests = request_log.read(self._logs)
+        if not len(requests) and not self._killed:
+            raise self._failure(f"The driver {self._name} ended without finishing a single request.")
+        return requests
+
+    def kill(self) -> None:
+        """End it at once, with all that it started."""
+        self._killed = self._killed or bool(self.pids())
+        self._end()
+
+    def _end(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                _kill_group(process)
+        for process in self._processes:
+            process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+    def _wait_for_one(self, timeout_s: float) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                try:
+                    process.wait(timeout_s)
+                except subprocess.TimeoutExpired:
+                    return
+                return
+
+    def _failed(self) -> subprocess.Popen[bytes] | None:
+        return next((process for process in self._processes if process.poll() not in (None, 0)), None)
+
+    def _failure(self, fact: str) -> WorkloadError:
+        return WorkloadError(
+            fact,
+            remedy="What it printed is below; the step's folder keeps all of it.",
+            details="\n".join(tail(path) for path in self._printed if path.exists() and path.stat().st_size),
+        )
+
+
+def tail(path: Path) -> str:
+    """The last lines of what a driver printed."""
+    return "\n".join(path.read_text(errors="replace").splitlines()[-TAIL_LINES:])
+
+
+def _ended(process: subprocess.Popen[bytes]) -> str:
+    code = process.returncode
+    return f"process {process.pid} " + (f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}")
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    # Each process leads its own session, so its group holds it and its children, and nobody else.
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        process.kill()

@@ -1,0 +1,87 @@
+"""The options of a workload: one frozen dataclass per workload, whose fields carry their range and what they are for.
+
+A field is declared with `whole`, `choice` or `text_of`; `read_options` makes the dataclass from what a study says and
+refuses what does not fit, naming the option, the value and what would be right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from loadframe.errors import StudyError
+from loadframe.model import SettingValue
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Model = TypeVar("Model", bound=DataclassInstance)
+
+
+@dataclass(frozen=True)
+class OptionRule:
+    """What an option is for, what is right for it in words, and the test itself."""
+
+    what: str
+    right: str
+    accepts: Callable[[SettingValue], bool]
+
+
+def is_whole(value: object, low: int, high: int) -> bool:
+    """Whether value is an int (bool is not) from low to high, both included."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def whole(default: int, low: int, high: int, what: str) -> Any:
+    """A whole number from low to high, both included."""
+    rule = OptionRule(what, f"a whole number from {low} to {high}", lambda value: is_whole(value, low, high))
+    return dataclasses.field(default=default, metadata={"rule": rule})
+
+
+def choice(default: str, values: Sequence[str], what: str) -> Any:
+    """One of these words, spelt like this."""
+    rule = OptionRule(what, "one of " + ", ".join(values), lambda value: value in values)
+    return dataclasses.field(default=default, metadata={"rule": rule})
+
+
+def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
+    """The rule and the default of every option, by its name, in the order in which they are declared."""
+    return {field.name: (field.metadata["rule"], field.default) for field in dataclasses.fields(model)}
+
+
+def read_options(model: type[Model], kind: str, options: Mapping[str, SettingValue]) -> Model:
+    """The options of workload `kind`, defaults filled in. StudyError for an unknown option or a value out of range."""
+    known = rules(model)
+    for name, value in options.items():
+        if name not in known:
+            close = did_you_mean(name, list(known))
+            raise StudyError(
+                f"The workload {kind} has no option {name!r} (value {value!r}).",
+                remedy=f"{close}Its options are: {', '.join(known)}.",
+            )
+        rule, default = known[name]
+        if not rule.accepts(value):
+            raise StudyError(
+                f"workload.options.{name} = {value!r} does not suit the workload {kind}.",
+                remedy=f"It must be {rule.right}: {rule.what}. The default is {default!r}.",
+            )
+    return model(**options)
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """"Did you mean x? " where one of the known words is close, else nothing."""
+    close = get_close_matches(word, known, n=1)
+    return f"Did you mean {close[0]!r}? " if close else ""
+
+
+def whole_level(kind: str, axis: str, level: float, low: int, high: int) -> int:
+    """A level as the whole number it has to be. StudyError where it is not one, or is out of low..high."""
+    if level != level or level in (float("inf"), float("-inf")) or level != int(level) or not low <= level <= high:
+        raise StudyError(
+            f"The level {level:g} on the axis {axis} is impossible for the workload {kind}.",
+            remedy=f"Levels of {axis} must be whole numbers from {low} to {high}; change [load] levels.",
+        )
+    return int(level)

@@ -1,0 +1,50 @@
+"""Every workload by its kind. A new one is added here and in docs/writing-a-workload.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from loadframe.errors import StudyError
+from loadframe.model import SettingValue
+from loadframe.workloads import job_queue, render_farm, render_farm_burst
+from loadframe.workloads.base import Workload
+from loadframe.workloads.options import OptionRule, did_you_mean, rules
+from loadframe.workloads.requirements import Requirement
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine."""
+
+    make: Callable[[Mapping[str, SettingValue]], Workload]
+    options: Mapping[str, tuple[OptionRule, SettingValue]]
+    requirements: Callable[[], tuple[Requirement, ...]]
+
+
+KINDS: Mapping[str, Kind] = {
+    "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
+    "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), render_farm.requirements),
+    "render-farm-burst": Kind(
+        render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), render_farm_burst.requirements
+    ),
+}
+
+
+def make(kind: str, options: Mapping[str, SettingValue]) -> Workload:
+    """The workload of this kind with these options. StudyError for an unknown kind or an option that does not fit."""
+    return _kind(kind).make(options)
+
+
+def check(kind: str) -> tuple[Requirement, ...]:
+    """What this kind needs on the machine and whether it is there. StudyError for an unknown kind."""
+    return _kind(kind).requirements()
+
+
+def _kind(kind: str) -> Kind:
+    if kind not in KINDS:
+        raise StudyError(
+            f"There is no workload {kind!r}.",
+            remedy=f"{did_you_mean(kind, list(KINDS))}workload.kind must be one of: {', '.join(KINDS)}.",
+        )
+    return KINDS[kind]

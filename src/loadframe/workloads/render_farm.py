@@ -1,0 +1,123 @@
+"""render-farm: a farm manager's job database under its daily mix (targets: mariadb; axis: active_jobs).
+
+Every active job keeps k tables. dispatch reads one job's tables and updates its first, report updates all of them,
+submit creates a job, complete archives and drops one, list reads every active job in full. Threads walk their own
+share of the jobs, so Open_tables is about k * active_jobs however many threads there are. sysbench runs
+render_farm.lua in a closed loop: a request begins when the one before has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.errors import StudyError
+from loadframe.model import Endpoint, SettingValue
+from loadframe.workloads import farm
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.requirements import demand
+from loadframe.workloads.sysbench import start_script
+
+requirements = farm.requirements
+MOST_JOBS = 1_000_000
+MIX = ("dispatch", "report", "submit", "complete", "list")
+"""The operations in the order of the request log; render_farm.lua counts them in the same order."""
+
+
+@dataclass(frozen=True)
+class RenderFarmOptions:
+    tables_per_job: int = whole(5, 1, farm.MOST_TABLES_PER_JOB, "tables that each job keeps")
+    threads: int = whole(4, 1, 1024, "supervisor threads, each with its own connection")
+    engine: str = choice("MyISAM", farm.ENGINES, "storage engine of the tables")
+    payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
+    rows_per_table: int = whole(4, 1, 1000, "rows in each table")
+    order: str = choice("turn", ("turn", "random"), "how a thread goes through its jobs")
+    dispatch: int = whole(4989, 0, 1_000_000, "weight of dispatch in the mix of requests")
+    report: int = whole(4989, 0, 1_000_000, "weight of report in the mix of requests")
+    submit: int = whole(10, 0, 1_000_000, "weight of submit in the mix of requests")
+    complete: int = whole(10, 0, 1_000_000, "weight of complete in the mix of requests")
+    list: int = whole(2, 0, 1_000_000, "weight of list in the mix of requests")
+
+    def mix(self) -> dict[str, int]:
+        """Weight of each operation, in the order of MIX."""
+        return {name: getattr(self, name) for name in MIX}
+
+
+class RenderFarm:
+    """The workload. Options: RenderFarmOptions.
+
+    The number of active jobs stays the level's: a thread has at most two jobs of its own making; its submit counts as
+    complete while it has two, its complete as submit while it has none.
+    """
+
+    kind = "render-farm"
+    target_kinds = frozenset({"mariadb"})
+    axes = frozenset({"active_jobs"})
+    axis_unit = "active jobs"
+    operations = MIX
+    runs_to_completion = False
+
+    def __init__(self, options: Mapping[str, SettingValue]) -> None:
+        self.options = read_options(RenderFarmOptions, self.kind, options)
+        if not any(self.options.mix().values()):
+            raise StudyError(
+                f"All weights of the mix ({', '.join(MIX)}) are 0: there is nothing to do.",
+                remedy="Give at least one of them in [workload.options] a weight above 0.",
+            )
+
+    def check_level(self, level: float) -> int:
+        """The number of active jobs. StudyError where the level cannot be one."""
+        return whole_level(self.kind, "active_jobs", level, 1, MOST_JOBS)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} active job" + ("" if level == 1 else "s")
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the farm's schema, empty."""
+        demand(self.kind, requirements())
+        farm.install(
+            endpoint,
+            engine=self.options.engine,
+            payload_bytes=self.options.payload_bytes,
+            rows_per_table=self.options.rows_per_table,
+        )
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Let the pool of prepared jobs grow to the level. It never shrinks: jobs beyond the level are left alone."""
+        wanted = self.check_level(level)
+        with farm.connected(endpoint, f"{wanted} active jobs") as connection:
+            farm.drop_submitted(connection)
+            there = farm.jobs_there(connection, self.options.tables_per_job)
+            farm.create_jobs(
+                connection,
+                range(there + 1, wanted + 1),
+                tables_per_job=self.options.tables_per_job,
+                engine=self.options.engine,
+            )
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start sysbench; its threads work for duration_s from the moment each is connected."""
+        demand(self.kind, requirements())
+        return start_script(
+            self.kind,
+            "render_farm.lua",
+            endpoint,
+            threads=self.options.threads,
+            folder=folder,
+            duration_s=duration_s,
+            options={
+                "jobs": self.check_level(level),
+                "tables": ",".join(farm.TABLE_KINDS[: self.options.tables_per_job]),
+                "engine": self.options.engine,
+                "order": self.options.order,
+                "seconds": repr(float(duration_s)),
+                **self.options.mix(),
+            },
+        )
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Drop the jobs that the driver submitted and did not complete, half-made ones too, and empty the archive."""
+        with farm.connected(endpoint, "to tidy up after a step") as connection:
+            farm.drop_submitted(connection)

@@ -1,0 +1,101 @@
+-- render-farm-burst: jobs that submit jobs, recursively, until there are `jobs` of them; the last `listing` jobs then
+-- each list every job in full. For sysbench 1.0, started by render_farm_burst.py on an empty farm.
+--
+-- Job 1 is there from the start; job j submits the jobs fan_out * (j - 1) + 2 .. fan_out * j + 1, so every parent has a
+-- smaller number than its children. Worker t runs the jobs t + 1, t + 1 + workers, ... in that order, each as soon as
+-- it was submitted; since the smallest job not yet run always has a parent that was run, somebody can always go on.
+-- Who was submitted is told between the workers through a shared file: one byte per job, written by one worker only.
+
+local ffi = require("ffi")
+local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "farm.lua")
+
+ffi.cdef [[
+int loadframe_open(const char *path, int flags) __asm__("open");
+int loadframe_close(int file) __asm__("close");
+void *loadframe_mmap(void *address, size_t length, int protection, int flags, int file, long offset) __asm__("mmap");
+int loadframe_usleep(unsigned int microseconds) __asm__("usleep");
+]]
+
+local O_RDWR, PROT_READ_WRITE, MAP_SHARED = 2, 3, 1
+
+sysbench.cmdline.options = {
+    folder = farm.options.folder,
+    tables = farm.options.tables,
+    engine = farm.options.engine,
+    jobs = {"jobs in the end", 1},
+    fan_out = {"jobs that each job submits", 1},
+    listing = {"how many of the last jobs list every job", 0},
+    rows = {"rows in each table of a new job", 1},
+}
+
+local SUBMIT, LIST = 0, 1
+
+local connection, log, submitted, job, known
+
+local function shared_bytes(path, length)
+    local file = ffi.C.loadframe_open(path, O_RDWR)
+    if file < 0 then error("cannot open " .. path) end
+    local memory = ffi.C.loadframe_mmap(nil, length, PROT_READ_WRITE, MAP_SHARED, file, 0)
+    ffi.C.loadframe_close(file)
+    if ffi.cast("intptr_t", memory) == -1 then error("cannot map " .. path) end
+    return ffi.cast("volatile uint8_t *", memory)
+end
+
+function thread_init(thread)
+    connection = sysbench.sql.driver():connect()
+    log = farm.open_log(thread)
+    submitted = shared_bytes(sysbench.opt.folder .. "/submitted", sysbench.opt.jobs + 1)
+    job, known = thread + 1, 0
+end
+
+function thread_done()
+    log.close()
+    connection:disconnect()
+end
+
+-- A worker asks again every 0.2 ms, a fraction of what creating one table takes.
+local function wait_for(number)
+    while submitted[number] == 0 do ffi.C.loadframe_usleep(200) end
+end
+
+local function wait_for_all()
+    while known < sysbench.opt.jobs do
+        wait_for(known + 1)
+        known = known + 1
+    end
+end
+
+local function submit(parent, child)
+    farm.create_job(connection, child)
+    -- The parent's own rows say which jobs it has submitted.
+    local names = farm.tables_of(parent)
+    local place = sysbench.opt.rows + (child - 2) % sysbench.opt.fan_out + 1
+    connection:query(string.format("INSERT INTO %s VALUES (%d, %d, '')", names[math.min(3, #names)], place, child))
+end
+
+local function submit_children(parent)
+    local first = sysbench.opt.fan_out * (parent - 1) + 2
+    for child = first, math.min(first + sysbench.opt.fan_out - 1, sysbench.opt.jobs) do
+        local start_s = farm.now_s()
+        submit(parent, child)
+        log.add(SUBMIT, start_s, 0)
+        submitted[child] = 1
+    end
+end
+
+local function list_all()
+    local start_s = farm.now_s()
+    for number = 1, sysbench.opt.jobs do connection:query(farm.list_sql(number)) end
+    log.add(LIST, start_s, 0)
+end
+
+function event()
+    if job > sysbench.opt.jobs then return true end
+    wait_for(job)
+    submit_children(job)
+    if job > sysbench.opt.jobs - sysbench.opt.listing then
+        wait_for_all()
+        list_all()
+    end
+    job = job + sysbench.opt.threads
+end

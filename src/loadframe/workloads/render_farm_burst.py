@@ -1,0 +1,103 @@
+"""render-farm-burst: the story's acceptance test (targets: mariadb; axis: jobs).
+
+From an empty farm: a job that submits jobs, recursively, until there are `jobs` of them; the last `listing_jobs` then
+each list every job in full, which opens every table there is. All jobs are run by `threads` workers. A step ends when
+the last listing is done. submit is the creation of one job, list one whole listing (its completion time), both from
+the moment its worker begins it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.model import Endpoint, SettingValue
+from loadframe.workloads import farm
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.requirements import demand
+from loadframe.workloads.sysbench import start_script
+
+requirements = farm.requirements
+MOST_JOBS = 1_000_000
+
+
+@dataclass(frozen=True)
+class BurstOptions:
+    tables_per_job: int = whole(5, 1, farm.MOST_TABLES_PER_JOB, "tables that each job keeps")
+    threads: int = whole(8, 1, 1024, "workers of the farm, each with its own connection")
+    engine: str = choice("MyISAM", farm.ENGINES, "storage engine of the tables")
+    payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
+    rows_per_table: int = whole(4, 1, 1000, "rows in each table of a new job")
+    fan_out: int = whole(10, 1, 10_000, "jobs that each job submits")
+    listing_jobs: int = whole(30, 1, 10_000, "how many of the last jobs list every job in full")
+
+
+class RenderFarmBurst:
+    """The workload. Options: BurstOptions."""
+
+    kind = "render-farm-burst"
+    target_kinds = frozenset({"mariadb"})
+    axes = frozenset({"jobs"})
+    axis_unit = "jobs"
+    operations = ("submit", "list")
+    runs_to_completion = True
+
+    def __init__(self, options: Mapping[str, SettingValue]) -> None:
+        self.options = read_options(BurstOptions, self.kind, options)
+
+    def check_level(self, level: float) -> int:
+        """The number of jobs. StudyError where the level cannot be one, or leaves no job beside those that list."""
+        return whole_level(self.kind, "jobs", level, self.options.listing_jobs + 1, MOST_JOBS)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} jobs"
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the farm's schema, empty."""
+        demand(self.kind, requirements())
+        self._empty(endpoint)
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Empty the farm but for the first job, which submits all others."""
+        self.check_level(level)
+        self._empty(endpoint)
+        with farm.connected(endpoint, "the first job") as connection:
+            farm.create_jobs(
+                connection, range(1, 2), tables_per_job=self.options.tables_per_job, engine=self.options.engine
+            )
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start sysbench on the farm that set_level has emptied; duration_s is ignored."""
+        demand(self.kind, requirements())
+        jobs = self.check_level(level)
+        # Byte j tells all workers whether job j was submitted; the first one is there already.
+        (folder / "submitted").write_bytes(bytes([0, 1]) + bytes(jobs - 1))
+        return start_script(
+            self.kind,
+            "render_farm_burst.lua",
+            endpoint,
+            threads=self.options.threads,
+            folder=folder,
+            duration_s=None,
+            options={
+                "jobs": jobs,
+                "fan_out": self.options.fan_out,
+                "listing": self.options.listing_jobs,
+                "rows": self.options.rows_per_table,
+                "tables": ",".join(farm.TABLE_KINDS[: self.options.tables_per_job]),
+                "engine": self.options.engine,
+            },
+        )
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Nothing: the next step begins by emptying the farm."""
+
+    def _empty(self, endpoint: Endpoint) -> None:
+        farm.install(
+            endpoint,
+            engine=self.options.engine,
+            payload_bytes=self.options.payload_bytes,
+            rows_per_table=self.options.rows_per_table,
+        )

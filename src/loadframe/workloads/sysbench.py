@@ -1,0 +1,66 @@
+"""sysbench as a driver: starts one of our Lua scripts against a MariaDB, with the password out of everybody's sight."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadframe.errors import StudyError
+from loadframe.model import Endpoint
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.farm import schema_of
+from loadframe.workloads.launch import launch
+
+SCRIPTS = Path(__file__).parent
+START_UP_S = 1.0
+"""What sysbench may need until its threads are connected; its threads count their time from then on."""
+
+
+def start_script(
+    name: str,
+    script: str,
+    endpoint: Endpoint,
+    *,
+    threads: int,
+    options: Mapping[str, str | int],
+    folder: Path,
+    duration_s: float | None,
+) -> ProcessDriver:
+    """Start `script` with its own `options`; each thread writes `requests-N.log` into `folder`. The script ends its
+    work itself; duration_s only tells the driver when it would be overdue (None: never)."""
+    folder = folder.resolve()
+    logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
+    for log in logs:
+        log.unlink(missing_ok=True)
+    # All seconds, events and statistics are the script's business: sysbench only runs the threads.
+    command = ["sysbench", f"--config-file={_connection_file(endpoint, folder)}", f"--threads={threads}"]
+    command += ["--time=0", "--events=0", "--percentile=0", "--db-driver=mysql", "--db-ps-mode=disable"]
+    command += [str(SCRIPTS / script), f"--folder={folder}"]
+    command += [f"--{option}={value}" for option, value in options.items()]
+    printed = folder / "sysbench.txt"
+    with printed.open("wb") as output:
+        process = launch([*command, "run"], stdout=output, stderr=output, cwd=folder)
+    end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
+    return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s)
+
+
+def _connection_file(endpoint: Endpoint, folder: Path) -> Path:
+    """How to reach the server, in a file that only its owner can read: argv is readable by everybody."""
+    lines = {
+        "mysql-socket": endpoint.address,
+        "mysql-user": endpoint.options.get("user", "root"),
+        "mysql-password": endpoint.options.get("password", ""),
+        "mysql-db": schema_of(endpoint),
+    }
+    for name, value in lines.items():
+        if "\n" in value or value != value.strip():
+            raise StudyError(
+                f"sysbench cannot be given a {name} that has a line break or blanks at its ends.",
+                remedy="Use another user or password for the load.",
+            )
+    path = folder / "sysbench.conf"
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{name}={value}\n" for name, value in lines.items() if value))
+    return path
