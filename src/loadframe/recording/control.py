@@ -1,0 +1,212 @@
+"""The lab's side of the recorder process: start it, tell it what to follow, ask for what is recorded, stop it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from loadframe.errors import RecordingError
+
+_ANSWER_TIMEOUT_S = 30.0
+"""A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderCost:
+    """What recording cost. rss_bytes: peak. late_ticks: more than half an interval late, or missed altogether."""
+
+    cpu_s: float
+    elapsed_s: float
+    rss_bytes: int
+    ticks: int
+    late_ticks: int
+
+
+class Recorder:
+    """A recorder process that writes to `path`, which must not exist yet.
+
+    Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
+    process has died. As a context manager it starts on entry and stops on exit.
+    """
+
+    def __init__(self, path: Path, *, interval_s: float = 0.1) -> None:
+        self.path = path
+        self.interval_s = interval_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
+        self._cost: RecorderCost | None = None
+        self._killed = False
+        self._answers = b""
+        self._sending = threading.Lock()
+        self._asking = threading.Lock()
+
+    def start(self) -> None:
+        """Start the process and wait until it records."""
+        if self._process is not None:
+            raise RecordingError(f"The recorder of {self.path} was started already.", remedy="Use a new Recorder.")
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        command = [
+            sys.executable,
+            "-m",
+            "loadframe.recording.recorder",
+            str(self.path),
+            "--interval",
+            str(self.interval_s),
+        ]
+        # Its own session: Ctrl-C in the terminal is for the lab, which stops the recorder after it has reverted.
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            bufsize=0,
+            start_new_session=True,
+        )
+        with self._asking:
+            self._await_answer("start")
+
+    @property
+    def pid(self) -> int:
+        """The process's id. RecordingError before `start`."""
+        return self._running().pid
+
+    def follow(self, component: str, pids: Sequence[int]) -> None:
+        """From now on these are the processes of `component`; earlier ones not named here are no longer followed."""
+        if not component or ":" in component:
+            raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
+        self._send({"do": "follow", "component": component, "pids": list(pids)})
+
+    def note(self, source: str, text: str, at_s: float | None = None) -> None:
+        """Record a text of somebody else's (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
+        self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
+
+    def mark(self, kind: str, **fields: str | float | bool | None) -> None:
+        """Record that something happened now."""
+        self._send({**fields, "do": "mark", "kind": kind, "at_s": time.monotonic()})
+
+    def flush(self) -> None:
+        """Returns once every tick, note and mark up to now is on the disk."""
+        with self._asking:
+            self._send({"do": "flush"})
+            self._await_answer("flush")
+
+    def stop(self) -> RecorderCost:
+        """End the recording and tell what it cost. A second call gives the same answer."""
+        with self._asking:
+            if self._cost is None:
+                self._send({"do": "stop"})
+                answer = self._await_answer("stop")
+                self._cost = RecorderCost(
+                    cpu_s=float(answer["cpu_s"]),
+                    elapsed_s=float(answer["elapsed_s"]),
+                    rss_bytes=int(answer["rss_bytes"]),
+                    ticks=int(answer["ticks"]),
+                    late_ticks=int(answer["late_ticks"]),
+                )
+                self._end()
+        return self._cost
+
+    def kill(self) -> None:
+        """End the process at once; what it had written stays readable. Idempotent."""
+        if self._process is not None:
+            self._killed = True
+            self._process.kill()
+            self._end()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._process is None or self._killed:
+            return
+        try:
+            self.stop()
+        except RecordingError:
+            self.kill()
+            # An error of the lab's own must not be hidden by one of the recorder's.
+            if kind is None:
+                raise
+
+    # --- the wire ---
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RecordingError(f"The recorder of {self.path} does not run.", remedy="Call start() first.")
+        return self._process
+
+    def _send(self, command: dict[str, Any]) -> None:
+        line = json.dumps(command).encode() + b"\n"
+        with self._sending:
+            process = self._running()
+            assert process.stdin is not None
+            if process.poll() is not None or process.stdin.closed:
+                raise self._died()
+            view = memoryview(line)
+            try:
+                while view:
+                    view = view[os.write(process.stdin.fileno(), view) :]
+            except BrokenPipeError as error:
+                raise self._died() from error
+
+    def _await_answer(self, did: str) -> dict[str, Any]:
+        process = self._running()
+        assert process.stdout is not None
+        deadline_s = time.monotonic() + _ANSWER_TIMEOUT_S
+        while b"\n" not in self._answers:
+            wait_s = deadline_s - time.monotonic()
+            poller = select.poll()
+            poller.register(process.stdout, select.POLLIN)
+            if wait_s <= 0 or not poller.poll(wait_s * 1000):
+                raise RecordingError(
+                    f"The recorder did not answer '{did}' within {_ANSWER_TIMEOUT_S:.0f} s.",
+                    remedy="The machine or its disk is stuck; look at the load and run again.",
+                )
+            data = os.read(process.stdout.fileno(), 4096)
+            if not data:
+                raise self._died()
+            self._answers += data
+        line, self._answers = self._answers.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        if answer.get("did") != did:
+            raise RecordingError(f"The recorder answered {answer} where '{did}' was asked.")
+        return answer
+
+    def _died(self) -> RecordingError:
+        process = self._running()
+        code = process.wait()
+        said = ""
+        if self._stderr is not None and not self._stderr.closed:
+            self._stderr.seek(0)
+            said = self._stderr.read().decode(errors="replace").strip()
+        self._end()
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        if self._cost is not None:
+            how = "was stopped already"
+        return RecordingError(
+            f"The recorder of {self.path} {how}.",
+            remedy="What it recorded until then is kept; run again to record the rest.",
+            details=said,
+        )
+
+    def _end(self) -> None:
+        """Close our ends and wait for the process, which ends on the closed stdin if on nothing else."""
+        if self._process is None:
+            return
+        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()

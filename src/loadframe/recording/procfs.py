@@ -1,0 +1,414 @@
+"""Parsing what procfs said: bytes in, numbers out; no files, so that it works on a recording from anywhere.
+
+All functions raise RecordingError where what they must find is missing or is no number; lines that they do not know
+are ignored, because kernels add some. Layouts: proc(5), Documentation/admin-guide/iostats.rst,
+Documentation/accounting/psi.rst, Documentation/scheduler/sched-stats.rst.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadframe.errors import RecordingError
+from loadframe.recording.frames import TASK
+
+SECTOR_BYTES = 512
+_LARGEST = 2**64
+_STACKED = re.compile(r"(loop|ram|zram|sr|fd|dm-|md)\d+$")
+_TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """One CPU's (or all CPUs') time since boot in clock ticks, by what it was spent on."""
+
+    user: int
+    nice: int
+    system: int
+    idle: int
+    iowait: int
+    irq: int
+    softirq: int
+    steal: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemStat:
+    """/proc/stat. running and blocked are the numbers of threads now; the rest counts since boot."""
+
+    all_cpus: CpuTimes
+    cpus: dict[str, CpuTimes]
+    context_switches: int
+    processes_created: int
+    running: int
+    blocked: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCounters:
+    """One whole disk since boot. flushes and flush_ms are None before Linux 5.5."""
+
+    reads: int
+    read_sectors: int
+    writes: int
+    write_sectors: int
+    busy_ms: int
+    queue_ms: int
+    flushes: int | None
+    flush_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """/proc/PID/stat, or a thread's. CPU and start time in clock ticks, the latter since boot."""
+
+    pid: int
+    command: str
+    state: str
+    minor_faults: int
+    major_faults: int
+    user_ticks: int
+    system_ticks: int
+    threads: int
+    started_ticks: int
+    rss_pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory).
+
+    The context switches are those of the one thread, for a process those of its first thread.
+    """
+
+    rss_bytes: int | None
+    peak_rss_bytes: int | None
+    threads: int | None
+    voluntary_switches: int | None
+    involuntary_switches: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedStat:
+    """One thread: time on a CPU, time runnable but waiting for one, and how often it got one."""
+
+    run_ns: int
+    wait_ns: int
+    slices: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAverage:
+    """/proc/loadavg: the averages, and threads runnable now and in all."""
+
+    one_minute: float
+    five_minutes: float
+    fifteen_minutes: float
+    running: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileNumbers:
+    """/proc/sys/fs/file-nr: open files on the machine, and fs.file-max."""
+
+    allocated: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimit:
+    """Soft and hard; infinity for "unlimited"."""
+
+    soft: float
+    hard: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTexts:
+    """One thread of a `tasks` entry, not parsed yet; schedstat and wchan are empty where the kernel has none."""
+
+    thread: int
+    stat: bytes
+    schedstat: bytes
+    wchan: bytes
+
+    @property
+    def state(self) -> str:
+        """R, S, D, ...; empty if its stat cannot be read."""
+        begin = self.stat.rfind(b")") + 2
+        return self.stat[begin : begin + 1].decode("ascii", "replace") if begin >= 2 else ""
+
+    @property
+    def where_known(self) -> bool:
+        """Whether the kernel says where it sleeps ("0" is its answer for a running thread and for "you may not know")."""
+        return self.wchan not in (b"", b"0")
+
+    @property
+    def sleeps_in_timer(self) -> bool:
+        """Whether it sleeps for a time (nanosleep and its like) rather than until something happens."""
+        return _TIMER_SLEEP.search(self.wchan) is not None
+
+
+# --- the machine ----------------------------------------------------------------------------------------------------
+
+
+def parse_stat(data: bytes) -> SystemStat:
+    """/proc/stat."""
+    cpus: dict[str, CpuTimes] = {}
+    words: dict[bytes, int] = {}
+    for line in data.splitlines():
+        fields = line.split()
+        if len(fields) >= 5 and fields[0].startswith(b"cpu"):
+            cpus[_text(fields[0])] = CpuTimes(*_padded(_integers(fields[1:9], "/proc/stat"), 8))
+        elif len(fields) == 2:
+            words[fields[0]] = _integer(fields[1], "/proc/stat")
+    try:
+        return SystemStat(
+            all_cpus=cpus.pop("cpu"),
+            cpus=cpus,
+            context_switches=words[b"ctxt"],
+            processes_created=words[b"processes"],
+            running=words[b"procs_running"],
+            blocked=words[b"procs_blocked"],
+        )
+    except KeyError as error:
+        raise _missing("/proc/stat", str(error)) from error
+
+
+def parse_meminfo(data: bytes) -> dict[str, int]:
+    """/proc/meminfo: name -> bytes (or a plain count where the kernel gives no unit)."""
+    numbers = {}
+    for line in data.splitlines():
+        name, colon, value = line.partition(b":")
+        fields = value.split()
+        if colon and fields:
+            factor = 1024 if fields[1:] == [b"kB"] else 1
+            numbers[_text(name)] = factor * _integer(fields[0], "/proc/meminfo")
+    if "MemTotal" not in numbers:
+        raise _missing("/proc/meminfo", "MemTotal")
+    return numbers
+
+
+def parse_vmstat(data: bytes) -> dict[str, int]:
+    """/proc/vmstat: name -> number."""
+    numbers = {}
+    for line in data.splitlines():
+        fields = line.split()
+        if len(fields) == 2:
+            numbers[_text(fields[0])] = _integer(fields[1], "/proc/vmstat")
+    if not numbers:
+        raise _missing("/proc/vmstat", "any counter")
+    return numbers
+
+
+def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
+    """/proc/diskstats: whole disks only.
+
+    Left out: partitions, loop and ram devices, and devices stacked on others (dm, md), which would count twice.
+    """
+    rows: dict[str, list[int]] = {}
+    for line in data.splitlines():
+        fields = line.split()
+        if len(fields) >= 14:
+            rows[_text(fields[2])] = _integers(fields[3:], "/proc/diskstats")
+    return {
+        name: DiskCounters(
+            reads=row[0],
+            read_sectors=row[2],
+            writes=row[4],
+            write_sectors=row[6],
+            busy_ms=row[9],
+            queue_ms=row[10],
+            flushes=row[15] if len(row) > 16 else None,
+            flush_ms=row[16] if len(row) > 16 else None,
+        )
+        for name, row in rows.items()
+        if not _STACKED.match(name) and not _is_partition(name, rows)
+    }
+
+
+def _is_partition(name: str, names: dict[str, list[int]]) -> bool:
+    """sda1 of sda, nvme0n1p1 of nvme0n1; not sdaa of sda, nor nvme0n10 of nvme0n1."""
+    stem = name.rstrip("0123456789")
+    if stem == name:
+        return False
+    return stem in names or (stem.endswith("p") and stem[:-1] in names and stem[-2:-1].isdigit())
+
+
+def parse_pressure(data: bytes) -> dict[str, float]:
+    """/proc/pressure/*: "some" and "full" -> seconds of stall since boot."""
+    totals = {}
+    for line in data.splitlines():
+        kind, _, rest = line.partition(b" ")
+        _, found, total = rest.partition(b"total=")
+        if found and kind in (b"some", b"full"):
+            totals[_text(kind)] = _integer(total, "/proc/pressure") / 1e6
+    if not totals:
+        raise _missing("/proc/pressure", "total=")
+    return totals
+
+
+def parse_loadavg(data: bytes) -> LoadAverage:
+    """/proc/loadavg."""
+    fields = data.replace(b"/", b" ").split()
+    if len(fields) < 5:
+        raise _missing("/proc/loadavg", "five numbers")
+    averages = [_float(field, "/proc/loadavg") for field in fields[:3]]
+    running, threads = _integers(fields[3:5], "/proc/loadavg")
+    return LoadAverage(averages[0], averages[1], averages[2], running, threads)
+
+
+def parse_file_numbers(data: bytes) -> FileNumbers:
+    """/proc/sys/fs/file-nr: allocated, free, limit."""
+    fields = _integers(data.split(), "file-nr")
+    if len(fields) < 3:
+        raise _missing("file-nr", "three numbers")
+    return FileNumbers(allocated=max(0, fields[0] - fields[1]), limit=fields[2])
+
+
+# --- processes and threads ------------------------------------------------------------------------------------------
+
+
+def parse_process_stat(data: bytes) -> ProcessStat:
+    """/proc/PID/stat or /proc/PID/task/TID/stat. The command may contain spaces, parentheses and line ends."""
+    begin, end = data.find(b"("), data.rfind(b")")
+    fields = data[end + 1 :].split()
+    if not 0 < begin < end or len(fields) < 22:
+        raise _missing("a process's stat", "its 24 fields")
+    numbers = _integers(fields[1:22], "a process's stat")
+    return ProcessStat(
+        pid=_integer(data[:begin].strip(), "a process's stat"),
+        command=_text(data[begin + 1 : end]),
+        state=_text(fields[0]),
+        minor_faults=numbers[6],
+        major_faults=numbers[8],
+        user_ticks=numbers[10],
+        system_ticks=numbers[11],
+        threads=numbers[16],
+        started_ticks=numbers[18],
+        rss_pages=numbers[20],
+    )
+
+
+def parse_process_status(data: bytes) -> ProcessStatus:
+    """/proc/PID/status, a thread's, or only the last lines of one. Never raises for lines that are missing."""
+    return ProcessStatus(
+        rss_bytes=_line_number(data, b"VmRSS:", 1024),
+        peak_rss_bytes=_line_number(data, b"VmHWM:", 1024),
+        threads=_line_number(data, b"Threads:"),
+        voluntary_switches=_line_number(data, b"voluntary_ctxt_switches:"),
+        involuntary_switches=_line_number(data, b"nonvoluntary_ctxt_switches:"),
+    )
+
+
+def _line_number(data: bytes, name: bytes, factor: int = 1) -> int | None:
+    begin = 0 if data.startswith(name) else data.find(b"\n" + name) + 1
+    if begin == 0 and not data.startswith(name):
+        return None
+    fields = data[begin + len(name) : begin + len(name) + 40].split(None, 1)
+    return factor * _integer(fields[0], "a process's status") if fields else None
+
+
+def parse_process_io(data: bytes) -> dict[str, int]:
+    """/proc/PID/io: name -> number (bytes, or calls for syscr and syscw)."""
+    numbers = {}
+    for line in data.splitlines():
+        name, colon, value = line.partition(b":")
+        if colon:
+            numbers[_text(name)] = _integer(value.strip(), "a process's io")
+    if not numbers:
+        raise _missing("a process's io", "any counter")
+    return numbers
+
+
+def parse_limits(data: bytes) -> dict[str, ResourceLimit]:
+    """/proc/PID/limits: the kernel's own names ("Max open files") -> soft and hard limit."""
+    limits = {}
+    for line in data.splitlines()[1:]:
+        match = re.match(rb"(\S.*?) {2,}(\S+) +(\S+)", line)
+        if match:
+            limits[_text(match[1])] = ResourceLimit(_limit(match[2]), _limit(match[3]))
+    if not limits:
+        raise _missing("a process's limits", "any limit")
+    return limits
+
+
+def _limit(field: bytes) -> float:
+    return math.inf if field == b"unlimited" else float(_integer(field, "a process's limits"))
+
+
+def parse_schedstat(data: bytes) -> SchedStat:
+    """/proc/PID/task/TID/schedstat (for a process: its first thread's)."""
+    fields = _integers(data.split()[:3], "schedstat")
+    if len(fields) < 3:
+        raise _missing("schedstat", "three numbers")
+    return SchedStat(*fields)
+
+
+def parse_count(data: bytes) -> int:
+    """A number on its own, as the recorder writes for the open files."""
+    return _integer(data.strip(), "a count")
+
+
+def parse_tasks(data: bytes) -> list[TaskTexts]:
+    """The threads of a `tasks` entry (layout: frames.TASK)."""
+    tasks = []
+    position = 0
+    while position < len(data):
+        try:
+            thread, stat, schedstat, wchan = TASK.unpack_from(data, position)
+        except struct.error as error:
+            raise _missing("a list of threads", "its end") from error
+        begin = position + TASK.size
+        middle, last = begin + stat, begin + stat + schedstat
+        position = last + wchan
+        if position > len(data):
+            raise _missing("a list of threads", "its end")
+        tasks.append(TaskTexts(thread, data[begin:middle], data[middle:last], data[last:position]))
+    return tasks
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _integer(field: bytes, where: str) -> int:
+    try:
+        number = int(field)
+    except ValueError as error:
+        raise RecordingError(f"{where} has {field[:40]!r} where a number belongs.") from error
+    if not -_LARGEST < number <= _LARGEST:
+        raise RecordingError(f"{where} has {field[:40]!r}, larger than any counter of the kernel.")
+    return number
+
+
+def _integers(fields: Sequence[bytes], where: str) -> list[int]:
+    return [_integer(field, where) for field in fields]
+
+
+def _float(field: bytes, where: str) -> float:
+    try:
+        number = float(field)
+    except ValueError as error:
+        raise RecordingError(f"{where} has {field[:40]!r} where a number belongs.") from error
+    if not math.isfinite(number):
+        raise RecordingError(f"{where} has {field[:40]!r} where a number belongs.")
+    return number
+
+
+def _padded(numbers: list[int], length: int) -> list[int]:
+    return numbers + [0] * (length - len(numbers))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _missing(where: str, what: str) -> RecordingError:
+    return RecordingError(
+        f"{where} as recorded lacks {what}.", remedy="The recording is damaged there, or the kernel is odd."
+    )

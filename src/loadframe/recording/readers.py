@@ -1,0 +1,84 @@
+"""Reading a recording while it is being written: only what was appended is read again, only what is asked is decoded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from loadframe.errors import RecordingError
+from loadframe.recording.frames import Block, Facts, Tick, decode_block, parse_header, scan_blocks
+
+COUNTER_MARGIN_S = 1.5
+"""Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
+
+
+class RecordingReader:
+    """A recording, open for reading. RecordingError as for read_frames; corrupt blocks go to `warnings`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self._blocks: list[Block] = []
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise RecordingError(
+                f"The recording {path} cannot be read: {error.strerror}.", remedy="Start the recorder first."
+            ) from error
+        try:
+            self.facts, self._end = self._read_header()
+        except RecordingError:
+            self.close()
+            raise
+
+    def _read_header(self) -> tuple[Facts, int]:
+        return parse_header(os.pread(self._fd, 64 * 1024, 0), self.path)
+
+    def refresh(self) -> None:
+        """Take in the blocks that were appended since. A block not yet complete is left for the next time."""
+        size = os.fstat(self._fd).st_size
+        if size <= self._end:
+            return
+        data = os.pread(self._fd, size - self._end, self._end)
+        scan = scan_blocks(data, 0, base=self._end)
+        self._blocks += scan.blocks
+        self.warnings += scan.warnings
+        self._end = scan.end
+
+    def ticks_between(self, start_s: float, end_s: float, *, margin_s: float = COUNTER_MARGIN_S) -> list[Tick]:
+        """The ticks with start_s - margin_s <= monotonic_s <= end_s + margin_s, in the order of their times.
+
+        The margin is there for the notes of server counters; window_metrics takes ticks of the schedule from within
+        the window only.
+        """
+        self.refresh()
+        first_s, last_s = start_s - margin_s, end_s + margin_s
+        ticks: list[Tick] = []
+        for block in self._blocks:
+            if block.first_s <= last_s and block.last_s >= first_s:
+                ticks += [tick for tick in self._decode(block) if first_s <= tick.monotonic_s <= last_s]
+        return sorted(ticks, key=lambda tick: tick.monotonic_s)
+
+    def _decode(self, block: Block) -> list[Tick]:
+        try:
+            return decode_block(os.pread(self._fd, block.length, block.offset), block, self.facts)
+        except RecordingError as error:
+            if error.fact not in self.warnings:
+                self.warnings.append(error.fact)
+            return []
+
+    def close(self) -> None:
+        """Idempotent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,204 @@
+"""The recorder process: `python -m loadframe.recording.recorder PATH [--interval 0.1] [--root /]`.
+
+It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
+`flush` and `stop` are acknowledged by a JSON line on stdout. It ends by itself when stdin is closed or its parent
+dies. Light on purpose, because it runs beside what is measured: the standard library, zstandard, and the two modules
+of this room that are as light.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from loadframe.errors import RecordingError
+from loadframe.recording.frames import Facts, FrameWriter
+from loadframe.recording.sampling import Descriptors, Entry, ProcessFiles, SystemFiles, size_counts_open_files
+
+BLOCK_S = 1.0
+"""How often what was gathered is handed to the kernel: the most that a kill -9 can lose."""
+_BLOCK_BYTES = 1024 * 1024
+_PR_SET_PDEATHSIG = 1
+
+
+class RecorderProcess:
+    """The state of a running recorder. RecordingError when the file cannot be written."""
+
+    def __init__(self, path: Path, interval_s: float, root: Path) -> None:
+        facts = Facts.of_this_machine(interval_s)
+        self._interval_s = interval_s
+        self._root = root
+        self._started_s = facts.started_s
+        self._next_s = facts.started_s
+        self._block_due_s = facts.started_s + BLOCK_S
+        self._stopping = self._asked_to_stop = False
+        self._input = b""
+        self._followed: dict[tuple[str, int], ProcessFiles | None] = {}
+        self._ticks = self._late_ticks = 0
+        self._writer = FrameWriter(path, facts)
+        self._system = SystemFiles(root, self._writer)
+        self._descriptors = Descriptors()
+        self._size_counts = size_counts_open_files(root)
+
+    def run(self) -> None:
+        """Until stop, end of stdin, SIGTERM, or the death of the parent."""
+        signal.signal(signal.SIGTERM, self._on_terminate)
+        self._die_with_parent()
+        _answer({"did": "start", "at_s": self._started_s})
+        while not self._stopping:
+            wait_s = max(0.0, self._next_s - time.monotonic())
+            if select.select([0], [], [], wait_s)[0]:
+                self._take_commands()
+            now_s = time.monotonic()
+            if now_s >= self._next_s and not self._stopping:
+                self._tick(now_s)
+        self._event("recorder:cost", json.dumps(self.cost()).encode(), time.monotonic())
+        self._writer.sync()
+        if self._asked_to_stop:
+            _answer({"did": "stop", **self.cost()})
+
+    # --- ending ---
+
+    def _on_terminate(self, _signal: int, _frame: FrameType | None) -> None:
+        self._stopping = True
+
+    def _die_with_parent(self) -> None:
+        """The kernel sends the signal when the *thread* that started us ends, so it is only a reason to look."""
+        parent = os.getppid()
+
+        def on_death(_signal: int, _frame: FrameType | None) -> None:
+            self._stopping = self._stopping or os.getppid() != parent
+
+        signal.signal(signal.SIGUSR1, on_death)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
+
+    def cost(self) -> dict[str, float]:
+        """What recording has cost so far."""
+        return {
+            "cpu_s": time.process_time(),
+            "elapsed_s": time.monotonic() - self._started_s,
+            "rss_bytes": _peak_rss_bytes(),
+            "ticks": self._ticks,
+            "late_ticks": self._late_ticks,
+        }
+
+    # --- commands ---
+
+    def _take_commands(self) -> None:
+        data = os.read(0, 1 << 16)
+        if not data:
+            self._stopping = True
+            return
+        *lines, self._input = (self._input + data).split(b"\n")
+        for line in lines:
+            self._obey(json.loads(line))
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        match command["do"]:
+            case "follow":
+                self._follow(command["component"], command["pids"])
+            case "note":
+                self._event(f"note:{command['source']}", command["text"].encode(), command["at_s"])
+            case "mark":
+                fields = {name: value for name, value in command.items() if name not in ("do", "at_s")}
+                self._event(f"mark:{command['kind']}", json.dumps(fields).encode(), command["at_s"])
+            case "flush":
+                self._writer.sync()
+                _answer({"did": "flush", "at_s": time.monotonic()})
+            case "stop":
+                self._stopping = self._asked_to_stop = True
+            case unknown:
+                raise ValueError(f"unknown command {unknown!r}")
+
+    def _event(self, source: str, data: bytes, at_s: float) -> None:
+        wall_s = time.time() - (time.monotonic() - at_s)
+        self._writer.event(at_s, wall_s, [(self._writer.source(source), data)])
+
+    def _follow(self, component: str, pids: list[int]) -> None:
+        """From now on these are the processes of this component; one that is followed already goes on untouched."""
+        wanted = {(component, pid) for pid in pids}
+        for key in [key for key in self._followed if key[0] == component and key not in wanted]:
+            self._unfollow(key)
+        for key in sorted(wanted - self._followed.keys()):
+            try:
+                self._followed[key] = ProcessFiles(
+                    self._root, *key, self._writer, self._descriptors, size_counts=self._size_counts
+                )
+            except OSError:
+                self._followed[key] = None
+
+    def _unfollow(self, key: tuple[str, int]) -> None:
+        files = self._followed.pop(key)
+        if files is not None:
+            files.close()
+
+    # --- ticks ---
+
+    def _tick(self, now_s: float) -> None:
+        self._keep_schedule(now_s)
+        wall_s = time.time()
+        entries: list[Entry] = []
+        self._system.sample(entries)
+        for key, files in tuple(self._followed.items()):
+            if files is None:
+                entries.append((self._writer.source(f"{key[0]}:{key[1]}:gone"), b"gone\n"))
+                del self._followed[key]
+            elif not files.sample(now_s, entries):
+                self._unfollow(key)
+        self._writer.sample(now_s, wall_s, entries)
+        self._ticks += 1
+        if now_s >= self._block_due_s or self._writer.pending_bytes > _BLOCK_BYTES:
+            self._writer.write_block()
+            self._block_due_s = now_s + BLOCK_S
+
+    def _keep_schedule(self, now_s: float) -> None:
+        """Late: more than half an interval after its time. Ticks that were missed altogether count as late too."""
+        lateness_s = now_s - self._next_s
+        missed = int(lateness_s / self._interval_s)
+        self._late_ticks += missed + (lateness_s > self._interval_s / 2)
+        self._next_s += (missed + 1) * self._interval_s
+
+
+def _peak_rss_bytes() -> int:
+    """VmHWM; getrusage's maxrss would be inherited from the parent that forked us."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _answer(message: dict[str, Any]) -> None:
+    try:
+        os.write(1, json.dumps(message).encode() + b"\n")
+    except BrokenPipeError:  # nobody listens any more: the end of stdin says so next, and the recording ends in order
+        return
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code 0 after an ordinary end, 1 where the recording cannot be written (stderr says why)."""
+    parser = argparse.ArgumentParser(description="Record procfs into PATH; commands are JSON lines on stdin.")
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--interval", type=float, default=0.1, help="seconds between ticks")
+    parser.add_argument("--root", type=Path, default=Path("/"), help="where /proc is found")
+    options = parser.parse_args(arguments)
+    if options.interval <= 0:
+        parser.error(f"--interval must be positive, not {options.interval}")
+    try:
+        RecorderProcess(options.path, options.interval, options.root).run()
+    except RecordingError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
