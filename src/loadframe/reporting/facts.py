@@ -1,0 +1,183 @@
+"""What the report is about, picked out of the record: which finding, which trial, which curve.
+
+Pure selection. No sentence and no picture is made here, so that text, page and charts tell of the same things.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from loadframe.model import (
+    Change,
+    Curve,
+    CurvePoint,
+    Finding,
+    Investigation,
+    Limit,
+    Remedy,
+    Round,
+    SettingValue,
+    Trial,
+)
+
+FOOTPRINT_KEYS = frozenset({"level", "throughput", "block", "number", "round"})
+"""What a row of Round.footprint says of its step, besides its metrics."""
+
+Role = Literal["before", "between", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The throughput of one state of the target over the levels. curve is None where only the proof's levels were
+    measured; the points then carry no interval and no latency."""
+
+    role: Role
+    label: str
+    points: tuple[CurvePoint, ...]
+    curve: Curve | None
+    round: Round
+
+
+def kept_trials(inv: Investigation) -> tuple[Trial, ...]:
+    """The trials whose changes stayed, in order."""
+    return tuple(trial for round_ in inv.rounds for trial in round_.tried if trial.kept)
+
+
+def main_findings(inv: Investigation) -> tuple[Finding, ...]:
+    """What gave: the confirmed findings in the order in which they were confirmed, each id once; where none is, the
+    best suspected one of the first round that has one; else nothing."""
+    confirmed: dict[str, Finding] = {}
+    for round_ in inv.rounds:
+        for finding in round_.findings:
+            if finding.status == "confirmed":
+                confirmed.setdefault(finding.id, finding)
+    if confirmed:
+        return tuple(confirmed.values())
+    for round_ in inv.rounds:
+        suspected = [finding for finding in round_.findings if finding.status == "suspected"]
+        if suspected:
+            return (suspected[0],)
+    return ()
+
+
+def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
+    """Causes that a trial showed not to be it, each id once, unless another round confirmed them."""
+    shown = {finding.id for finding in main_findings(inv)}
+    refuted = {f.id: f for r in inv.rounds for f in r.findings if f.status == "refuted" and f.id not in shown}
+    return tuple(refuted.values())
+
+
+def round_of(inv: Investigation, finding: Finding) -> Round:
+    """The round in which this finding (the same object) was made."""
+    return next(round_ for round_ in inv.rounds if any(finding is other for other in round_.findings))
+
+
+def series(inv: Investigation) -> tuple[Series, ...]:
+    """The states to draw: before, what lay between, and after. Empty without a round; one where nothing was kept."""
+    if not inv.rounds:
+        return ()
+    first = inv.rounds[0]
+    drawn = [Series("before", "before", first.curve.points, first.curve, first)]
+    kept = _last_kept(first)
+    for round_ in inv.rounds[1:]:
+        if kept is not None:
+            drawn.append(Series("between", _label(kept), round_.curve.points, round_.curve, round_))
+        kept = _last_kept(round_)
+    if kept is not None:
+        drawn.append(Series("between", _label(kept), _proof_points(kept), None, inv.rounds[-1]))
+    if len(drawn) > 1:
+        drawn[-1] = replace(drawn[-1], role="after", label="after")
+    return tuple(drawn)
+
+
+def _last_kept(round_: Round) -> Trial | None:
+    return next((trial for trial in reversed(round_.tried) if trial.kept), None)
+
+
+def _label(trial: Trial) -> str:
+    """The shortest words for a remedy: the change that it is all about, which comes last in its chain."""
+    needed = [change for change in trial.remedy.changes if change.needed]
+    return f"{needed[-1].setting} = {shown(needed[-1].after)}" if needed else trial.remedy.title
+
+
+def _proof_points(trial: Trial) -> tuple[CurvePoint, ...]:
+    return tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in trial.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class NetChange:
+    """What is different at the end: `before` as found, `after` as asked for, `effective` as the target took it."""
+
+    layer: str
+    setting: str
+    before: SettingValue | None
+    after: SettingValue
+    effective: SettingValue | None
+
+
+def net_changes(inv: Investigation) -> tuple[NetChange, ...]:
+    """The kept and needed changes of all rounds, one line per setting."""
+    net: dict[tuple[str, str], NetChange] = {}
+    for trial in kept_trials(inv):
+        for change in needed_changes(trial.remedy):
+            key = (change.layer, change.setting)
+            before = net[key].before if key in net else change.before
+            effective = trial.effective.get(change.setting)
+            net[key] = NetChange(change.layer, change.setting, before, change.after, effective)
+    return tuple(net.values())
+
+
+def needed_changes(remedy: Remedy) -> tuple[Change, ...]:
+    return tuple(change for change in remedy.changes if change.needed)
+
+
+def shown(value: SettingValue | None) -> str:
+    """A setting's value in the spelling of a configuration file; "unset" for none."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
+    """Whether the target uses something else than what the change asked for."""
+    return change.setting in effective and shown(effective[change.setting]) != shown(change.after)
+
+
+def gives_up(inv: Investigation) -> tuple[str, ...]:
+    """The durability that the kept remedies give up, in words."""
+    said = [trial.remedy.price.durability for trial in kept_trials(inv)] + [step.gives_up for step in inv.ladder]
+    return tuple(dict.fromkeys(text for text in said if text))
+
+
+def ranked_limits(limits: Iterable[Limit]) -> tuple[Limit, ...]:
+    """What runs out first comes first; limits whose use does not grow follow, the fullest first."""
+
+    def key(limit: Limit) -> tuple[float, float]:
+        load = limit.exhausted_at.load if limit.exhausted_at else math.inf
+        return load, -fullness(limit)
+
+    return tuple(sorted(limits, key=key))
+
+
+def fullness(limit: Limit) -> float:
+    """Use as a share of the ceiling; 0 where there is no ceiling to speak of."""
+    if limit.ceiling <= 0 or not math.isfinite(limit.ceiling) or not math.isfinite(limit.use):
+        return 0.0
+    return limit.use / limit.ceiling
+
+
+def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
+    """The metrics that the steps of a round carry, without those that are zero in every step."""
+    seen: dict[str, bool] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name not in FOOTPRINT_KEYS:
+                seen[name] = seen.get(name, False) or bool(value)
+    return tuple(sorted(name for name, says_something in seen.items() if says_something))

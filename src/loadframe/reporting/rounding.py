@@ -1,0 +1,75 @@
+"""Numbers for people: as many digits as the interval supports, never more.
+
+Every text and every page takes its numbers from here, so that the two can not round one fact differently.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def decimals_for(value: float, low: float, high: float) -> int:
+    """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width.
+
+    Where rounding would move an interval's end onto 1 although it is not 1 ("1.0 to 1.9" for 1.04 to 1.9), further
+    decimals are taken, up to three: for a ratio it is the side of 1 that decides.
+    """
+    half_width = abs(high - low) / 2
+    if not math.isfinite(half_width) or half_width <= 0:
+        return _significant_decimals(value, 3)
+    decimals = min(3, -math.floor(math.log10(half_width)))
+    while decimals < 3 and any(round(end, decimals) == 1 and end != 1 for end in (low, high)):
+        decimals += 1
+    return decimals
+
+
+def _significant_decimals(value: float, digits: int) -> int:
+    if value == 0 or not math.isfinite(value):
+        return 0
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return max(0, decimals) if abs(value) < 1000 else decimals
+
+
+def fixed(value: float, decimals: int) -> str:
+    """The value with so many decimals and thousands separated; tens and hundreds where decimals is negative."""
+    rounded = round(value, decimals)
+    text = f"{rounded:,.{max(0, decimals)}f}"
+    return "0" if text in {"-0", "0"} else text
+
+
+def plain(value: float) -> str:
+    """A number without an interval: three significant digits, no trailing zeros ("1,230", "12.5", "0.04")."""
+    text = fixed(value, _significant_decimals(value, 3))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def exact(value: float) -> str:
+    """A number that was given, not measured (a level, a ceiling): not rounded further than four decimals."""
+    text = f"{value:,.4f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """(value, low, high) as text with the digits that the interval supports."""
+    decimals = decimals_for(value, low, high)
+    return fixed(value, decimals), fixed(low, decimals), fixed(high, decimals)
+
+
+def has_width(low: float, high: float) -> bool:
+    """Whether the two ends say more than the value alone."""
+    return math.isfinite(low) and math.isfinite(high) and low != high
+
+
+def percent(share: float) -> str:
+    """A share (0..1) in per cent; two significant digits."""
+    value = 100 * share
+    return f"{fixed(value, max(0, _significant_decimals(value, 2)))} %"
+
+
+def seconds(value: float) -> str:
+    """A duration as people say it."""
+    if value < 90:
+        return f"{plain(value)} s"
+    if value < 5400:
+        return f"{int(value // 60)} min {int(value % 60)} s"
+    return f"{int(value // 3600)} h {int(value % 3600 // 60)} min"

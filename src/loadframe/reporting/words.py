@@ -1,0 +1,416 @@
+"""The sentences that text and page share, so that the two can never disagree.
+
+Every claim is worded by its standing: only a confirmed finding is stated, a suspected one is called so. Numbers carry
+the digits that their interval supports (rounding.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+from loadframe.model import (
+    FLAGS,
+    Change,
+    Conduct,
+    Curve,
+    CurvePoint,
+    Evidence,
+    Finding,
+    Investigation,
+    LadderStep,
+    Limit,
+    LoadInterval,
+    NextLimit,
+    Price,
+    StateSummary,
+    Trial,
+    Verdict,
+)
+from loadframe.reporting import facts, rounding
+from loadframe.units import METRICS, show, show_metric
+
+COMPARISONS = {
+    ">": "more than",
+    ">=": "at least",
+    "<": "less than",
+    "<=": "at most",
+    "==": "exactly",
+    "!=": "other than",
+    "~": "about",
+}
+
+STATUS = {
+    "confirmed": "confirmed: changing it moved the curve",
+    "suspected": "suspected: no change has proved it",
+    "refuted": "refuted: changing it did not move the curve",
+}
+
+
+# --- loads and throughput -------------------------------------------------------------------------------------------
+
+
+def axis_unit(inv: Investigation) -> str:
+    """What the load axis counts, in the user's words."""
+    return inv.study.axis_unit or inv.study.axis.replace("_", " ")
+
+
+def load(value: float, unit: str) -> str:
+    """ "12 active jobs"; "1 worker"."""
+    text = rounding.exact(value) if float(value).is_integer() else rounding.plain(value)
+    singular = unit[:-1] if value == 1 and unit.endswith("s") and not unit.endswith("ss") else unit
+    return f"{text} {singular}"
+
+
+def load_interval(interval: LoadInterval, unit: str) -> str:
+    """ "13 active jobs (12 to 14)", or the value alone where there is no interval."""
+    if not rounding.has_width(interval.low, interval.high):
+        return load(interval.load, unit)
+    value, low, high = rounding.with_interval(interval.load, interval.low, interval.high)
+    return f"{value} {unit} ({low} to {high})"
+
+
+def about_load(interval: LoadInterval, unit: str) -> str:
+    """ "about 13 active jobs": the same value, for the middle of a sentence."""
+    if not rounding.has_width(interval.low, interval.high):
+        return load(interval.load, unit)
+    value, _, _ = rounding.with_interval(interval.load, interval.low, interval.high)
+    return f"about {value} {unit}"
+
+
+def throughput(value: float) -> str:
+    return f"{rounding.plain(value)} requests/s"
+
+
+def point_throughput(point: CurvePoint) -> str:
+    """ "1,230 requests/s (1,190 to 1,270)"."""
+    if not rounding.has_width(point.throughput_low, point.throughput_high):
+        return throughput(point.throughput)
+    value, low, high = rounding.with_interval(point.throughput, point.throughput_low, point.throughput_high)
+    return f"{value} requests/s ({low} to {high})"
+
+
+def milliseconds(value: float | None) -> str:
+    return f"{rounding.plain(value)} ms" if value is not None and math.isfinite(value) else ""
+
+
+def peak(state: StateSummary, unit: str) -> str:
+    return f"{throughput(state.peak.throughput)} at {load(state.peak.load, unit)}"
+
+
+def knee(state: StateSummary, unit: str) -> str:
+    return load_interval(state.knee, unit) if state.knee else "no bend within the levels"
+
+
+def state_sentence(state: StateSummary, unit: str) -> str:
+    """Peak and knee of one state of the target."""
+    bend = f"bends at {load_interval(state.knee, unit)}" if state.knee else "does not bend within the levels"
+    return f"peak {peak(state, unit)}; {bend}"
+
+
+def curve_phrase(curve: Curve, unit: str) -> str:
+    """What a curve does, to follow the word "throughput"."""
+    last = max((point.load for point in curve.points), default=curve.peak.load)
+    bend = about_load(curve.knee, unit) if curve.knee else load(curve.peak.load, unit)
+    match curve.shape:
+        case "cliff" if curve.cliff:
+            kept = rounding.percent(curve.cliff.throughput_kept)
+            ends = f"{rounding.plain(curve.cliff.from_load)} and {load(curve.cliff.to_load, unit)}"
+            return f"falls to {kept} between {ends}"
+        case "decline" | "cliff":
+            return f"falls after {bend}"
+        case "plateau":
+            return f"levels off at {bend}"
+        case "linear":
+            return f"still grows at {load(last, unit)}"
+
+
+# --- verdicts -------------------------------------------------------------------------------------------------------
+
+
+def gain_sentence(verdict: Verdict) -> str:
+    """ "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"."""
+    sentence = f"{ratio(verdict)} times the throughput ({_interval_words(verdict)})"
+    if verdict.decision == "no-proven-difference":
+        return f"no proven difference: {sentence}"
+    return f"worse: {sentence}" if verdict.decision == "worse" else sentence
+
+
+def ratio(verdict: Verdict | LadderStep) -> str:
+    return rounding.with_interval(verdict.ratio, verdict.low, verdict.high)[0]
+
+
+def ratio_interval(verdict: Verdict | LadderStep) -> str:
+    """ "3.8 to 4.4"; empty where no interval is known."""
+    if not rounding.has_width(verdict.low, verdict.high):
+        return ""
+    _, low, high = rounding.with_interval(verdict.ratio, verdict.low, verdict.high)
+    return f"{low} to {high}"
+
+
+def _interval_words(verdict: Verdict) -> str:
+    interval = ratio_interval(verdict)
+    blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}"
+    return f"95 % interval {interval}, {blocks}" if interval else f"no interval, {blocks}"
+
+
+def verdict_levels(verdict: Verdict, unit: str) -> str:
+    """ "measured at 16, 32 and 64 active jobs"; empty where the levels are not known."""
+    if not verdict.levels:
+        return ""
+    return f"measured at {and_list([rounding.exact(level) for level in verdict.levels])} {unit}"
+
+
+def ladder_step(step: LadderStep) -> str:
+    """ "6.1 times (5.8 to 6.4), 47 % of the gain"."""
+    interval = ratio_interval(step)
+    return f"{ratio(step)} times{f' ({interval})' if interval else ''}, {rounding.percent(step.share)} of the gain"
+
+
+# --- findings -------------------------------------------------------------------------------------------------------
+
+
+def metric_words(metric: str) -> str:
+    """What a metric is, in plain words; an unregistered name is at least spelled out."""
+    return METRICS[metric].what if metric in METRICS else metric.replace(".", " ").replace("_", " ")
+
+
+def evidence_threshold(evidence: Evidence) -> str:
+    """ "more than 10/s"; empty where nothing was to be compared."""
+    if not math.isfinite(evidence.threshold):
+        return ""
+    words = COMPARISONS.get(evidence.comparison.strip(), evidence.comparison.strip())
+    return f"{words} {show_metric(evidence.metric, evidence.threshold)}".strip()
+
+
+def evidence_sentence(evidence: Evidence) -> str:
+    """One piece of evidence in a line: what, how much, what would have been suspicious, when."""
+    notes = [evidence_threshold(evidence) and f"sign: {evidence_threshold(evidence)}", evidence.window]
+    note = "; ".join(note for note in notes if note)
+    value = show_metric(evidence.metric, evidence.value)
+    return f"{metric_words(evidence.metric)}: {value}{f' ({note})' if note else ''}"
+
+
+def finding_sentence(finding: Finding, unit: str) -> str:
+    """A finding's title with its standing and the load at which it begins."""
+    start = f", from {load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
+    return f"{strip(finding.title)}{start} ({STATUS[finding.status]})"
+
+
+# --- changes --------------------------------------------------------------------------------------------------------
+
+
+def change_words(change: facts.NetChange | Change) -> str:
+    """ "table_open_cache from 64 to 2000", with what the target made of it where that differs."""
+    origin = "" if change.before is None else f" from {facts.shown(change.before)}"
+    effective = change.effective if isinstance(change, facts.NetChange) else None
+    cut = effective is not None and facts.shown(effective) != facts.shown(change.after)
+    note = f" (the target uses {facts.shown(effective)})" if cut else ""
+    return f"{change.setting}{origin} to {facts.shown(change.after)}{note}"
+
+
+def changes_words(inv: Investigation) -> str:
+    """The kept changes as the subject of a sentence; the names alone where there are more than two."""
+    changes = facts.net_changes(inv)
+    if not changes:
+        return "the change"
+    if len(changes) <= 2:
+        return "setting " + " and ".join(change_words(change) for change in changes)
+    return (
+        "setting "
+        + and_list([change_words(change) for change in changes[-1:]])
+        + (f" (and, for that, {and_list([change.setting for change in changes[:-1]])})")
+    )
+
+
+def price_sentences(price: Price) -> list[str]:
+    """What a remedy costs: memory and durability; nothing where nothing was measured or given up."""
+    sentences = []
+    before, after = price.memory_before_bytes, price.memory_after_bytes
+    if before is not None and after is not None and math.isfinite(before) and math.isfinite(after):
+        more = after - before
+        change = f"{show(abs(more), 'bytes')} {'more' if more >= 0 else 'less'}"
+        sentences.append(
+            f"memory of the target under load: {show(before, 'bytes')} before, {show(after, 'bytes')} after ({change})"
+        )
+    if price.durability:
+        sentences.append(f"durability given up: {strip(price.durability)}")
+    if price.note:
+        sentences.append(strip(price.note))
+    return sentences
+
+
+def trial_sentence(trial: Trial) -> str:
+    """What became of a remedy that was tried."""
+    return f"{'kept' if trial.kept else 'taken back'}: {gain_sentence(trial.verdict)}"
+
+
+# --- the answer -----------------------------------------------------------------------------------------------------
+
+
+def answer(inv: Investigation) -> str:
+    """The investigation in one or two sentences, honest for every kind of outcome."""
+    match inv.outcome.kind:
+        case "gained" if inv.gain:
+            return f"{_lead(inv)}. {sentence(f'{changes_words(inv)} gives {gain_sentence(inv.gain)}')}"
+        case "gained":
+            return sentence(inv.outcome.text)
+        case "cpu-saturated":
+            return f"The CPU is the limit{_where_it_bends(inv)}; {_untouched(inv)}."
+        case "no-limit-reached":
+            return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
+        case "limit-without-remedy":
+            return f"{_lead(inv)}. No remedy for it could be tried, and {_untouched(inv)}."
+        case "no-proven-gain":
+            return f"{_lead(inv)}. {sentence(f'{_fruitless(inv)}, and {_untouched(inv)}')}"
+        case "interrupted":
+            return _interrupted(inv)
+
+
+def _lead(inv: Investigation) -> str:
+    findings = facts.main_findings(inv)
+    if not findings:
+        return f"Throughput {curve_phrase(inv.rounds[0].curve, axis_unit(inv))}" if inv.rounds else "Nothing was found"
+    first = findings[0]
+    start = _start(inv, first)
+    if first.status == "suspected":
+        return f"{start}. The suspected cause, not proved, is: {strip(first.title)}"
+    titles = "; then: ".join(strip(finding.title) for finding in findings)
+    return f"{start}: {titles}"
+
+
+def _start(inv: Investigation, finding: Finding) -> str:
+    """Where it gives way; a finding that acts from the first level on has no bend to speak of."""
+    unit, reached = axis_unit(inv), finding.reached_at
+    if reached is None:
+        return "Throughput is held back"
+    lowest = min((point.load for point in inv.rounds[0].curve.points), default=-math.inf)
+    if reached.load <= lowest:
+        return f"Throughput is held back from {load(reached.load, unit)} on"
+    return f"Throughput gives way at {about_load(reached, unit)}"
+
+
+def _where_it_bends(inv: Investigation) -> str:
+    state = inv.after or inv.before
+    if state is None:
+        return ""
+    bend = f" from {about_load(state.knee, axis_unit(inv))} on" if state.knee else ""
+    return f"{bend}: throughput peaks at {peak(state, axis_unit(inv))}"
+
+
+def _highest(inv: Investigation) -> str:
+    state, unit = inv.after or inv.before, axis_unit(inv)
+    if not inv.study.levels or state is None:
+        return ""
+    return f" up to {load(max(inv.study.levels), unit)}: throughput peaks at {peak(state, unit)}"
+
+
+def _untouched(inv: Investigation) -> str:
+    kept = len(facts.net_changes(inv))
+    if not kept:
+        return "nothing is changed"
+    return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept"
+
+
+def _fruitless(inv: Investigation) -> str:
+    tried = sum(len(round_.tried) for round_ in inv.rounds)
+    if tried == 1:
+        return "the one remedy that was tried shows no proven gain"
+    return f"none of the {tried} remedies that were tried shows a proven gain" if tried else "no remedy was tried"
+
+
+def _interrupted(inv: Investigation) -> str:
+    begun = f"Interrupted after {inv.conduct.steps} steps; every change was taken back."
+    findings = facts.main_findings(inv)
+    proved = f" Until then one gain was proved: {gain_sentence(inv.gain)}." if inv.gain else ""
+    if not findings:
+        return f"{begun}{proved}" if proved else f"{begun} No cause had been named by then."
+    standing = "had been confirmed" if findings[0].status == "confirmed" else "was suspected, not proved"
+    return f"{begun}{proved} By then this {standing}: {strip(findings[0].title)}."
+
+
+def next_step(inv: Investigation) -> str:
+    """What gives next and at which load; where nothing is known of that, what to do next."""
+    if inv.next_limit:
+        return next_limit_sentence(inv.next_limit, axis_unit(inv))
+    match inv.outcome.kind:
+        case "interrupted":
+            return f"Run it again to finish it; the finished steps are kept in {inv.run}."
+        case "cpu-saturated":
+            return "More CPUs or less work per request would move it; no setting of the target does."
+        case "no-limit-reached":
+            highest = f" above {load(max(inv.study.levels), axis_unit(inv))}" if inv.study.levels else ""
+            return f"Load it further: add levels{highest}."
+        case "limit-without-remedy":
+            return "Look at the remedies that were not tried, and why."
+        case _:
+            return "No further limit showed within the levels that were tested."
+
+
+def next_limit_sentence(limit: NextLimit, unit: str) -> str:
+    """ "Next, at about 80 active jobs: open files of the server. Why: ..."."""
+    where = "not within what was tested" if limit.load is None else f"at about {load(_rounded(limit.load), unit)}"
+    because = f" {sentence(limit.because)}" if limit.because else ""
+    return f"{sentence(limit.title)[:-1]}, {where}.{because}"
+
+
+def _rounded(value: float) -> float:
+    """A forecast load without an interval deserves three digits, not more."""
+    return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
+
+
+def durability_sentences(inv: Investigation) -> list[str]:
+    """With durability kept and relaxed, side by side; nothing where the kept changes give up none."""
+    given_up = facts.gives_up(inv)
+    if not given_up and inv.gain_durability_kept is None:
+        return []
+    sentences = []
+    if inv.gain_durability_kept:
+        sentences.append(f"with durability kept: {gain_sentence(inv.gain_durability_kept)}")
+    if inv.gain and given_up:
+        price = "; ".join(strip(text) for text in given_up)
+        sentences.append(f"with durability relaxed: {gain_sentence(inv.gain)} - gives up: {price}")
+    return sentences
+
+
+# --- limits and conduct ---------------------------------------------------------------------------------------------
+
+
+def limit_number(value: float | None, limit: Limit) -> str:
+    """A limit's ceiling, use or headroom in its own unit; empty where it is unknown or unlimited."""
+    if value is None or not math.isfinite(value):
+        return ""
+    return show(value, limit.unit)
+
+
+def conduct_sentences(conduct: Conduct) -> list[str]:
+    """How the run went: steps, flags in plain words, what the recorder cost."""
+    again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
+    sentences = [f"{conduct.steps} steps were measured{again}"]
+    sentences += [
+        f"{count} of {conduct.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in conduct.flags.items() if count
+    ]
+    if not any(conduct.flags.values()):
+        sentences.append("no step carries a flag")
+    cost = f"{rounding.percent(conduct.recorder_cpu_share)} of one CPU and {show(conduct.recorder_rss_bytes, 'bytes')}"
+    ticks = f"{conduct.late_ticks:,} of its {conduct.ticks:,} ticks came late"
+    if conduct.ticks and math.isfinite(conduct.recorder_cpu_share):
+        sentences.append(f"Loadframe's own recorder used {cost}; {ticks}")
+    return sentences
+
+
+# --- grammar --------------------------------------------------------------------------------------------------------
+
+
+def strip(text: str) -> str:
+    """Without the full stop at the end, for use inside a sentence."""
+    return text.strip().rstrip(".").rstrip()
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop. The rest of the text is left as it is: names keep their spelling."""
+    bare = strip(text)
+    return f"{bare[:1].upper()}{bare[1:]}." if bare else ""
+
+
+def and_list(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""

@@ -1,0 +1,439 @@
+"""Example investigations: what a report has to carry, in the shapes in which it occurs.
+
+The numbers are made up, but in the range of what real servers gave: a table cache of 64 with five tables per job
+bends between 10 and 20 jobs and halves the throughput; commits in SQLite go from about 430/s (rollback journal) to
+3,700/s (WAL) and 20,000/s (synchronous = NORMAL).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from loadframe.model import (
+    Change,
+    Cliff,
+    Conduct,
+    Curve,
+    CurvePoint,
+    Evidence,
+    Finding,
+    Host,
+    Investigation,
+    LadderStep,
+    LevelRatio,
+    Limit,
+    LoadInterval,
+    NextLimit,
+    Outcome,
+    Peak,
+    Price,
+    Remedy,
+    Round,
+    RuledOut,
+    Scalability,
+    StateSummary,
+    StudySummary,
+    TargetState,
+    Trial,
+    UntriedRemedy,
+    Verdict,
+)
+
+MIB = 2.0**20
+HOST = Host(
+    hostname="bench-1",
+    kernel="6.1.0-28-amd64",
+    cpu_model="AMD EPYC 7B13",
+    cpus=2,
+    memory_bytes=8 * 2**30,
+    virtualisation="kvm",
+    facts={"governor": "not readable in this virtual machine", "huge pages": "madvise", "disk": "vda, virtio"},
+)
+CONDUCT = Conduct(
+    steps=66, repeated=2, flags={"steal": 2, "not-settled": 1}, recorder_cpu_share=0.0123, recorder_rss_bytes=14 * MIB,
+    ticks=2410, late_ticks=3,
+)  # fmt: skip
+BLOCKS = 3
+
+
+def build_footprint(
+    levels: tuple[float, ...],
+    throughput: Callable[[float], float],
+    metrics: Mapping[str, Callable[[float], float]],
+    seed: int,
+) -> tuple[Mapping[str, float], ...]:
+    """One row per step, with a noise of a few per cent, in a randomised order of levels per block."""
+    noise = random.Random(seed)
+    rows = []
+    for block in range(1, BLOCKS + 1):
+        for level in noise.sample(levels, len(levels)):
+            row = {"level": float(level), "block": float(block), "throughput": throughput(level) * noise.gauss(1, 0.03)}
+            row.update({name: metric(level) * noise.gauss(1, 0.02) for name, metric in metrics.items()})
+            rows.append(row)
+    return tuple(rows)
+
+
+def build_points(
+    levels: tuple[float, ...], throughput: Callable[[float], float], latency: Callable[[float], float]
+) -> tuple[CurvePoint, ...]:
+    return tuple(
+        CurvePoint(level, throughput(level), 0.97 * throughput(level), 1.03 * throughput(level), latency(level), BLOCKS)
+        for level in levels
+    )
+
+
+# --- render farm: one finding, a chain of three links, a cliff ------------------------------------------------------
+
+FARM_LEVELS = (5.0, 10.0, 12.0, 15.0, 20.0, 40.0, 80.0, 160.0, 320.0)
+
+
+def farm_before(jobs: float) -> float:
+    return 2050.0 if jobs <= 12 else 2050.0 * max(0.35, 1 - 0.12 * (jobs - 12))
+
+
+def farm_after(jobs: float) -> float:
+    return 2110.0 if jobs <= 160 else 1760.0
+
+
+def farm_curve(treatment: str, after: bool) -> Curve:
+    throughput = farm_after if after else farm_before
+    return Curve(
+        axis="active_jobs",
+        treatment=treatment,
+        points=build_points(FARM_LEVELS, throughput, lambda jobs: 4 * 2050 / throughput(jobs) * (1 + jobs / 900)),
+        shape="decline" if after else "cliff",
+        peak=Peak(10.0, throughput(10)),
+        knee=LoadInterval(171.0, 148.0, 204.0) if after else LoadInterval(12.6, 11.8, 13.9),
+        cliff=None if after else Cliff(12.0, 20.0, 0.35),
+        capacity=LoadInterval(160.0, 160.0, 320.0) if after else LoadInterval(12.0, 12.0, 15.0),
+        usl=Scalability(410.0, 0.02, 0.0001, (380.0, 440.0), (0.01, 0.03), (0.0, 0.0002), 99.0),
+        warnings=(),
+    )
+
+
+def farm_limits(cache: float, exhausted: LoadInterval | None, open_files: float) -> tuple[Limit, ...]:
+    return (
+        Limit(
+            "mariadb.table_open_cache", "server", cache, cache, cache, min(cache, 64), 0.0, False,
+            "SHOW GLOBAL VARIABLES", exhausted, "tables", ("mariadb.open_files_limit",), "mariadb.open_tables",
+            "mariadb.table_cache_misses",
+        ),
+        Limit(
+            "process.open_files", "process", open_files, None, open_files, 190, open_files - 190, True,
+            "/proc/PID/limits", LoadInterval(415.0, 390.0, 450.0), "files", (), "target.open_files",
+        ),
+        Limit(
+            "memory.available", "hardware", 8 * 2.0**30, None, 8 * 2.0**30, 2 * 2.0**30, 6 * 2.0**30, False,
+            "/proc/meminfo", None, "bytes",
+        ),
+    )  # fmt: skip
+
+
+FARM_RULED_OUT = (
+    RuledOut("cpu.saturated", "CPUs were 41 % busy at 20 active jobs; saturation begins at 95 %"),
+    RuledOut("disk.busy", "the busiest disk was busy 6 % of the time, fewer than 0.1 requests queued"),
+    RuledOut("mariadb.max_connections", "9 connections at most, of 151 allowed; none was refused"),
+)
+FARM_EVIDENCE = (
+    Evidence("mariadb.table_cache_misses", 1240.0, ">", 10.0, "level 20, blocks 1 to 3", "SHOW GLOBAL STATUS"),
+    Evidence("mariadb.table_cache_overflows", 1236.0, ">", 10.0, "level 20, blocks 1 to 3", "SHOW GLOBAL STATUS"),
+    Evidence("mariadb.open_tables", 64.0, ">=", 63.0, "level 15, blocks 1 to 3", "SHOW GLOBAL STATUS"),
+    Evidence("target.threads.blocked", 0.4, ">", 0.1, "level 20, blocks 1 to 3", "/proc/PID/task"),
+)
+FARM_REMEDY = Remedy(
+    id="raise-table-open-cache",
+    title="Raise the table cache and what it stands on",
+    addresses=("mariadb.table_open_cache",),
+    changes=(
+        Change("process", "RLIMIT_NOFILE", 1024, 1024, False, "two files per table: 808 are enough here"),
+        Change("server", "open_files_limit", 1024, 4096, True, "the server cuts its cache to what this allows"),
+        Change("server", "table_open_cache", 64, 2000, True, "320 jobs with five tables each need 1,600"),
+    ),
+    price=Price(memory_before_bytes=152 * MIB, memory_after_bytes=261 * MIB),
+    source="MariaDB manual, optimizing table_open_cache",
+)
+
+
+def farm_trial() -> Trial:
+    return Trial(
+        remedy=FARM_REMEDY,
+        verdict=Verdict(
+            2.874, 2.71, 3.04, "better", 5, "block bootstrap of the ratio of medians", (2.8, 2.9, 2.7, 3.0, 2.9),
+            (20.0, 40.0, 80.0),
+        ),
+        kept=True,
+        levels=tuple(
+            LevelRatio(jobs, farm_before(jobs), farm_after(jobs), farm_after(jobs) / farm_before(jobs))
+            for jobs in (10.0, 20.0, 40.0, 80.0)
+        ),
+        effective={"RLIMIT_NOFILE": 1024, "open_files_limit": 1024, "table_open_cache": 431},
+        treatment_before="as found",
+        treatment_after="table_open_cache = 2000",
+    )  # fmt: skip
+
+
+def farm_metrics(cache: float) -> Mapping[str, Callable[[float], float]]:
+    return {
+        "mariadb.table_cache_misses": lambda jobs: 0.2 if 5 * jobs <= cache else 1260 * (1 - cache / (5 * jobs)),
+        "mariadb.open_tables": lambda jobs: min(cache, 5 * jobs),
+        "target.memory.rss": lambda jobs: (148 + 0.07 * min(5 * jobs, cache)) * MIB,
+        "target.cpu.cores": lambda jobs: 0.8 + 0.3 * (5 * jobs > cache),
+        "system.cpu.utilization": lambda jobs: 0.41,
+        "system.paging.swap_in": lambda jobs: 0.0,
+    }
+
+
+def render_farm() -> Investigation:
+    """Gained, with one finding confirmed, one refuted, and a setting that the server cut silently."""
+    finding = Finding(
+        id="mariadb.table_open_cache", status="confirmed",
+        title="the table cache is full, and tables are opened anew for every job",
+        reached_at=LoadInterval(12.6, 11.8, 13.9), evidence=FARM_EVIDENCE, ruled_out=FARM_RULED_OUT, score=0.94,
+        explanation="Each active job keeps five tables busy. Once their number passes 64, every look-up evicts a "
+        "table that is needed again at once.",
+    )  # fmt: skip
+    refuted = Finding(
+        "mariadb.table_definition_cache", "refuted", "the table definition cache is full", None,
+        (Evidence("mariadb.opened_table_definitions", 0.0, ">", 1.0, "level 20"),),
+        (), 0.2,
+    )  # fmt: skip
+    first = Round(
+        1, "as found", TargetState({"table_open_cache": 64}, {"RLIMIT_NOFILE": 1024}),
+        {"table_open_cache": 64, "open_files_limit": 1024}, farm_curve("as found", after=False),
+        farm_limits(64, LoadInterval(12.8, 12.4, 13.1), 1024), (finding, refuted), (farm_trial(),), (),
+        (), build_footprint(FARM_LEVELS, farm_before, farm_metrics(64), 1),
+    )  # fmt: skip
+    second = Round(
+        2, "table_open_cache = 2000", TargetState({"table_open_cache": 2000}, {"RLIMIT_NOFILE": 1024}),
+        {"table_open_cache": 431}, farm_curve("table_open_cache = 2000", after=True),
+        farm_limits(431, LoadInterval(86.0, 84.0, 89.0), 1024), (), (),
+        (UntriedRemedy(replace(FARM_REMEDY, id="raise-hard-limit", title="Raise the user's hard limit of open files",
+                               changes=(Change("host", "nofile (hard)", 1024, 20000),), price=Price()),
+                       "the study does not allow changes of the host"),),
+        ("table_open_cache: 2000 was asked for, the server uses 431, because it may open only 1,024 files",),
+        build_footprint(FARM_LEVELS, farm_after, farm_metrics(431), 2),
+    )  # fmt: skip
+    return Investigation(
+        run="runs/20261121T184200Z-render-farm",
+        report="runs/20261121T184200Z-render-farm/report.html",
+        started_at="2026-11-21T18:42:00Z",
+        seconds=113.4,
+        study=StudySummary(
+            "render-farm", "Why does submitting a job stall once many jobs are active?", "mariadb", "10.11.14",
+            "render-farm", "active_jobs", "active jobs", FARM_LEVELS, "throughput, with latency p95 within 50 ms",
+            "keep", {"target": "open files 1,024"},
+            "A farm manager keeps five tables per job. Submitting took half a second, until one evening it took minutes.",
+        ),
+        host=HOST,
+        rounds=(first, second),
+        before=StateSummary(Peak(10.0, 2050.0), LoadInterval(12.6, 11.8, 13.9)),
+        after=StateSummary(Peak(10.0, 2110.0), LoadInterval(171.0, 148.0, 204.0)),
+        gain=farm_trial().verdict,
+        gain_durability_kept=None,
+        ladder=(LadderStep("raise-table-open-cache", 2.874, 2.71, 3.04, 1.0),),
+        next_limit=NextLimit(
+            "process.open_files", 415.0, "the server runs out of open files",
+            "190 of 1,024 are in use at 320 active jobs, and their number grows with the jobs",
+        ),
+        outcome=Outcome("gained", "One remedy kept; the next round found nothing more that could be changed."),
+        conduct=CONDUCT,
+        warnings=("latencies are those of a closed loop: a stall hides the requests that would have come meanwhile",),
+    )  # fmt: skip
+
+
+# --- job queue: two rungs, durability relaxed -----------------------------------------------------------------------
+
+QUEUE_LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0)
+QUEUE_RATES = (430.0, 3700.0, 20400.0)
+
+
+def queue_throughput(rung: int) -> Callable[[float], float]:
+    return lambda workers: QUEUE_RATES[rung] * (1 - 0.012 * (workers - 1)) * (1 if rung < 2 else min(1, 0.7 + workers / 6))
+
+
+def queue_trial(rung: int, remedy: Remedy, verdict: Verdict) -> Trial:
+    before, after = queue_throughput(rung), queue_throughput(rung + 1)
+    return Trial(
+        remedy, verdict, True,
+        tuple(LevelRatio(level, before(level), after(level), after(level) / before(level)) for level in (1.0, 8.0)),
+        {change.setting: change.after for change in remedy.changes}, "before", "after",
+    )  # fmt: skip
+
+
+def queue_round(rung: int, findings: tuple[Finding, ...], tried: tuple[Trial, ...]) -> Round:
+    throughput = queue_throughput(rung)
+    curve = Curve(
+        "workers", f"rung {rung}", build_points(QUEUE_LEVELS, throughput, lambda workers: 1.6e3 * workers / throughput(workers)),
+        "plateau", Peak(2.0, throughput(2)), LoadInterval(1.0, 1.0, 1.0) if rung < 2 else LoadInterval(2.0, 1.6, 2.5),
+        None, None, None,
+    )  # fmt: skip
+    metrics: Mapping[str, Callable[[float], float]] = {
+        "system.disk.flushes_per_request": lambda _: (2.1, 1.0, 0.002)[rung],
+        "workload.lock_held": lambda _: (0.97, 0.94, 0.55)[rung],
+        "target.cpu.cores": lambda workers: (0.2, 0.5, 1.1)[rung] * min(1, 0.6 + workers / 10),
+        "target.memory.rss": lambda workers: (20 + 8 * workers) * MIB,
+    }
+    limits = (
+        Limit("cpu.cores", "hardware", 2, None, 2, (0.2, 0.5, 1.1)[rung], 2 - (0.2, 0.5, 1.1)[rung], False, "/proc/stat", None,
+              "cores", (), "target.cpu.cores"),
+    )  # fmt: skip
+    return Round(
+        rung + 1, curve.treatment, TargetState({"journal_mode": "delete" if rung == 0 else "wal"}), {}, curve,
+        limits, findings, tried, (), (), build_footprint(QUEUE_LEVELS, throughput, metrics, rung),
+    )  # fmt: skip
+
+
+def job_queue() -> Investigation:
+    """Gained twice; the second rung gives durability up, and the study said that it may."""
+    fsync = Finding(
+        "disk.fsync", "confirmed", "every commit waits for the disk", LoadInterval(1.0, 1.0, 1.0),
+        (
+            Evidence("system.disk.flushes_per_request", 2.1, ">=", 0.9, "level 1, blocks 1 to 3"),
+            Evidence("system.disk.busy", 0.93, ">", 0.8, "level 1, blocks 1 to 3"),
+        ),
+        (RuledOut("cpu.saturated", "CPUs were 12 % busy"),), 0.9,
+    )  # fmt: skip
+    lock = Finding(
+        "lock.writer", "confirmed", "one writer holds the lock meanwhile", LoadInterval(2.0, 2.0, 2.0),
+        (Evidence("workload.lock_held", 0.97, ">=", 0.8, "level 8, blocks 1 to 3"),), (), 0.8,
+    )  # fmt: skip
+    wal = Remedy("wal", "Write-ahead log", ("disk.fsync", "lock.writer"),
+                 (Change("server", "journal_mode", "delete", "wal", True, "one flush per commit instead of two or more"),),
+                 Price(memory_before_bytes=28 * MIB, memory_after_bytes=29 * MIB), "SQLite: Write-Ahead Logging")  # fmt: skip
+    normal = Remedy("synchronous-normal", "No flush per commit", ("disk.fsync",),
+                    (Change("server", "synchronous", "FULL", "NORMAL", True, "flush at checkpoints only"),),
+                    Price("the last commits may be lost at power loss; the file is never corrupt", 29 * MIB, 29 * MIB),
+                    "SQLite: PRAGMA synchronous")  # fmt: skip
+    method = "block bootstrap of the ratio of medians"
+    kept = Verdict(8.61, 8.1, 9.2, "better", 5, method, (8.4, 8.6, 8.9, 8.2, 9.0), (1.0, 8.0))
+    relaxed = Verdict(5.52, 5.2, 5.9, "better", 4, method, (5.5, 5.3, 5.7, 5.6), (1.0, 8.0))
+    return Investigation(
+        run="runs/20261121T190500Z-job-queue",
+        report="runs/20261121T190500Z-job-queue/report.html",
+        started_at="2026-11-21T19:05:00Z",
+        seconds=148.0,
+        study=StudySummary(
+            "job-queue", "How many jobs per second can one SQLite file carry, and what stops it?", "sqlite", "3.40.1",
+            "job-queue", "workers", "workers", QUEUE_LEVELS, "throughput", "relax", {},
+        ),
+        host=HOST,
+        rounds=(
+            queue_round(0, (fsync, lock), (queue_trial(0, wal, kept),)),
+            queue_round(1, (replace(fsync, evidence=fsync.evidence[:1]),), (queue_trial(1, normal, relaxed),)),
+            queue_round(2, (), ()),
+        ),
+        before=StateSummary(Peak(1.0, 430.0), LoadInterval(1.0, 1.0, 1.0)),
+        after=StateSummary(Peak(2.0, 20155.0), LoadInterval(2.0, 1.6, 2.5)),
+        gain=Verdict(47.53, 43.4, 52.1, "better", 5, method, (), (1.0, 8.0)),
+        gain_durability_kept=kept,
+        ladder=(
+            LadderStep("journal_mode = wal", 8.61, 8.1, 9.2, 0.558),
+            LadderStep("synchronous = NORMAL", 5.52, 5.2, 5.9, 0.442, "the last commits may be lost at power loss; the file is never corrupt"),
+        ),
+        next_limit=NextLimit("cpu.writer", 3.0, "one writer's CPU", "the lock is held 55 % of the time, by a thread that never waits"),
+        outcome=Outcome("gained", "Two remedies kept."),
+        conduct=replace(CONDUCT, flags={}, repeated=0),
+    )  # fmt: skip
+
+
+# --- what did not gain ----------------------------------------------------------------------------------------------
+
+
+def cpu_saturated() -> Investigation:
+    """Nothing to change: the CPUs are busy, and the tool says so."""
+    farm = render_farm()
+    round_ = replace(
+        farm.rounds[0],
+        curve=replace(farm_curve("as found", after=True), shape="plateau", knee=LoadInterval(2.1, 1.8, 2.4), cliff=None),
+        findings=(
+            Finding("cpu.saturated", "suspected", "the CPUs are saturated", LoadInterval(2.1, 1.8, 2.4),
+                    (Evidence("system.cpu.utilization", 0.985, ">=", 0.95, "level 20, blocks 1 to 3"),), (), 0.97),
+        ),
+        tried=(), silent_cuts=(), untried=(),
+        limits=tuple(replace(limit, exhausted_at=None) for limit in farm.rounds[0].limits),
+    )  # fmt: skip
+    return replace(
+        farm, rounds=(round_,), gain=None, ladder=(), next_limit=None, warnings=(),
+        after=None, before=StateSummary(Peak(10.0, 2110.0), LoadInterval(2.1, 1.8, 2.4)),
+        outcome=Outcome("cpu-saturated", "The CPUs were 98 % busy; no setting of the target gives more of them."),
+    )  # fmt: skip
+
+
+def interrupted() -> Investigation:
+    """Ctrl-C in the first round: a curve and a suspicion, nothing proved."""
+    farm = render_farm()
+    findings = tuple(replace(finding, status="suspected") for finding in farm.rounds[0].findings[:1])
+    return replace(
+        farm, rounds=(replace(farm.rounds[0], tried=(), findings=findings),), gain=None, ladder=(), after=None,
+        next_limit=None, outcome=Outcome("interrupted", "Stopped by the user."),
+        conduct=replace(CONDUCT, steps=27, flags={}, repeated=0),
+    )  # fmt: skip
+
+
+def bare() -> Investigation:
+    """Interrupted before the first curve was whole: every part that may be missing is missing."""
+    farm = interrupted()
+    return replace(
+        farm, rounds=(), before=None, after=None, warnings=(),
+        study=replace(farm.study, story="", cage={}, axis_unit="", target_version=""), host=replace(HOST, facts={}),
+        conduct=replace(farm.conduct, steps=3, ticks=0, late_ticks=0, recorder_cpu_share=0.0),
+    )  # fmt: skip
+
+
+def ragged() -> Investigation:
+    """Gained without anything beyond: no knee, no next limit, no intervals, and numbers that are not known."""
+    farm = render_farm()
+    unknown = float("nan")
+    points = tuple(
+        replace(point, throughput_low=unknown, throughput_high=unknown, latency_p95_ms=None)
+        for point in farm.rounds[0].curve.points
+    )
+    curve = replace(farm.rounds[0].curve, points=points, shape="linear", knee=None, cliff=None, capacity=None, usl=None)
+    finding = replace(
+        farm.rounds[0].findings[0], reached_at=None, ruled_out=(), explanation="",
+        evidence=(Evidence("mariadb.open_tables", 64.0, "rises", unknown, ""),),
+    )  # fmt: skip
+    remedy = replace(FARM_REMEDY, price=Price(), changes=(Change("server", "table_open_cache", None, 2000),))
+    trial = replace(farm_trial(), remedy=remedy, effective={}, levels=(), verdict=replace(farm_trial().verdict, levels=()))
+    limits = tuple(replace(limit, ceiling=float("inf"), headroom=float("inf"), exhausted_at=None) for limit in farm.rounds[0].limits)
+    return replace(
+        farm,
+        rounds=(replace(farm.rounds[0], curve=curve, findings=(finding,), tried=(trial,), limits=limits, footprint=()),),
+        before=StateSummary(Peak(10.0, 2050.0), None), after=StateSummary(Peak(10.0, 2110.0), None),
+        next_limit=None, ladder=(), warnings=(),
+    )  # fmt: skip
+
+
+INVESTIGATIONS: Mapping[str, Callable[[], Investigation]] = {
+    "render_farm": render_farm,
+    "job_queue": job_queue,
+    "cpu_saturated": cpu_saturated,
+    "interrupted": interrupted,
+    "bare": bare,
+    "ragged": ragged,
+}
+
+
+@pytest.fixture(params=INVESTIGATIONS)
+def investigation(request: pytest.FixtureRequest) -> Investigation:
+    """Each example in turn."""
+    return INVESTIGATIONS[request.param]()
+
+
+@pytest.fixture
+def farm() -> Investigation:
+    return render_farm()
+
+
+@pytest.fixture
+def queue() -> Investigation:
+    return job_queue()
+
+
+@pytest.fixture
+def examples() -> dict[str, Investigation]:
+    return {name: build() for name, build in INVESTIGATIONS.items()}
