@@ -69,7 +69,9 @@ class ProcessDriver:
     def requests(self) -> Requests:
         """What was done. WorkloadError where a process failed, or none of them finished a single request."""
         if self.running():
-            raise WorkloadError(f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first.")
+            raise WorkloadError(
+                f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first."
+            )
         failed = self._failed()
         if failed is not None and not self._killed:
             raise self._failure(f"The driver {self._name} failed: {_ended(failed)}.")
@@ -114,13 +116,16 @@ class ProcessDriver:
 
 
 def tail(path: Path) -> str:
-    """The last lines of what a driver printed."""
-    return "\n".join(path.read_text(errors="replace").splitlines()[-TAIL_LINES:])
+    """The last lines of what a driver printed, each once: its threads often say the same."""
+    lines = path.read_text(errors="replace").splitlines()
+    return "\n".join(list(dict.fromkeys(lines))[-TAIL_LINES:])
 
 
 def _ended(process: subprocess.Popen[bytes]) -> str:
     code = process.returncode
-    return f"process {process.pid} " + (f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}")
+    return f"process {process.pid} " + (
+        f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+    )
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

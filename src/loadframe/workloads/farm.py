@@ -66,8 +66,8 @@ def connected(endpoint: Endpoint, doing: str, *, schema: bool = True) -> Iterato
         number, *words = error.args or (0,)
         raise TargetError(
             f"The server at {endpoint.address} refused {doing}: {' '.join(map(str, words))} (error {number}).",
-            remedy="If disk space, open files or tables ran out, raise that limit or lower the level; if the server has "
-            "gone, its log says why.",
+            remedy="If disk space, open files or tables ran out, raise that limit or lower the level; "
+            "if the server has gone, its log says why.",
         ) from error
 
 
@@ -121,7 +121,7 @@ def jobs_there(connection: Connection, tables_per_job: int) -> int:
 
 def drop_submitted(connection: Connection) -> None:
     """Drop what drivers submitted and did not complete, and empty the archive, once no driver is at it any more."""
-    _await_drivers_gone(connection)
+    await_drivers_gone(connection)
     names = _tables_like(connection, "^[a-z0-9]+_t[0-9]+_[0-9]+$")
     statements = [f"DROP TABLE IF EXISTS {', '.join(names)}"] if names else []
     execute(connection, [*statements, "TRUNCATE TABLE archive"])
@@ -137,7 +137,7 @@ def _tables_like(connection: Connection, pattern: str) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def _await_drivers_gone(connection: Connection) -> None:
+def await_drivers_gone(connection: Connection) -> None:
     """A killed driver's last statement may still run in the server; wait until its connections are closed."""
     until = time.monotonic() + DRIVER_GONE_WITHIN_S
     with connection.cursor() as cursor:

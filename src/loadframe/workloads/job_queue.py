@@ -17,10 +17,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads.driving import ProcessDriver, tail
-from loadframe.workloads.launch import launch
 from loadframe.workloads.options import read_options, whole, whole_level
 from loadframe.workloads.requirements import Requirement
 
@@ -53,7 +53,8 @@ class JobQueue:
     target_kinds = frozenset({"sqlite"})
     axes = frozenset({"concurrency"})
     axis_unit = "workers"
-    operations = ("submit", "claim", "complete")
+    operations: tuple[str, ...] = ("submit", "claim", "complete")
+    one_lock = True
     runs_to_completion = False
 
     def __init__(self, options: Mapping[str, SettingValue]) -> None:
@@ -115,7 +116,9 @@ class JobQueue:
         command += [_uri(endpoint), endpoint.options.get("pragmas", "{}"), str(log), repr(float(duration_s))]
         command += [str(self.options.payload_bytes), str(number)]
         with output.open("wb") as stderr:
-            return launch(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=log.parent)
+            return spawn(
+                command, Allowance(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=log.parent
+            )
 
 
 def requirements() -> tuple[Requirement, ...]:

@@ -1,6 +1,6 @@
 """The options of a workload: one frozen dataclass per workload, whose fields carry their range and what they are for.
 
-A field is declared with `whole`, `choice` or `text_of`; `read_options` makes the dataclass from what a study says and
+A field is declared with `whole` or `choice`; `read_options` makes the dataclass from what a study says and
 refuses what does not fit, naming the option, the value and what would be right.
 """
 
@@ -49,7 +49,7 @@ def choice(default: str, values: Sequence[str], what: str) -> Any:
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
     """The rule and the default of every option, by its name, in the order in which they are declared."""
-    return {field.name: (field.metadata["rule"], field.default) for field in dataclasses.fields(model)}
+    return {field.name: (field.metadata["rule"], getattr(model, field.name)) for field in dataclasses.fields(model)}
 
 
 def read_options(model: type[Model], kind: str, options: Mapping[str, SettingValue]) -> Model:
@@ -72,7 +72,7 @@ def read_options(model: type[Model], kind: str, options: Mapping[str, SettingVal
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """"Did you mean x? " where one of the known words is close, else nothing."""
+    """ "Did you mean x? " where one of the known words is close, else nothing."""
     close = get_close_matches(word, known, n=1)
     return f"Did you mean {close[0]!r}? " if close else ""
 

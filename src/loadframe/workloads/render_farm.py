@@ -56,7 +56,8 @@ class RenderFarm:
     target_kinds = frozenset({"mariadb"})
     axes = frozenset({"active_jobs"})
     axis_unit = "active jobs"
-    operations = MIX
+    operations: tuple[str, ...] = MIX
+    one_lock = False
     runs_to_completion = False
 
     def __init__(self, options: Mapping[str, SettingValue]) -> None:

@@ -4,7 +4,8 @@
 -- Job 1 is there from the start; job j submits the jobs fan_out * (j - 1) + 2 .. fan_out * j + 1, so every parent has a
 -- smaller number than its children. Worker t runs the jobs t + 1, t + 1 + workers, ... in that order, each as soon as
 -- it was submitted; since the smallest job not yet run always has a parent that was run, somebody can always go on.
--- Who was submitted is told between the workers through a shared file: one byte per job, written by one worker only.
+-- Who was submitted is told between the workers through a shared file: byte j is job j's, written by one worker only;
+-- byte 0 says that some worker failed, so that the others do not wait for ever for the jobs it will not submit.
 
 local ffi = require("ffi")
 local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "farm.lua")
@@ -55,7 +56,10 @@ end
 
 -- A worker asks again every 0.2 ms, a fraction of what creating one table takes.
 local function wait_for(number)
-    while submitted[number] == 0 do ffi.C.loadframe_usleep(200) end
+    while submitted[number] == 0 do
+        if submitted[0] ~= 0 then error("another worker failed") end
+        ffi.C.loadframe_usleep(200)
+    end
 end
 
 local function wait_for_all()
@@ -89,13 +93,22 @@ local function list_all()
     log.add(LIST, start_s, 0)
 end
 
-function event()
-    if job > sysbench.opt.jobs then return true end
+local function run_job()
     wait_for(job)
     submit_children(job)
     if job > sysbench.opt.jobs - sysbench.opt.listing then
         wait_for_all()
         list_all()
+    end
+end
+
+function event()
+    if job > sysbench.opt.jobs then return true end
+    local done, problem = pcall(run_job)
+    if not done then
+        submitted[0] = 1
+        -- Never as RESTART_EVENT: a burst with a request missing would wait for ever, or prove nothing.
+        error(type(problem) == "table" and "the server asked for a retry (deadlock or lock wait)" or problem, 0)
     end
     job = job + sysbench.opt.threads
 end

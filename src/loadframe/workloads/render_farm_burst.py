@@ -41,7 +41,8 @@ class RenderFarmBurst:
     target_kinds = frozenset({"mariadb"})
     axes = frozenset({"jobs"})
     axis_unit = "jobs"
-    operations = ("submit", "list")
+    operations: tuple[str, ...] = ("submit", "list")
+    one_lock = False
     runs_to_completion = True
 
     def __init__(self, options: Mapping[str, SettingValue]) -> None:
@@ -72,7 +73,7 @@ class RenderFarmBurst:
         """Start sysbench on the farm that set_level has emptied; duration_s is ignored."""
         demand(self.kind, requirements())
         jobs = self.check_level(level)
-        # Byte j tells all workers whether job j was submitted; the first one is there already.
+        # Byte j tells all workers whether job j was submitted; the first one is there already. Byte 0: a worker failed.
         (folder / "submitted").write_bytes(bytes([0, 1]) + bytes(jobs - 1))
         return start_script(
             self.kind,
@@ -92,7 +93,9 @@ class RenderFarmBurst:
         )
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Nothing: the next step begins by emptying the farm."""
+        """Wait until the server is rid of a killed driver; the next step begins by emptying the farm."""
+        with farm.connected(endpoint, "to tidy up after a step") as connection:
+            farm.await_drivers_gone(connection)
 
     def _empty(self, endpoint: Endpoint) -> None:
         farm.install(

@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.farm import schema_of
-from loadframe.workloads.launch import launch
 
 SCRIPTS = Path(__file__).parent
 START_UP_S = 1.0
@@ -40,7 +40,7 @@ def start_script(
     command += [f"--{option}={value}" for option, value in options.items()]
     printed = folder / "sysbench.txt"
     with printed.open("wb") as output:
-        process = launch([*command, "run"], stdout=output, stderr=output, cwd=folder)
+        process = spawn([*command, "run"], Allowance(), stdout=output, stderr=output, cwd=folder)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s)
 
