@@ -1,0 +1,262 @@
+"""Nothing that was started stays running and no temporary data stay behind, also after `kill -9`.
+
+Before anything is started, a lease on disk says who owns it and where its data are. Servers started with
+processes.spawn die with their owner at once; what is left - data, or a process that detached itself - is ended and
+removed by the next command's sweep.
+
+State is kept in $LOADFRAME_STATE, else $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe; data go to
+$LOADFRAME_SCRATCH, else /var/tmp, which is a disk where /tmp often is memory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from loadframe.cage import identity
+from loadframe.cage.identity import Identity
+from loadframe.errors import CageError
+
+SCHEMA = "loadframe.lease/1"
+GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a lease says on disk. boot and host: a pid means something only on this machine, this boot."""
+
+    id: str
+    what: str
+    host: str
+    boot: str
+    owner: Identity
+    folder: Path
+    run: Path | None
+    processes: tuple[Identity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep did about one lease, in words."""
+
+    id: str
+    what: str
+    run: Path | None
+    actions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.what}: {', '.join(self.actions)}"
+
+
+def state_directory() -> Path:
+    """Where Loadframe keeps what must outlive a killed command; made if need be. CageError if it cannot be written."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    path = Path(os.environ.get("LOADFRAME_STATE") or Path(base) / "loadframe")
+    return _writable(path, "keep its state", "LOADFRAME_STATE")
+
+
+def scratch_directory() -> Path:
+    """Where temporary data go. CageError where it cannot be written."""
+    path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp")
+    return _writable(path, "put temporary data", "LOADFRAME_SCRATCH")
+
+
+def filesystem(path: Path) -> str:
+    """The type of the file system that `path` is on ("ext4", "tmpfs"): on tmpfs an fsync costs nothing."""
+    best, kind = "", "unknown"
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, mount, name, *_ = line.split(" ")
+        mount = mount.replace("\\040", " ")
+        if len(mount) >= len(best) and path.is_relative_to(mount):
+            best, kind = mount, name
+    return kind
+
+
+class Lease:
+    """Owned by the process that acquired it. A context manager: leaving it releases."""
+
+    def __init__(self, record: Record, file: Path) -> None:
+        self._record = record
+        self._file = file
+
+    @classmethod
+    def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None) -> Lease:
+        """Write the lease, then make its folder. what: words for people. run: the run folder it serves.
+
+        CageError where the state or the scratch directory cannot be written.
+        """
+        name = secrets.token_hex(6)
+        place = (
+            scratch_directory() if scratch is None else _writable(scratch, "put temporary data", "LOADFRAME_SCRATCH")
+        )
+        owner = identity.identify(os.getpid())
+        assert owner is not None, "a process that runs has an entry in /proc"
+        folder = place.absolute() / f"loadframe-{name}"
+        record = Record(name, what, socket.gethostname(), identity.boot_id(), owner, folder, run)
+        lease = cls(record, _leases() / f"{name}.json")
+        lease._write()
+        try:
+            folder.mkdir()
+            folder.chmod(0o755)  # a server under another user must be able to enter, whatever our umask
+        except OSError as error:
+            lease._file.unlink(missing_ok=True)
+            raise CageError(f"Cannot make {folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH.") from error
+        return lease
+
+    @property
+    def id(self) -> str:
+        return self._record.id
+
+    @property
+    def folder(self) -> Path:
+        """The temporary folder, with a name that nothing else has."""
+        return self._record.folder
+
+    def add_process(self, pid: int) -> None:
+        """Remember a process that was started, so that a sweep can end it. Does nothing for one that has ended."""
+        process = identity.identify(pid)
+        if process is not None:
+            living = tuple(known for known in self._record.processes if identity.alive(known))
+            self._record = replace(self._record, processes=(*living, process))
+            self._write()
+
+    def release(self) -> None:
+        """End what is still running, remove the folder and the lease. Idempotent; in a forked child it does nothing."""
+        if os.getpid() != self._record.owner.pid:
+            return
+        for process in self._record.processes:
+            identity.end(process, GRACE_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self.folder.exists():  # else the next sweep tries again
+            self._file.unlink(missing_ok=True)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _write(self) -> None:
+        text = json.dumps({"schema": SCHEMA, **asdict(self._record)}, default=str, indent=1)
+        try:
+            _write_durably(self._file, text)
+        except OSError as error:
+            raise CageError(
+                f"Cannot write {self._file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
+            ) from error
+
+
+def sweep() -> list[Swept]:
+    """End and remove what dead owners left behind; say what was done. Leases of living owners are not touched.
+
+    Safe to run at the same time in several processes: one at a time works, the others find nothing left.
+    """
+    folder = _leases()
+    with _locked(folder / "lock"):
+        return [swept for file in sorted(folder.glob("*.json")) if (swept := _sweep_one(file)) is not None]
+
+
+def _sweep_one(file: Path) -> Swept | None:
+    try:
+        record = _read(file)
+    except FileNotFoundError:  # released by its owner meanwhile
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        reason = f"{file} is not a lease that this version knows ({error}); left as it is - delete it when in doubt"
+        return Swept(file.stem, "unknown lease", None, (reason,))
+    if record.host != socket.gethostname():  # a state directory shared between machines
+        return None
+    same_boot = record.boot == identity.boot_id()
+    if same_boot and identity.alive(record.owner):
+        return None
+    actions = [f"its owner (pid {record.owner.pid}) is gone"]
+    if same_boot:
+        actions += [_end(process) for process in record.processes if identity.alive(process)]
+        actions += [_end(process) for process in identity.naming(record.folder.name)]
+    actions += _remove(record.folder)
+    if not record.folder.exists():
+        file.unlink(missing_ok=True)
+    return Swept(record.id, record.what, record.run, tuple(actions))
+
+
+def _end(process: Identity) -> str:
+    try:
+        ended = identity.end(process, GRACE_S)
+    except PermissionError:
+        return f"process {process.pid} belongs to another user: end it with `sudo kill {process.pid}`"
+    return f"ended process {process.pid}" if ended else f"process {process.pid} does not end (stuck in the kernel)"
+
+
+def _remove(folder: Path) -> list[str]:
+    if not folder.exists():
+        return []
+    shutil.rmtree(folder, ignore_errors=True)
+    return [f"removed {folder}" if not folder.exists() else f"could not remove all of {folder}: remove it as its owner"]
+
+
+def _read(file: Path) -> Record:
+    data: dict[str, Any] = json.loads(file.read_text())
+    if data["schema"] != SCHEMA:
+        raise ValueError(f"schema {data['schema']}")
+    folder = Path(data["folder"])
+    if folder.name != f"loadframe-{data['id']}":  # never remove what is not a lease's own folder
+        raise ValueError(f"folder {folder}")
+    return Record(
+        id=data["id"],
+        what=data["what"],
+        host=data["host"],
+        boot=data["boot"],
+        owner=Identity(**data["owner"]),
+        folder=folder,
+        run=Path(data["run"]) if data["run"] else None,
+        processes=tuple(Identity(**process) for process in data["processes"]),
+    )
+
+
+def _leases() -> Path:
+    return _writable(state_directory() / "leases", "keep its leases", "LOADFRAME_STATE")
+
+
+def _writable(path: Path, purpose: str, variable: str) -> Path:
+    remedy = f"Set {variable} to a folder that can be written."
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=remedy) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=remedy)
+    return path
+
+
+def _write_durably(file: Path, text: str) -> None:
+    """Whole or not at all, also when the power fails: write aside, fsync, rename, fsync the folder."""
+    aside = file.with_suffix(".tmp")
+    with aside.open("w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    aside.replace(file)
+    descriptor = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,191 @@
+"""Start a process under an allowance: resource limits, CPUs, user; it never outlives its parent."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from loadframe.errors import CageError, MissingTool
+
+LAUNCHER = Path(__file__).with_name("launch.py")
+NR_OPEN = Path("/proc/sys/fs/nr_open")
+CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
+
+Stream = int | IO[bytes] | None
+"""What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a process is allowed.
+
+    limits: by their names in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
+    process cannot raise them itself. cpus: None for all. user: a user's name, None to stay who we are.
+    """
+
+    limits: Mapping[str, int] = field(default_factory=dict)
+    cpus: frozenset[int] | None = None
+    user: str | None = None
+
+
+def parse_cpus(text: str) -> frozenset[int]:
+    """CPU numbers from the kernel's list format, "0-1,3" (cpuset(7), "List format"). CageError for anything else."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        last = last if dash else first
+        if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()) or int(first) > int(last):
+            raise CageError(f"cpus = {text!r}: {part.strip()!r} is not a CPU or a range", remedy='Write e.g. "0-1,3".')
+        if int(last) >= 8192:  # the largest NR_CPUS a kernel is built with (x86 CONFIG_MAXSMP)
+            raise CageError(f"cpus = {text!r}: no machine has CPU {last}", remedy='Write e.g. "0-1,3".')
+        cpus.update(range(int(first), int(last) + 1))
+    return frozenset(cpus)
+
+
+def online_cpus() -> frozenset[int]:
+    """The CPUs that the kernel has online."""
+    return parse_cpus(CPUS_ONLINE.read_text().strip())
+
+
+def unprivileged_user(preferred: Sequence[str]) -> str | None:
+    """Who a server should run as: when we are root the first of `preferred` that exists, else "nobody"; when we are
+    not root, None: it runs as we do."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in preferred if name in known), "nobody")
+
+
+def unreachable(path: Path, user: str | None) -> Path | None:
+    """The first folder on the way to `path` that `user` may not enter, None where the way is free."""
+    if user is None:
+        return None
+    account = _account(user)
+    groups = set(os.getgrouplist(user, account.pw_gid))
+    for folder in [*reversed(path.absolute().parents), path.absolute()]:
+        status = folder.stat()
+        if status.st_uid == account.pw_uid:
+            allowed = status.st_mode & stat.S_IXUSR
+        elif status.st_gid in groups:
+            allowed = status.st_mode & stat.S_IXGRP
+        else:
+            allowed = status.st_mode & stat.S_IXOTH
+        if not allowed:
+            return folder
+    return None
+
+
+def spawn(
+    command: Sequence[str | Path],
+    allowance: Allowance,
+    *,
+    stdout: Stream,
+    stderr: Stream,
+    cwd: Path | None = None,
+    stdin: Stream = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
+
+    It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
+    from one that lives as long as the process should. stdin defaults to /dev/null.
+    Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
+    """
+    options = [*_limit_options(allowance.limits), *_cpu_options(allowance.cpus), *_user_options(allowance.user)]
+    reading, writing = os.pipe()
+    try:
+        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
+        process = subprocess.Popen(
+            [*launcher, "--parent", str(os.getpid()), "--", *map(str, command)],
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            start_new_session=True,
+            pass_fds=(writing,),
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    with os.fdopen(reading, "rb") as report:
+        refusal = report.read().decode()
+    if refusal:
+        process.wait()
+        raise _error(refusal)
+    return process
+
+
+def _error(refusal: str) -> CageError | MissingTool:
+    kind, _, text = refusal.partition("\t")
+    if kind == "command":
+        return MissingTool(f"Cannot run {text}", remedy="Install it, or see `loadframe doctor`.")
+    return CageError(text, remedy="Ask for less, or run Loadframe as root outside the container that forbids it.")
+
+
+def _limit_options(limits: Mapping[str, int]) -> list[str]:
+    options = []
+    for name, value in limits.items():
+        _check_limit(name, value)
+        options += ["--rlimit", f"{name.removeprefix('RLIMIT_')}={value}:{value}"]
+    return options
+
+
+def _check_limit(name: str, value: int) -> None:
+    known = sorted(entry for entry in dir(resource) if entry.startswith("RLIMIT_"))
+    if name not in known:
+        raise CageError(f"{name} is not a resource limit of this machine", remedy=f"Known: {', '.join(known)}.")
+    if value < 0:
+        raise CageError(f"{name} = {value} is not a limit", remedy="Give a number from 0.")
+    if name == "RLIMIT_NOFILE" and value > (most := int(NR_OPEN.read_text())):
+        raise CageError(
+            f"{name} = {value} is above the kernel's fs.nr_open = {most}",
+            remedy=f"Ask for at most {most}, or raise it: sysctl fs.nr_open={value}",
+        )
+    hard = resource.getrlimit(getattr(resource, name))[1]
+    if os.geteuid() != 0 and hard != resource.RLIM_INFINITY and value > hard:
+        raise CageError(
+            f"{name} = {value} is above the hard limit {hard} of this user",
+            remedy=f"Ask for at most {hard}, run as root, or raise it in /etc/security/limits.conf.",
+        )
+
+
+def _cpu_options(cpus: frozenset[int] | None) -> list[str]:
+    if cpus is None:
+        return []
+    missing = cpus - online_cpus()
+    if missing or not cpus:
+        wanted = ",".join(map(str, sorted(missing))) or "none at all"
+        raise CageError(
+            f"The study asks for CPU {wanted}; online are {CPUS_ONLINE.read_text().strip()}",
+            remedy="Choose from the CPUs that are online.",
+        )
+    return ["--cpus", ",".join(map(str, sorted(cpus)))]
+
+
+def _account(user: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(user)
+    except KeyError as error:
+        raise CageError(f"There is no user {user!r} on this machine", remedy="Create it, or name another.") from error
+
+
+def _user_options(user: str | None) -> list[str]:
+    if user is None:
+        return []
+    account = _account(user)
+    if account.pw_uid == os.geteuid() != 0:
+        return []
+    if os.geteuid() != 0:
+        raise CageError(f"Only root can start a process as {user!r}", remedy="Run as root, or leave the user out.")
+    return ["--uid", str(account.pw_uid), "--gid", str(account.pw_gid)]
