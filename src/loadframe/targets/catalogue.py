@@ -1,0 +1,141 @@
+"""What is known of a target's settings, as data; and the one place where a setting's value is checked.
+
+A catalogue is a table of SettingSpec. Values are brought into one canonical form (names with underscores, numbers as
+numbers, sizes in bytes, a choice spelled as the target spells it), so that what was configured can be compared with
+what is effective by `==`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from loadframe.errors import StudyError
+from loadframe.model import SettingValue
+
+Kind = Literal["integer", "text", "boolean", "bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSpec:
+    """One setting. low, high: smallest and largest value the target takes, None where it sets no bound that matters.
+
+    dynamic: the running target accepts a new value. sized_at_start: at its start the target fits this setting, or
+    others left to themselves, to the rest and to the process's limits; only a restart shows what a value really gives.
+    choices: the words (or numbers) allowed. gives_up: what may be lost with values other than the default, None for
+    nothing. source: where low, high, choices and default were read.
+    """
+
+    name: str
+    kind: Kind
+    dynamic: bool
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str | int, ...] = ()
+    default: SettingValue | None = None
+    gives_up: str | None = None
+    sized_at_start: bool = False
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The settings of one kind of target. source: where the list comes from, for messages."""
+
+    kind: str
+    specs: tuple[SettingSpec, ...]
+    source: str
+
+    def get(self, name: str) -> SettingSpec | None:
+        return next((spec for spec in self.specs if spec.name == name), None)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.specs)
+
+    def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
+        """The settings in canonical form. also: names that the real target knows beyond the catalogue; passed as given.
+
+        StudyError for an unknown name (with close matches), a value of the wrong kind or out of bounds.
+        """
+        others = frozenset(also)
+        checked: dict[str, SettingValue] = {}
+        for given, value in settings.items():
+            name = given.strip().lower().replace("-", "_")
+            spec = self.get(name)
+            if spec is not None:
+                checked[name] = canonical(self.kind, spec, value)
+            elif name in others:
+                checked[name] = value
+            else:
+                raise self._unknown(given, name, others)
+        return checked
+
+    def _unknown(self, given: str, name: str, others: frozenset[str]) -> StudyError:
+        close = difflib.get_close_matches(name, {*self.names(), *others}, n=3, cutoff=0.6)
+        remedy = f"Did you mean {' or '.join(close)}? " if close else ""
+        return StudyError(
+            f"target.settings.{given}: {self.kind} has no such setting", remedy=f"{remedy}({self.source})"
+        )
+
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+
+
+def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
+    """One value in canonical form. StudyError, naming what would be right, for one that the target would not take."""
+    match spec.kind:
+        case "boolean":
+            return _boolean(kind, spec, value)
+        case "text":
+            return _text(kind, spec, value)
+        case "bytes":
+            number = _bytes(kind, spec, value)
+        case "integer":
+            number = _integer(kind, spec, value)
+    if spec.choices and number not in spec.choices:
+        raise _wrong(kind, spec, value, f"one of {', '.join(map(str, spec.choices))}")
+    low, high = spec.low, spec.high
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise _wrong(kind, spec, value, f"{low} to {high}" if low is not None and high is not None else f"from {low}")
+    return number
+
+
+def _boolean(kind: str, spec: SettingSpec, value: SettingValue) -> bool:
+    words = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
+    truth = words.get(str(value).strip().lower())
+    if truth is None:
+        raise _wrong(kind, spec, value, "true or false")
+    return truth
+
+
+def _text(kind: str, spec: SettingSpec, value: SettingValue) -> str:
+    word = value if isinstance(value, str) else ""
+    if not spec.choices and word:
+        return word
+    for choice in spec.choices:
+        if str(choice).lower() == word.strip().lower():
+            return str(choice)
+    raise _wrong(kind, spec, value, f"one of {', '.join(map(str, spec.choices))}" if spec.choices else "a word")
+
+
+def _integer(kind: str, spec: SettingSpec, value: SettingValue) -> int:
+    if not isinstance(value, bool) and re.fullmatch(r"-?[0-9]+", str(value).strip()):
+        return int(value)
+    raise _wrong(kind, spec, value, "a whole number")
+
+
+def _bytes(kind: str, spec: SettingSpec, value: SettingValue) -> int:
+    size = None if isinstance(value, bool) else re.fullmatch(r"([0-9]+) *([KMGTP]?)(?:i?B)?", str(value).strip(), re.I)
+    if size is None:
+        raise _wrong(kind, spec, value, "a size in bytes, such as 134217728 or 128M")
+    return int(size[1]) * UNITS[size[2].upper()]
+
+
+def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:
+    return StudyError(
+        f"target.settings.{spec.name} = {value!r} is nothing that {kind} takes",
+        remedy=f"Give {right}. (Source: {spec.source})" if spec.source else f"Give {right}.",
+    )
