@@ -145,7 +145,7 @@ class TaskTexts:
 
     @property
     def where_known(self) -> bool:
-        """Whether the kernel says where it sleeps ("0" is its answer for a running thread and for "you may not know")."""
+        """Whether the kernel says where it sleeps; "0" is its answer for running ones and where it will not tell."""
         return self.wchan not in (b"", b"0")
 
     @property

@@ -1,4 +1,4 @@
-"""Reading a recording while it is being written: only what was appended is read again, only what is asked is decoded."""
+"""Reading a recording that is still being written: what was appended is read once, what is asked for is decoded."""
 
 from __future__ import annotations
 

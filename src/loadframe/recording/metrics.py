@@ -1,0 +1,139 @@
+"""From the ticks of a recording to the metrics of a window, and the gaps in which the machine stalled."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+from loadframe.model import CounterSpec
+from loadframe.recording.frames import Tick
+from loadframe.recording.process_metrics import (
+    ProcessInWindow,
+    component_metrics,
+    followed_processes,
+    recorder_cores,
+)
+from loadframe.recording.system_metrics import busy_cores, cpu_count, system_metrics
+from loadframe.recording.windows import Window, gather, nearest_pair, window_of
+from loadframe.units import METRICS
+
+SERVICE_NOTE = "note:service"
+STALL_INTERVALS = 3
+"""A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
+
+
+class Stall(NamedTuple):
+    """No tick came for length_s from start_s on (CLOCK_MONOTONIC)."""
+
+    start_s: float
+    length_s: float
+
+
+def window_metrics(
+    ticks: Sequence[Tick],
+    start_s: float,
+    end_s: float,
+    *,
+    service: Sequence[CounterSpec] = (),
+    embedded: bool = False,
+) -> dict[str, float]:
+    """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py.
+
+    ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters found in
+    notes of the source "service". embedded: the target lives in the driver's processes; where nothing was followed as
+    "target", the target's metrics are those of the driver's processes.
+    What cannot be computed (not recorded, damaged, a counter that was reset, fewer than two ticks) is absent.
+    """
+    metrics = service_metrics(ticks, start_s, end_s, service)
+    window = window_of(ticks, start_s, end_s)
+    if window is None:
+        return metrics
+    processes = followed_processes(window)
+    by_component: dict[str, list[ProcessInWindow]] = {}
+    for process in processes:
+        by_component.setdefault(process.component, []).append(process)
+    if embedded and "target" not in by_component and "driver" in by_component:
+        by_component["target"] = by_component["driver"]
+    metrics |= system_metrics(window)
+    metrics |= gather([partial(_recorder, window), partial(_foreign, window, processes)])
+    for component, members in by_component.items():
+        for name, value in component_metrics(window, members).items():
+            if f"{component}.{name}" in METRICS:
+                metrics[f"{component}.{name}"] = value
+    return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _recorder(window: Window) -> dict[str, float]:
+    return {"recorder.cpu.cores": recorder_cores(window)}
+
+
+def _foreign(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
+    busy = busy_cores(window)
+    own = {process.pid: process for process in processes}
+    known = sum(process.cpu_s for process in own.values()) / window.elapsed_s + recorder_cores(window)
+    return {"system.cpu.foreign": max(0.0, busy - known) / cpu_count(window)}
+
+
+def service_metrics(
+    ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]
+) -> dict[str, float]:
+    """The server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
+    notes' own times; for others the largest value noted within the window (the nearest one where there is none)."""
+    if not service:
+        return {}
+    noted = sorted(
+        ((tick.monotonic_s, tick.entries[SERVICE_NOTE]) for tick in ticks if SERVICE_NOTE in tick.entries),
+        key=lambda note: note[0],
+    )
+    notes = [(at_s, counters) for at_s, text in noted if (counters := _counters(text))]
+    metrics = {}
+    for spec in service:
+        readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
+        value = (_rate if spec.cumulative else _largest)(readings, start_s, end_s)
+        if value is not None:
+            metrics[spec.metric] = value
+    return metrics
+
+
+def _counters(text: bytes) -> dict[str, float]:
+    """The finite numbers of a note; a note that is no JSON object has none."""
+    try:
+        noted = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(noted, dict):
+        return {}
+    numbers = {name: value for name, value in noted.items() if isinstance(value, int | float) and _usable(value)}
+    return {name: float(value) for name, value in numbers.items()}
+
+
+def _usable(value: float) -> bool:
+    return not isinstance(value, bool) and abs(value) < 2**64 and math.isfinite(value)
+
+
+def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+    pair = nearest_pair([at_s for at_s, _ in readings], start_s, end_s)
+    if pair is None:
+        return None
+    (first_s, first), (last_s, last) = readings[pair[0]], readings[pair[1]]
+    return (last - first) / (last_s - first_s) if last >= first else None
+
+
+def _largest(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+    inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
+    if inside:
+        return max(inside)
+    outside = [(max(start_s - at_s, at_s - end_s), value) for at_s, value in readings]
+    return min(outside)[1] if outside else None
+
+
+def stalls(ticks: Sequence[Tick], interval_s: float) -> list[Stall]:
+    """The gaps longer than STALL_INTERVALS intervals between ticks of the schedule."""
+    times = sorted(tick.monotonic_s for tick in ticks if tick.sample)
+    longest_s = STALL_INTERVALS * interval_s
+    return [Stall(a, b - a) for a, b in pairwise(times) if b - a > longest_s]

@@ -1,0 +1,164 @@
+"""The metrics of the whole machine in a window."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from loadframe.errors import RecordingError
+from loadframe.recording import procfs
+from loadframe.recording.procfs import CpuTimes
+from loadframe.recording.windows import Window, gather, growth
+
+_RUNNING = re.compile(rb"^procs_running (\d{1,9})$", re.MULTILINE)
+_BLOCKED = re.compile(rb"^procs_blocked (\d{1,9})$", re.MULTILINE)
+
+_VMSTAT = {
+    "system.paging.major_faults": ("pgmajfault",),
+    "system.paging.direct_scan": ("pgscan_direct",),
+    "system.paging.direct_stalls": ("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable"),
+    "system.paging.refaults": ("workingset_refault_file",),
+    "system.paging.swap_in": ("pswpin",),
+    "system.paging.swap_out": ("pswpout",),
+}
+_OLDER_KERNELS = {"system.paging.direct_stalls": ("allocstall",), "system.paging.refaults": ("workingset_refault",)}
+
+
+def system_metrics(window: Window) -> dict[str, float]:
+    """All `system.` metrics that this window has, but system.cpu.foreign and system.disk.flushes_per_request.
+
+    Steal counts as utilization (no CPU is left), and has its own metric.
+    """
+    groups: list[Callable[[], dict[str, float]]] = [
+        partial(group, window) for group in (_cpu, _scheduling, _memory, _paging, _disks, _files)
+    ]
+    groups += [partial(_pressure, window, resource) for resource in ("cpu", "memory", "io")]
+    return gather(groups)
+
+
+def busy_cores(window: Window) -> float:
+    """CPUs busy in user space or in the kernel on behalf of processes: without interrupts and steal."""
+    first, last = (procfs.parse_stat(text).all_cpus for text in window.edges("system:/proc/stat"))
+    ticks = growth(first.user + first.nice + first.system, last.user + last.nice + last.system)
+    return ticks / window.facts.clock_ticks_per_s / window.elapsed_s
+
+
+def cpu_count(window: Window) -> int:
+    """CPUs online at the end of the window."""
+    return len(procfs.parse_stat(window.edges("system:/proc/stat")[1]).cpus)
+
+
+def _cpu(window: Window) -> dict[str, float]:
+    first, last = (procfs.parse_stat(text) for text in window.edges("system:/proc/stat"))
+    spent = _spent(first.all_cpus, last.all_cpus)
+    total = sum(spent.values())
+    if total <= 0:
+        raise RecordingError("No CPU time passed in the window.")
+    each = [_utilization(_spent(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus]
+    return {
+        "system.cpu.utilization": _utilization(spent),
+        "system.cpu.user": (spent["user"] + spent["nice"]) / total,
+        "system.cpu.system": (spent["system"] + spent["irq"] + spent["softirq"]) / total,
+        "system.cpu.iowait": spent["iowait"] / total,
+        "system.cpu.steal": spent["steal"] / total,
+        "system.cpu.count": len(last.cpus),
+    } | ({"system.cpu.busiest": max(each)} if each else {})
+
+
+def _spent(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
+    # The kernel's idle and iowait are known to go back by a tick now and then (proc(5)): that is no reset.
+    return {name: max(0, getattr(last, name) - getattr(first, name)) for name in CpuTimes.__slots__}
+
+
+def _utilization(spent: dict[str, int]) -> float:
+    total = sum(spent.values())
+    return 1 - (spent["idle"] + spent["iowait"]) / total if total else 0.0
+
+
+def _scheduling(window: Window) -> dict[str, float]:
+    first, last = (procfs.parse_stat(text) for text in window.edges("system:/proc/stat"))
+    metrics = {
+        "system.processes.created": window.rate(first.processes_created, last.processes_created),
+        "system.context_switches": window.rate(first.context_switches, last.context_switches),
+    }
+    texts = window.all("system:/proc/stat")
+    for name, pattern, own in (("running", _RUNNING, 1), ("blocked", _BLOCKED, 0)):
+        # The recorder itself runs whenever it looks, and is not what is meant.
+        counts = [max(0, int(found[1]) - own) for found in map(pattern.search, texts) if found]
+        if counts:
+            metrics[f"system.processes.{name}"] = sum(counts) / len(counts)
+    return metrics
+
+
+def _memory(window: Window) -> dict[str, float]:
+    readings = [procfs.parse_meminfo(text) for text in window.all("system:/proc/meminfo")]
+    total = readings[0]["MemTotal"]
+    metrics: dict[str, float] = {"system.memory.limit": total}
+    available = [reading["MemAvailable"] for reading in readings if "MemAvailable" in reading]
+    if available:
+        metrics["system.memory.available"] = min(available)
+        if total > 0:
+            metrics["system.memory.utilization"] = 1 - min(available) / total
+    for name, key in (("dirty", "Dirty"), ("writeback", "Writeback")):
+        values = [reading[key] for reading in readings if key in reading]
+        if values:
+            metrics[f"system.memory.{name}"] = max(values)
+    return metrics
+
+
+def _paging(window: Window) -> dict[str, float]:
+    first, last = (procfs.parse_vmstat(text) for text in window.edges("system:/proc/vmstat"))
+    metrics = {}
+    for metric, names in _VMSTAT.items():
+        there = [name for name in (*names, *_OLDER_KERNELS.get(metric, ())) if name in first and name in last]
+        if there:
+            metrics[metric] = window.rate(sum(first[name] for name in there), sum(last[name] for name in there))
+    return metrics
+
+
+def _disks(window: Window) -> dict[str, float]:
+    before, after = (procfs.parse_diskstats(text) for text in window.edges("system:/proc/diskstats"))
+    pairs = [(before[name], disk) for name, disk in after.items() if name in before]
+    if not pairs:
+        raise RecordingError("No disk was recorded.")
+    elapsed_ms = 1000 * window.elapsed_s
+    busiest = max(pairs, key=lambda pair: pair[1].busy_ms - pair[0].busy_ms)
+    metrics = {
+        "system.disk.busy": min(1.0, growth(busiest[0].busy_ms, busiest[1].busy_ms) / elapsed_ms),
+        "system.disk.queue": growth(busiest[0].queue_ms, busiest[1].queue_ms) / elapsed_ms,
+    }
+    for name, field, factor in (
+        ("reads", "reads", 1),
+        ("writes", "writes", 1),
+        ("read_bytes", "read_sectors", procfs.SECTOR_BYTES),
+        ("write_bytes", "write_sectors", procfs.SECTOR_BYTES),
+    ):
+        rates = (window.rate(getattr(first, field), getattr(last, field)) for first, last in pairs)
+        metrics[f"system.disk.{name}"] = factor * sum(rates)
+    flushes = [(growth(a.flushes, b.flushes), growth(a.flush_ms or 0, b.flush_ms or 0)) for a, b in pairs
+               if a.flushes is not None and b.flushes is not None]  # fmt: skip
+    if flushes:
+        count = sum(number for number, _ in flushes)
+        metrics["system.disk.flushes"] = count / window.elapsed_s
+        if count:
+            metrics["system.disk.flush_ms"] = sum(spent_ms for _, spent_ms in flushes) / count
+    return metrics
+
+
+def _pressure(window: Window, resource: str) -> dict[str, float]:
+    first, last = (procfs.parse_pressure(text) for text in window.edges(f"system:/proc/pressure/{resource}"))
+    kinds = ("some",) if resource == "cpu" else ("some", "full")
+    return {
+        f"system.pressure.{resource}.{kind}": min(1.0, window.rate(first[kind], last[kind]))
+        for kind in kinds
+        if kind in first and kind in last
+    }
+
+
+def _files(window: Window) -> dict[str, float]:
+    readings = [procfs.parse_file_numbers(text) for text in window.all("system:/proc/sys/fs/file-nr")]
+    return {
+        "system.files.allocated": max(reading.allocated for reading in readings),
+        "system.files.limit": readings[-1].limit,
+    }

@@ -1,0 +1,93 @@
+"""A window of a recording: its ticks, its length, and the arithmetic that all metrics share."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from loadframe.errors import RecordingError
+from loadframe.recording.frames import Facts, Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """ticks: those of the schedule within start_s..end_s, at least two. around: all ticks that were given, in the
+    order of their times, for what is recorded only once per second. elapsed_s: from the first to the last tick."""
+
+    start_s: float
+    end_s: float
+    ticks: Sequence[Tick]
+    around: Sequence[Tick]
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.ticks[-1].monotonic_s - self.ticks[0].monotonic_s
+
+    @property
+    def facts(self) -> Facts:
+        return self.ticks[0].facts
+
+    def edges(self, source: str) -> tuple[bytes, bytes]:
+        """What a source that is there at each tick said at the first and at the last. RecordingError if it is not."""
+        try:
+            return self.ticks[0].entries[source], self.ticks[-1].entries[source]
+        except KeyError as error:
+            raise RecordingError(f"{source} was not recorded.") from error
+
+    def all(self, source: str) -> list[bytes]:
+        """What it said at each tick that has it. RecordingError if none has."""
+        texts = [tick.entries[source] for tick in self.ticks if source in tick.entries]
+        if not texts:
+            raise RecordingError(f"{source} was not recorded.")
+        return texts
+
+    def rate(self, first: float, last: float) -> float:
+        """Growth per second of a counter from the first to the last tick."""
+        return growth(first, last) / self.elapsed_s
+
+
+def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | None:
+    """The window start_s..end_s; None where it has fewer than two ticks of the schedule."""
+    around = sorted(ticks, key=lambda tick: tick.monotonic_s)
+    inside = [tick for tick in around if tick.sample and start_s <= tick.monotonic_s <= end_s]
+    if len(inside) < 2 or inside[-1].monotonic_s <= inside[0].monotonic_s:
+        return None
+    return Window(start_s, end_s, inside, around)
+
+
+def growth(first: float, last: float) -> float:
+    """last - first of a counter. RecordingError where it went back: it was reset, and the difference means nothing."""
+    if last < first:
+        raise RecordingError(f"A counter went back from {first} to {last}.")
+    return last - first
+
+
+def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
+    """Indices of the readings (times ascending) nearest to the two edges. Where both edges have the same nearest one,
+    those that enclose the window; None where there are none."""
+    first, last = _nearest(times, start_s), _nearest(times, end_s)
+    if first == last:
+        first = bisect_left(times, start_s) - 1
+        last = bisect_left(times, end_s)
+    if not 0 <= first < last < len(times) or times[last] <= times[first]:
+        return None
+    return first, last
+
+
+def _nearest(times: Sequence[float], at_s: float) -> int:
+    index = bisect_left(times, at_s)
+    if index == len(times) or (index > 0 and at_s - times[index - 1] <= times[index] - at_s):
+        return index - 1
+    return index
+
+
+def gather(groups: Iterable[Callable[[], dict[str, float]]]) -> dict[str, float]:
+    """The metrics of all groups; a group whose sources are missing or damaged is absent rather than wrong."""
+    metrics: dict[str, float] = {}
+    for group in groups:
+        try:
+            metrics.update(group())
+        except RecordingError:
+            continue
+    return metrics
