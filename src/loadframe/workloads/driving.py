@@ -41,6 +41,7 @@ class ProcessDriver:
         self._printed = tuple(printed)
         self._end_s = end_s
         self._killed = False
+        self._failed: subprocess.Popen[bytes] | None = None
 
     def pids(self) -> tuple[int, ...]:
         """The processes that have not ended."""
@@ -48,9 +49,10 @@ class ProcessDriver:
 
     def running(self) -> bool:
         """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
+        self._note_failure()
         if not self.pids():
             return False
-        if self._failed() is not None:
+        if self._failed is not None:
             self._end()
         elif self._end_s is not None and time.monotonic() > self._end_s + GRACE_S:
             self.kill()
@@ -72,9 +74,8 @@ class ProcessDriver:
             raise WorkloadError(
                 f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first."
             )
-        failed = self._failed()
-        if failed is not None and not self._killed:
-            raise self._failure(f"The driver {self._name} failed: {_ended(failed)}.")
+        if self._failed is not None:
+            raise self._failure(f"The driver {self._name} failed: {_ended(self._failed)}.")
         requests = request_log.read(self._logs)
         if not len(requests) and not self._killed:
             raise self._failure(f"The driver {self._name} ended without finishing a single request.")
@@ -82,6 +83,7 @@ class ProcessDriver:
 
     def kill(self) -> None:
         """End it at once, with all that it started."""
+        self._note_failure()
         self._killed = self._killed or bool(self.pids())
         self._end()
 
@@ -104,8 +106,10 @@ class ProcessDriver:
                     return
                 return
 
-    def _failed(self) -> subprocess.Popen[bytes] | None:
-        return next((process for process in self._processes if process.poll() not in (None, 0)), None)
+    def _note_failure(self) -> None:
+        """Remember the process that failed by itself, before we end any: those fail too, but by our hand."""
+        if self._failed is None and not self._killed:
+            self._failed = next((process for process in self._processes if process.poll() not in (None, 0)), None)
 
     def _failure(self, fact: str) -> WorkloadError:
         return WorkloadError(

@@ -6,14 +6,15 @@ are numbered; jobs that the driver submits while it runs have their own name spa
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from loadframe.errors import TargetError
-from loadframe.model import Endpoint
-from loadframe.workloads.requirements import Requirement, program, python_package
+from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.requirements import program, python_package
 
 if TYPE_CHECKING:
     import pymysql
@@ -27,9 +28,14 @@ STATEMENTS_PER_ROUND_TRIP = 100
 DRIVER_GONE_WITHIN_S = 5.0
 
 
-def requirements() -> tuple[Requirement, ...]:
+def requirements(kind: str) -> tuple[Requirement, ...]:
     """What both render-farm workloads need beside the target."""
-    return (program("sysbench", "sysbench"), python_package("pymysql", "mariadb"))
+    return (program(kind, "sysbench", "sysbench"), python_package(kind, "pymysql", "mariadb"))
+
+
+def socket_of(endpoint: Endpoint) -> str:
+    """The server's socket; where it also listens on a port, the address is that port and the socket an option."""
+    return endpoint.options.get("socket", endpoint.address)
 
 
 def schema_of(endpoint: Endpoint) -> str:
@@ -51,13 +57,14 @@ def connected(endpoint: Endpoint, doing: str, *, schema: bool = True) -> Iterato
 
     try:
         connection = pymysql.connect(
-            unix_socket=endpoint.address,
+            defer_connect=True,
             user=endpoint.options.get("user", "root"),
             password=endpoint.options.get("password", ""),
             database=schema_of(endpoint) if schema else None,
             autocommit=True,
             client_flag=CLIENT.MULTI_STATEMENTS,
         )
+        connection.connect(_open_socket(socket_of(endpoint)))
         try:
             yield connection
         finally:
@@ -65,10 +72,23 @@ def connected(endpoint: Endpoint, doing: str, *, schema: bool = True) -> Iterato
     except pymysql.err.MySQLError as error:
         number, *words = error.args or (0,)
         raise TargetError(
-            f"The server at {endpoint.address} refused {doing}: {' '.join(map(str, words))} (error {number}).",
+            f"The server at {socket_of(endpoint)} refused {doing}: {' '.join(map(str, words))} (error {number}).",
             remedy="If disk space, open files or tables ran out, raise that limit or lower the level; "
             "if the server has gone, its log says why.",
         ) from error
+
+
+def _open_socket(path: str) -> socket.socket:
+    """pymysql leaves a socket of its own open where the server is not there; ours is closed. TargetError."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(path)
+    except OSError as error:
+        connection.close()
+        raise TargetError(
+            f"No server answers at {path}: {error.strerror or error}.", remedy="Its log says why it is not running."
+        ) from error
+    return connection
 
 
 def execute(connection: Connection, statements: Sequence[str]) -> None:

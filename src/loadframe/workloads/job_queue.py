@@ -19,10 +19,9 @@ from pathlib import Path
 
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.model import Endpoint, SettingValue
+from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads.driving import ProcessDriver, tail
 from loadframe.workloads.options import read_options, whole, whole_level
-from loadframe.workloads.requirements import Requirement
 
 MOST_WORKERS = 1024
 READY_WITHIN_S = 60.0
@@ -121,10 +120,10 @@ class JobQueue:
             )
 
 
-def requirements() -> tuple[Requirement, ...]:
+def requirements(kind: str) -> tuple[Requirement, ...]:
     """Nothing but Python's own SQLite, new enough to return what an UPDATE changed (3.35)."""
     found = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 35) else None
-    return (Requirement("SQLite 3.35 or newer", found, "use a Python linked with a newer SQLite"),)
+    return (Requirement(kind, "SQLite 3.35 or newer", found, "use a Python linked with a newer SQLite"),)
 
 
 def _await_ready(workers: list[subprocess.Popen[bytes]], printed: list[Path]) -> None:

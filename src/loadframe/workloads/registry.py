@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loadframe.errors import StudyError
-from loadframe.model import SettingValue
-from loadframe.workloads import job_queue, render_farm, render_farm_burst
+from loadframe.model import Requirement, SettingValue
+from loadframe.workloads import farm, job_queue, render_farm, render_farm_burst
 from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule, did_you_mean, rules
-from loadframe.workloads.requirements import Requirement
 
 
 @dataclass(frozen=True)
@@ -19,14 +18,14 @@ class Kind:
 
     make: Callable[[Mapping[str, SettingValue]], Workload]
     options: Mapping[str, tuple[OptionRule, SettingValue]]
-    requirements: Callable[[], tuple[Requirement, ...]]
+    requirements: Callable[[str], tuple[Requirement, ...]]
 
 
 KINDS: Mapping[str, Kind] = {
     "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
-    "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), render_farm.requirements),
+    "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),
     "render-farm-burst": Kind(
-        render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), render_farm_burst.requirements
+        render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), farm.requirements
     ),
 }
 
@@ -36,9 +35,10 @@ def make(kind: str, options: Mapping[str, SettingValue]) -> Workload:
     return _kind(kind).make(options)
 
 
-def check(kind: str) -> tuple[Requirement, ...]:
-    """What this kind needs on the machine and whether it is there. StudyError for an unknown kind."""
-    return _kind(kind).requirements()
+def check(*kinds: str) -> list[Requirement]:
+    """What these kinds (none given: all of them) need on the machine and whether it is there. StudyError for an unknown
+    kind."""
+    return [requirement for kind in kinds or KINDS for requirement in _kind(kind).requirements(kind)]
 
 
 def _kind(kind: str) -> Kind:

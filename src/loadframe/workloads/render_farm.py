@@ -20,7 +20,6 @@ from loadframe.workloads.options import choice, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand
 from loadframe.workloads.sysbench import start_script
 
-requirements = farm.requirements
 MOST_JOBS = 1_000_000
 MIX = ("dispatch", "report", "submit", "complete", "list")
 """The operations in the order of the request log; render_farm.lua counts them in the same order."""
@@ -77,7 +76,7 @@ class RenderFarm:
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the farm's schema, empty."""
-        demand(self.kind, requirements())
+        demand(farm.requirements(self.kind))
         farm.install(
             endpoint,
             engine=self.options.engine,
@@ -100,7 +99,7 @@ class RenderFarm:
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
-        demand(self.kind, requirements())
+        demand(farm.requirements(self.kind))
         return start_script(
             self.kind,
             "render_farm.lua",

@@ -19,7 +19,6 @@ from loadframe.workloads.options import choice, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand
 from loadframe.workloads.sysbench import start_script
 
-requirements = farm.requirements
 MOST_JOBS = 1_000_000
 
 
@@ -57,7 +56,7 @@ class RenderFarmBurst:
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the farm's schema, empty."""
-        demand(self.kind, requirements())
+        demand(farm.requirements(self.kind))
         self._empty(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
@@ -71,7 +70,7 @@ class RenderFarmBurst:
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench on the farm that set_level has emptied; duration_s is ignored."""
-        demand(self.kind, requirements())
+        demand(farm.requirements(self.kind))
         jobs = self.check_level(level)
         # Byte j tells all workers whether job j was submitted; the first one is there already. Byte 0: a worker failed.
         (folder / "submitted").write_bytes(bytes([0, 1]) + bytes(jobs - 1))

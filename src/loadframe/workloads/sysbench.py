@@ -10,7 +10,7 @@ from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.farm import schema_of
+from loadframe.workloads.farm import schema_of, socket_of
 
 SCRIPTS = Path(__file__).parent
 START_UP_S = 1.0
@@ -48,7 +48,7 @@ def start_script(
 def _connection_file(endpoint: Endpoint, folder: Path) -> Path:
     """How to reach the server, in a file that only its owner can read: argv is readable by everybody."""
     lines = {
-        "mysql-socket": endpoint.address,
+        "mysql-socket": socket_of(endpoint),
         "mysql-user": endpoint.options.get("user", "root"),
         "mysql-password": endpoint.options.get("password", ""),
         "mysql-db": schema_of(endpoint),

@@ -1,0 +1,63 @@
+"""Real targets for the workloads: an SQLite file, and one private MariaDB for the whole session."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.model import Endpoint, TargetState
+from loadframe.targets.mariadb import MariadbTarget
+
+
+@pytest.fixture(params=["delete", "wal"])
+def queue_file(request: pytest.FixtureRequest, tmp_path: Path) -> Endpoint:
+    """An empty SQLite database in each of the two journal modes that matter."""
+    path = tmp_path / "queue folder" / "queue?#1.db"
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA journal_mode = {request.param}").fetchall()
+    connection.close()
+    return Endpoint("sqlite", str(path), {"pragmas": json.dumps({"synchronous": "OFF", "busy_timeout": 5000})})
+
+
+@pytest.fixture(scope="session")
+def farm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A MariaDB of its own, with a small table cache."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
+    with Lease.acquire("tests of the render farm") as lease:
+        target = MariadbTarget(lease=lease, allowance=Allowance())
+        try:
+            target.create()
+            target.start(TargetState({"table_open_cache": 64, "innodb_buffer_pool_size": 32 << 20}))
+            yield target.endpoint()
+        finally:
+            target.destroy()
+    patch.undo()
+
+
+@pytest.fixture
+def ask(farm_server: Endpoint) -> Callable[..., list[tuple[Any, ...]]]:
+    """Ask the farm's server something and get all rows."""
+    import pymysql
+
+    def answer(sql: str) -> list[tuple[Any, ...]]:
+        connection = pymysql.connect(
+            unix_socket=farm_server.address,
+            user=farm_server.options["user"],
+            password=farm_server.options["password"],
+            database=farm_server.options["schema"],
+            autocommit=True,
+        )
+        with connection, connection.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    return answer

@@ -1,0 +1,197 @@
+"""What must hold for every workload, whatever it drives."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loadframe.errors import StudyError, TargetError, WorkloadError
+from loadframe.model import Endpoint, SettingValue
+from loadframe.workloads import registry
+from loadframe.workloads.base import Driver, Workload
+
+SOON_S = 60.0
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A workload with a target that suits it, and the levels the suite goes to."""
+
+    workload: Workload
+    endpoint: Endpoint
+    small: float
+    large: float
+    data: Path
+    """The file or socket without which nothing works."""
+
+
+SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
+    "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
+    "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
+    "render-farm-burst": (
+        {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(
+    params=[pytest.param(kind, marks=[pytest.mark.server] * (kind != "job-queue")) for kind in registry.KINDS]
+)
+def specimen(request: pytest.FixtureRequest) -> Specimen:
+    kind = request.param
+    options, fixture, small, large = SPECIMENS[kind]
+    if fixture == "queue_file":
+        endpoint = request.getfixturevalue("queue_endpoint")
+    else:
+        endpoint = request.getfixturevalue(fixture)
+    workload = registry.make(kind, options)
+    workload.install(endpoint)
+    return Specimen(workload, endpoint, small, large, Path(endpoint.address))
+
+
+@pytest.fixture
+def queue_endpoint(tmp_path: Path) -> Endpoint:
+    path = tmp_path / "queue.db"
+    path.touch()
+    return Endpoint("sqlite", str(path), {"pragmas": '{"synchronous": "OFF", "busy_timeout": 5000}'})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "step").mkdir()
+    return tmp_path / "step"
+
+
+@pytest.fixture
+def driver(specimen: Specimen, folder: Path) -> Iterator[Driver]:
+    """A driver in the middle of a step that would last a minute."""
+    specimen.workload.set_level(specimen.endpoint, specimen.large)
+    driver = specimen.workload.start(specimen.endpoint, specimen.large, folder, 60.0)
+    yield driver
+    driver.kill()
+    specimen.workload.after_step(specimen.endpoint)
+
+
+def run(specimen: Specimen, level: float, folder: Path, seconds: float = 0.5) -> Driver:
+    driver = specimen.workload.start(specimen.endpoint, level, folder, seconds)
+    try:
+        assert driver.wait(SOON_S), "the driver did not end by itself"
+    finally:
+        driver.kill()
+    return driver
+
+
+def test_a_step_logs_requests_of_every_known_kind_that_end_inside_the_run(specimen: Specimen, folder: Path) -> None:
+    for level in (specimen.small, specimen.large):
+        specimen.workload.set_level(specimen.endpoint, level)
+        began_s = time.monotonic()
+        requests = run(specimen, level, folder).requests()
+        ended_s = time.monotonic()
+        specimen.workload.after_step(specimen.endpoint)
+        assert len(requests) > 10
+        assert requests.operation.max() < len(specimen.workload.operations)
+        assert np.all((requests.end_s > began_s) & (requests.end_s < ended_s))
+        assert np.all(requests.end_s - requests.latency_ms / 1e3 > began_s - 1e-3)
+        assert np.all(requests.latency_ms > 0)
+        assert np.all((requests.waiting_ms >= 0) & (requests.waiting_ms <= requests.latency_ms))
+        assert (requests.outcome == 0).mean() > 0.5
+        if not specimen.workload.one_lock:
+            assert not requests.waiting_ms.any()
+
+
+def test_a_driver_that_ended_runs_no_more_and_can_be_killed_again(specimen: Specimen, folder: Path) -> None:
+    specimen.workload.set_level(specimen.endpoint, specimen.small)
+    driver = run(specimen, specimen.small, folder)
+    driver.kill()
+    driver.kill()
+    assert not driver.running()
+    assert driver.pids() == ()
+    assert driver.wait(0)
+
+
+def test_kill_leaves_no_process_and_what_was_logged_can_be_read(driver: Driver, specimen: Specimen) -> None:
+    pids = driver.pids()
+    assert pids
+    assert driver.running() and not driver.wait(0)
+    driver.kill()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert driver.requests().operation.size >= 0
+    assert driver.wait(0)
+
+
+def test_a_step_after_a_killed_one_is_a_step_like_any_other(driver: Driver, specimen: Specimen, folder: Path) -> None:
+    driver.kill()
+    specimen.workload.after_step(specimen.endpoint)
+    specimen.workload.set_level(specimen.endpoint, specimen.large)
+    assert len(run(specimen, specimen.large, folder).requests()) > 10
+
+
+def test_a_driver_that_lost_a_process_is_ended_and_reported(driver: Driver, specimen: Specimen) -> None:
+    os.kill(driver.pids()[-1], 15)
+    assert driver.wait(SOON_S)
+    assert driver.pids() == ()
+    with pytest.raises(WorkloadError, match="SIGTERM"):
+        driver.requests()
+
+
+def test_a_driver_that_cannot_reach_its_target_is_reported_with_what_it_printed(
+    specimen: Specimen, folder: Path
+) -> None:
+    specimen.workload.set_level(specimen.endpoint, specimen.small)
+    gone = not_there(specimen)
+    with pytest.raises(WorkloadError) as caught:
+        run_to_requests(specimen, gone, folder)
+    assert caught.value.remedy
+    assert "not-there" in caught.value.details
+
+
+def not_there(specimen: Specimen) -> Endpoint:
+    path = str(specimen.data.with_name("not-there"))
+    return dataclasses.replace(specimen.endpoint, address=path, options={**specimen.endpoint.options, "socket": path})
+
+
+def run_to_requests(specimen: Specimen, endpoint: Endpoint, folder: Path) -> None:
+    driver = specimen.workload.start(endpoint, specimen.small, folder, 0.5)
+    try:
+        assert driver.wait(SOON_S)
+        driver.requests()
+    finally:
+        driver.kill()
+
+
+def test_a_target_that_is_gone_is_reported_when_the_level_is_prepared(specimen: Specimen) -> None:
+    gone = not_there(specimen)
+    for prepare in (lambda: specimen.workload.install(gone), lambda: specimen.workload.set_level(gone, 40)):
+        with pytest.raises(TargetError, match="not-there") as caught:
+            prepare()
+        assert caught.value.remedy
+
+
+@pytest.mark.parametrize("level", [0, -1, 2.5, 1e18, float("nan"), float("inf")])
+def test_an_impossible_level_is_refused_and_named(specimen: Specimen, level: float, folder: Path) -> None:
+    (axis,) = specimen.workload.axes
+    for use in (
+        lambda: specimen.workload.set_level(specimen.endpoint, level),
+        lambda: specimen.workload.start(specimen.endpoint, level, folder, 1.0),
+    ):
+        with pytest.raises(StudyError, match=axis) as caught:
+            use()
+        assert f"{level:g}" in caught.value.fact
+        assert "whole number" in caught.value.remedy
+
+
+def test_setting_the_same_level_again_changes_nothing(specimen: Specimen, folder: Path) -> None:
+    for _ in range(3):
+        specimen.workload.set_level(specimen.endpoint, specimen.small)
+    assert len(run(specimen, specimen.small, folder).requests()) > 10
+    specimen.workload.after_step(specimen.endpoint)
+    specimen.workload.after_step(specimen.endpoint)
