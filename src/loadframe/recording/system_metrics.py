@@ -28,7 +28,7 @@ _OLDER_KERNELS = {"system.paging.direct_stalls": ("allocstall",), "system.paging
 def system_metrics(window: Window) -> dict[str, float]:
     """All `system.` metrics that this window has, but system.cpu.foreign and system.disk.flushes_per_request.
 
-    Steal counts as utilization (no CPU is left), and has its own metric.
+    Steal counts as utilization (no CPU is left), not as busy cores (nothing was done), and has its own metric.
     """
     groups: list[Callable[[], dict[str, float]]] = [
         partial(group, window) for group in (_cpu, _scheduling, _memory, _paging, _disks, _files)
@@ -39,9 +39,9 @@ def system_metrics(window: Window) -> dict[str, float]:
 
 def busy_cores(window: Window) -> float:
     """CPUs busy in user space or in the kernel on behalf of processes: without interrupts and steal."""
-    first, last = (procfs.parse_stat(text).all_cpus for text in window.edges("system:/proc/stat"))
-    ticks = growth(first.user + first.nice + first.system, last.user + last.nice + last.system)
-    return ticks / window.facts.clock_ticks_per_s / window.elapsed_s
+    first, last = (procfs.parse_stat(text) for text in window.edges("system:/proc/stat"))
+    spent = _spent(first.all_cpus, last.all_cpus)
+    return (spent["user"] + spent["nice"] + spent["system"]) / _total(spent) * len(last.cpus)
 
 
 def cpu_count(window: Window) -> int:
@@ -52,9 +52,7 @@ def cpu_count(window: Window) -> int:
 def _cpu(window: Window) -> dict[str, float]:
     first, last = (procfs.parse_stat(text) for text in window.edges("system:/proc/stat"))
     spent = _spent(first.all_cpus, last.all_cpus)
-    total = sum(spent.values())
-    if total <= 0:
-        raise RecordingError("No CPU time passed in the window.")
+    total = _total(spent)
     each = [_utilization(_spent(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus]
     return {
         "system.cpu.utilization": _utilization(spent),
@@ -63,12 +61,20 @@ def _cpu(window: Window) -> dict[str, float]:
         "system.cpu.iowait": spent["iowait"] / total,
         "system.cpu.steal": spent["steal"] / total,
         "system.cpu.count": len(last.cpus),
+        "system.cpu.busy_cores": (total - spent["idle"] - spent["iowait"] - spent["steal"]) / total * len(last.cpus),
     } | ({"system.cpu.busiest": max(each)} if each else {})
 
 
 def _spent(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
     # The kernel's idle and iowait are known to go back by a tick now and then (proc(5)): that is no reset.
     return {name: max(0, getattr(last, name) - getattr(first, name)) for name in CpuTimes.__slots__}
+
+
+def _total(spent: dict[str, int]) -> int:
+    total = sum(spent.values())
+    if total <= 0:
+        raise RecordingError("No CPU time passed in the window.")
+    return total
 
 
 def _utilization(spent: dict[str, int]) -> float:
@@ -98,6 +104,7 @@ def _memory(window: Window) -> dict[str, float]:
     available = [reading["MemAvailable"] for reading in readings if "MemAvailable" in reading]
     if available:
         metrics["system.memory.available"] = min(available)
+        metrics["system.memory.used"] = total - min(available)
         if total > 0:
             metrics["system.memory.utilization"] = 1 - min(available) / total
     for name, key in (("dirty", "Dirty"), ("writeback", "Writeback")):

@@ -1,0 +1,213 @@
+"""The recorder as a process of its own: what it records is true, its end leaves a readable file, and it stays light."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from loadframe.errors import RecordingError
+from loadframe.model import CounterSpec
+from loadframe.recording.control import Recorder
+from loadframe.recording.frames import Tick, read_frames
+from loadframe.recording.metrics import window_metrics
+from loadframe.recording.readers import RecordingReader
+
+BURN = """
+import threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+held = [open("/dev/null") for _ in range(40)]
+print("ready", flush=True)
+input()
+while time.thread_time() < 0.6: pass
+time.sleep(0.4)
+"""
+INTERVAL_S = 0.05
+
+
+def launch(code: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def wait_until_recorded(recorder: Recorder, source: str) -> list[Tick]:
+    """Flush until a source appears in the recording; pytest's timeout is the limit."""
+    while True:
+        recorder.flush()
+        ticks = read_frames(recorder.path).ticks
+        if any(source in tick.entries for tick in ticks):
+            return ticks
+
+
+def test_the_cpu_of_a_process_is_what_the_kernel_says_at_its_end(tmp_path: Path) -> None:
+    child = launch(BURN)
+    assert child.stdin is not None and child.stdout is not None
+    with child.stdout, child.stdin, Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+        child.stdout.readline()
+        recorder.follow("target", [child.pid])
+        wait_until_recorded(recorder, f"target:{child.pid}:tasks")
+        start_s = time.monotonic()
+        recorder.note("service", json.dumps({"done": 0}), at_s=start_s)
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+        # Left unreaped, so that the recorder sees its last numbers.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        end_s = time.monotonic()
+        recorder.note("service", json.dumps({"done": 50}), at_s=end_s)
+        wait_until_recorded(recorder, "note:service")
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        wait_until_recorded(recorder, f"target:{child.pid}:gone")
+    counters = [CounterSpec("done", "mariadb.questions", cumulative=True)]
+    with RecordingReader(tmp_path / "a.lfrec") as reader:
+        metrics = window_metrics(reader.ticks_between(start_s, end_s), start_s, end_s, service=counters)
+    used_s = usage.ru_utime + usage.ru_stime
+    assert child.returncode == 0
+    assert 0.5 * used_s < metrics["target.cpu.cores"] * (end_s - start_s) < 1.5 * used_s
+    assert 0.4 < metrics["target.cpu.hottest_thread"] * (end_s - start_s) < 1.5 * used_s
+    assert metrics["target.threads.count"] == 2
+    assert metrics["target.threads.polling"] >= 0.5
+    assert metrics["target.open_files"] >= 43
+    assert metrics["target.open_files.limit"] > 43
+    assert metrics["target.memory.rss"] > 1e6
+    assert metrics["mariadb.questions"] == pytest.approx(50 / (end_s - start_s))
+    assert 0 < metrics["system.cpu.utilization"] <= 1
+    assert 0 <= metrics["recorder.cpu.cores"] < 1
+
+
+def test_threads_that_appear_are_followed_and_processes_that_vanish_do_no_harm(tmp_path: Path) -> None:
+    child = launch(
+        "import threading, time\ninput()\nthreading.Thread(target=time.sleep, args=(60,)).start()\ntime.sleep(60)"
+    )
+    assert child.stdin is not None and child.stdout is not None
+    with child.stdout, child.stdin, Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+        recorder.follow("driver", [child.pid, 2**22 + 1])
+        tasks = f"driver:{child.pid}:tasks"
+        alone = len(wait_until_recorded(recorder, tasks)[-1].entries[tasks])
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+        while len(wait_until_recorded(recorder, tasks)[-1].entries.get(tasks, b"")) < 1.5 * alone:
+            continue
+        child.kill()
+        child.wait()
+        wait_until_recorded(recorder, f"driver:{child.pid}:gone")
+        recorder.flush()
+        cost = recorder.stop()
+    ticks = read_frames(recorder.path).ticks
+    assert any(f"driver:{2**22 + 1}:gone" in tick.entries for tick in ticks)
+    assert sum(f"driver:{child.pid}:gone" in tick.entries for tick in ticks) == 1
+    assert cost.ticks == sum(tick.sample for tick in ticks)
+    assert cost.rss_bytes > 1e6
+    assert cost.cpu_s > 0
+    assert cost.elapsed_s > 0
+
+
+def test_flush_means_that_notes_and_marks_can_be_read(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "a.lfrec") as recorder:
+        recorder.mark("step-start", level=8)
+        recorder.note("mariadb.status", "Threads 3", at_s=12.5)
+        recorder.flush()
+        events = [tick for tick in read_frames(recorder.path).ticks if not tick.sample]
+    mark, note = events
+    assert json.loads(mark.entries["mark:step-start"]) == {"kind": "step-start", "level": 8}
+    assert (note.monotonic_s, note.entries) == (12.5, {"note:mariadb.status": b"Threads 3"})
+
+
+def test_processes_not_named_again_are_no_longer_followed(tmp_path: Path) -> None:
+    own = os.getpid()
+    with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+        recorder.follow("target", [own])
+        wait_until_recorded(recorder, f"target:{own}:fd")
+        recorder.follow("target", [])
+        recorder.mark("unfollowed")
+        before = len(wait_until_recorded(recorder, "mark:unfollowed"))
+        while len(ticks := wait_until_recorded(recorder, "mark:unfollowed")) < before + 3:
+            continue
+    assert not [name for name in ticks[-1].entries if name.startswith("target:")]
+
+
+def test_kill_9_leaves_what_was_written_and_the_next_call_says_so(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S)
+    recorder.start()
+    flushed = wait_until_recorded(recorder, "system:/proc/stat")
+    os.kill(recorder.pid, signal.SIGKILL)
+    with pytest.raises(RecordingError, match="signal 9"):
+        recorder.flush()
+    with pytest.raises(RecordingError, match="signal 9"):
+        recorder.follow("target", [1])
+    recorder.kill()
+    salvaged = read_frames(recorder.path)
+    assert salvaged.ticks[: len(flushed)] == flushed
+
+
+def test_a_recorder_that_cannot_write_says_why_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.lfrec").write_bytes(b"somebody's")
+    with pytest.raises(RecordingError, match="File exists"):
+        Recorder(tmp_path / "a.lfrec").start()
+    with pytest.raises(RecordingError, match="No such file"):
+        Recorder(tmp_path / "absent" / "a.lfrec").start()
+    assert (tmp_path / "a.lfrec").read_bytes() == b"somebody's"
+
+
+def test_it_ends_in_order_when_its_parent_is_killed(tmp_path: Path) -> None:
+    parent = launch(
+        "import pathlib, sys, time\n"
+        "from loadframe.recording.control import Recorder\n"
+        f"recorder = Recorder(pathlib.Path({str(tmp_path / 'a.lfrec')!r}))\n"
+        "recorder.start()\nprint(recorder.pid, flush=True)\ntime.sleep(60)"
+    )
+    assert parent.stdin is not None and parent.stdout is not None
+    with parent.stdin, parent.stdout:
+        recorder = os.pidfd_open(int(parent.stdout.readline()))
+        try:
+            parent.kill()
+            parent.wait()
+            # The end of a process that is not our child: its pidfd becomes readable.
+            assert select.select([recorder], [], [], 30)[0]
+        finally:
+            os.close(recorder)
+    last = read_frames(tmp_path / "a.lfrec").ticks[-1]
+    assert "ticks" in json.loads(last.entries["recorder:cost"])
+
+
+def test_an_error_in_the_block_is_not_hidden_and_the_recorder_ends(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "a.lfrec")
+    with pytest.raises(KeyError), recorder:
+        pid = recorder.pid
+        os.kill(pid, signal.SIGKILL)
+        raise KeyError("ours")
+    with pytest.raises(RecordingError):
+        recorder.flush()
+
+
+def test_the_process_imports_nothing_heavy() -> None:
+    code = "import sys, loadframe.recording.recorder; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    ours = {name for name in loaded if name.startswith("loadframe.")}
+    assert ours == {
+        "loadframe.errors",
+        "loadframe.recording",
+        "loadframe.recording.frames",
+        "loadframe.recording.recorder",
+        "loadframe.recording.sampling",
+    }
+    assert not {"numpy", "pydantic", "scipy", "polars", "asyncio"} & set(loaded)
+
+
+def test_it_reads_a_tree_laid_out_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "stat").write_bytes(b"cpu of another machine\n")
+    path = tmp_path / "a.lfrec"
+    command = [sys.executable, "-m", "loadframe.recording.recorder", str(path), "--root", str(tmp_path)]
+    subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n{"do": "stop"}\n', check=True)
+    entries = [tick.entries for tick in read_frames(path).ticks]
+    assert all(
+        each.get("system:/proc/stat", b"cpu of another machine\n") == b"cpu of another machine\n" for each in entries
+    )
+    assert "recorder:cost" in entries[-1]

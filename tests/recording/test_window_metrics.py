@@ -1,0 +1,288 @@
+"""The metrics of a window are what the counters say, worked out by hand; what cannot be known is absent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.model import CounterSpec
+from loadframe.recording.frames import TASK, Facts, Tick
+from loadframe.recording.metrics import Stall, stalls, window_metrics
+from loadframe.units import METRICS
+
+FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=5.0, started_s=0.0, started_wall_s=1e9)
+S, D, R = "S", "D", "R"
+
+
+def sample(at_s: float, entries: Mapping[str, bytes]) -> Tick:
+    return Tick(at_s, at_s + 1e9, entries, FACTS)
+
+
+def note(at_s: float, text: str) -> Tick:
+    return Tick(at_s, at_s + 1e9, {"note:service": text.encode()}, FACTS, sample=False)
+
+
+def stat_text(user: int, idle: int, steal: int = 0, running: int = 1, created: int = 0) -> bytes:
+    """/proc/stat of two CPUs, the first of which does all the work."""
+    half = (user + idle + steal) // 2
+    lines = [
+        f"cpu  {user} 0 0 {idle} 0 0 0 {steal} 0 0",
+        f"cpu0 {user} 0 0 {half - user} 0 0 0 0 0 0",
+        f"cpu1 0 0 0 {half - steal} 0 0 0 {steal} 0 0",
+        f"ctxt {created * 10}\nprocesses {created}\nprocs_running {running}\nprocs_blocked 2",
+    ]
+    return "\n".join(lines).encode() + b"\n"
+
+
+def process_text(pid: int, user: int, system: int = 0, *, state: str = S, started: int = 0, faults: int = 0) -> bytes:
+    counters = f"{2 * faults} 0 {faults} 0 {user} {system} 0 0"
+    return f"{pid} (a) {state} 1 1 1 0 -1 0 {counters} 20 0 1 0 {started} 0 7\n".encode()
+
+
+def task(
+    tid: int, run_s: float, *, wait_s: float = 0, state: str = S, wchan: str = "futex_wait", started: int = 0
+) -> bytes:
+    stat = process_text(tid, int(run_s * 100), state=state, started=started)
+    texts = (stat, f"{run_s * 1e9:.0f} {wait_s * 1e9:.0f} 1\n".encode(), wchan.encode())
+    return TASK.pack(tid, *map(len, texts)) + b"".join(texts)
+
+
+def process(component: str, pid: int, cpu_ticks: int, tasks: bytes = b"", **text: int) -> dict[str, bytes]:
+    entries = {f"{component}:{pid}:/proc/{pid}/stat": process_text(pid, cpu_ticks, **text)}
+    return entries | ({f"{component}:{pid}:tasks": tasks} if tasks else {})
+
+
+def test_cpu_of_the_machine() -> None:
+    ticks = [
+        sample(10, {"system:/proc/stat": stat_text(1000, 5000, 0, running=3, created=5)}),
+        sample(12, {"system:/proc/stat": stat_text(1100, 5260, 40, running=5, created=25)}),
+    ]
+    metrics = window_metrics(ticks, 10, 12)
+    assert metrics["system.cpu.utilization"] == pytest.approx(140 / 400)
+    assert metrics["system.cpu.user"] == pytest.approx(100 / 400)
+    assert metrics["system.cpu.steal"] == pytest.approx(40 / 400)
+    assert metrics["system.cpu.busy_cores"] == pytest.approx(0.5)
+    assert metrics["system.cpu.busiest"] == pytest.approx(0.5)
+    assert metrics["system.cpu.count"] == 2
+    assert metrics["system.processes.running"] == 3  # of 3 and 5, without the recorder itself
+    assert metrics["system.processes.blocked"] == 2
+    assert metrics["system.processes.created"] == 10
+    assert metrics["system.context_switches"] == 100
+
+
+def test_the_busiest_disk_and_its_flushes() -> None:
+    def line(name: str, reads: int, busy_ms: int, flushes: int, flush_ms: int) -> bytes:
+        done = f"{reads} 0 {reads * 8} 0 0 0 0 0 0 {busy_ms} {3 * busy_ms}"
+        return f"8 0 {name} {done} 0 0 0 0 {flushes} {flush_ms}\n".encode()
+
+    ticks = [
+        sample(
+            0, {"system:/proc/diskstats": line("sda", 0, 0, 0, 0) + line("sda1", 0, 0, 0, 0) + line("sdb", 0, 0, 0, 0)}
+        ),
+        sample(
+            2,
+            {
+                "system:/proc/diskstats": line("sda", 10, 500, 4, 6)
+                + line("sda1", 10, 500, 0, 0)
+                + line("sdb", 20, 1500, 0, 0)
+            },
+        ),
+    ]
+    metrics = window_metrics(ticks, 0, 2)
+    assert metrics["system.disk.busy"] == pytest.approx(0.75)
+    assert metrics["system.disk.queue"] == pytest.approx(2.25)
+    assert metrics["system.disk.reads"] == pytest.approx(15)
+    assert metrics["system.disk.read_bytes"] == pytest.approx(15 * 8 * 512)
+    assert metrics["system.disk.flushes"] == pytest.approx(2)
+    assert metrics["system.disk.flush_ms"] == pytest.approx(1.5)
+
+
+def test_memory_paging_pressure_and_files_of_the_machine() -> None:
+    def entries(available: int, dirty: int, count: int) -> dict[str, bytes]:
+        return {
+            "system:/proc/meminfo": f"MemTotal: 1000 kB\nMemAvailable: {available} kB\nDirty: {dirty} kB\n".encode(),
+            "system:/proc/vmstat": b"pgmajfault %d\nallocstall_normal %d\nallocstall_movable %d\n"
+            % (count, count, count),
+            "system:/proc/pressure/io": f"some avg10=0 total={count}00000\nfull avg10=0 total={count}0000\n".encode(),
+            "system:/proc/sys/fs/file-nr": f"{count}\t0\t5000\n".encode(),
+        }
+
+    metrics = window_metrics(
+        [sample(0, entries(600, 5, 2)), sample(1, entries(300, 9, 6)), sample(2, entries(400, 1, 4))], 0, 2
+    )
+    assert metrics["system.memory.available"] == 300 * 1024
+    assert metrics["system.memory.used"] == 700 * 1024
+    assert metrics["system.memory.utilization"] == pytest.approx(0.7)
+    assert metrics["system.memory.dirty"] == 9 * 1024
+    assert metrics["system.paging.major_faults"] == 1
+    assert metrics["system.paging.direct_stalls"] == 2
+    assert metrics["system.pressure.io.some"] == pytest.approx(0.1)
+    assert metrics["system.pressure.io.full"] == pytest.approx(0.01)
+    assert metrics["system.files.allocated"] == 6
+    assert metrics["system.files.limit"] == 5000
+
+
+def test_cpu_of_the_target_its_hottest_thread_and_its_waiting() -> None:
+    ticks = [
+        sample(0, process("target", 7, 100, task(7, 1.0) + task(8, 0.0))),
+        sample(2, process("target", 7, 251, task(7, 2.504, wait_s=0.4) + task(8, 0.006))),
+    ]
+    metrics = window_metrics(ticks, 0, 2)
+    assert metrics["target.cpu.cores"] == pytest.approx(0.755)  # the threads' nanoseconds, which agree with 1.51 s
+    assert metrics["target.cpu.user_cores"] == pytest.approx(0.755)
+    assert metrics["target.cpu.hottest_thread"] == pytest.approx(0.752)
+    assert metrics["target.cpu.run_delay"] == pytest.approx(0.2)
+
+
+def test_threads_too_short_to_be_seen_still_count_as_cpu_of_the_target() -> None:
+    ticks = [sample(0, process("target", 7, 0, task(7, 0.0))), sample(2, process("target", 7, 180, task(7, 0.1)))]
+    assert window_metrics(ticks, 0, 2)["target.cpu.cores"] == pytest.approx(0.9)
+
+
+def test_threads_and_processes_that_live_for_a_part_of_the_window_count() -> None:
+    old = task(7, 5.0)
+    ticks = [
+        sample(10, process("driver", 7, 500, old)),
+        sample(
+            11, process("driver", 7, 520, old + task(9, 0.2, started=1550)) | process("driver", 30, 60, started=1540)
+        ),
+        # Followed only from here on, but older than the window: what it did before is not counted.
+        sample(
+            12, process("driver", 7, 550, old) | process("driver", 30, 80, started=1540) | process("driver", 31, 900)
+        ),
+        sample(13, process("driver", 7, 550, old) | process("driver", 31, 910)),
+    ]
+    metrics = window_metrics(ticks, 10, 13)
+    assert metrics["driver.cpu.cores"] == pytest.approx((0.5 + 0.8 + 0.1) / 3)
+    assert metrics["driver.cpu.hottest_thread"] == pytest.approx(0.2 / 3)
+
+
+def test_states_of_threads_are_averages_and_polling_is_told_from_waiting() -> None:
+    def threads(*states: tuple[str, str]) -> bytes:
+        return b"".join(task(number, 0, state=state, wchan=wchan) for number, (state, wchan) in enumerate(states, 7))
+
+    ticks = [
+        sample(0, process("target", 7, 0, threads((R, "0"), (S, "hrtimer_nanosleep"), (S, "futex_wait")))),
+        sample(1, process("target", 7, 0, threads((D, "io_schedule"), (S, "hrtimer_nanosleep"), (S, "do_nanosleep")))),
+    ]
+    metrics = window_metrics(ticks, 0, 1)
+    assert metrics["target.threads.count"] == 3
+    assert metrics["target.threads.running"] == 0.5
+    assert metrics["target.threads.blocked"] == 0.5
+    assert metrics["target.threads.sleeping"] == 2
+    assert metrics["target.threads.polling"] == 1.5
+
+
+def test_a_kernel_that_hides_where_threads_sleep_gives_no_polling_at_all() -> None:
+    ticks = [sample(at_s, process("target", 7, 0, task(7, 0, wchan="0"))) for at_s in (0, 1)]
+    metrics = window_metrics(ticks, 0, 1)
+    assert metrics["target.threads.sleeping"] == 1
+    assert "target.threads.polling" not in metrics
+
+
+def test_open_files_limits_memory_io_faults_and_switches_of_the_target() -> None:
+    def entries(pid: int, files: int, rss_kb: int, count: int) -> dict[str, bytes]:
+        status = f"voluntary_ctxt_switches:\t{count * 10}\nnonvoluntary_ctxt_switches:\t{count}\n".encode()
+        return process("target", pid, 0, faults=count) | {
+            f"target:{pid}:fd": b"%d\n" % files,
+            f"target:{pid}:/proc/{pid}/status": f"Name:\ta\nVmRSS:\t{rss_kb} kB\n".encode(),
+            f"target:{pid}:/proc/{pid}/io": f"syscw: {count}\nread_bytes: {count * 100}\nwrite_bytes: 0\n".encode(),
+            f"target:{pid}:/proc/{pid}/limits": f"Limit   Soft\nMax open files   {pid}00   9999   files\n".encode(),
+            f"target:{pid}:task-status": TASK.pack(pid, len(status), 0, 0) + status,
+        }
+
+    ticks = [
+        sample(0, entries(7, 10, 50, 0) | entries(8, 90, 1, 0)),
+        sample(1, entries(7, 20, 80, 2) | entries(8, 95, 2, 0)),
+        sample(2, entries(7, 15, 60, 4) | entries(8, 91, 3, 0)),
+    ]
+    metrics = window_metrics(ticks, 0, 2)
+    assert metrics["target.open_files"] == 95
+    assert metrics["target.open_files.limit"] == 800
+    assert metrics["target.memory.rss"] == 82 * 1024
+    assert metrics["target.io.read_bytes"] == 200
+    assert metrics["target.io.write_calls"] == 2
+    assert metrics["target.paging.major_faults"] == 2
+    assert metrics["target.paging.minor_faults"] == 4
+    assert metrics["target.context_switches.voluntary"] == 20
+    assert metrics["target.context_switches.involuntary"] == 2
+
+
+def test_foreign_is_what_nobody_in_the_study_did_and_a_process_counts_once() -> None:
+    def entries(user: int, idle: int, target: int, recorder_ns: int) -> dict[str, bytes]:
+        return (
+            {"system:/proc/stat": stat_text(user, idle), "recorder:/proc/self/schedstat": b"%d 0 1\n" % recorder_ns}
+            | process("target", 7, target)
+            | process("driver", 7, target)
+        )
+
+    metrics = window_metrics([sample(0, entries(0, 0, 0, 0)), sample(2, entries(200, 200, 90, 100_000_000))], 0, 2)
+    assert metrics["recorder.cpu.cores"] == pytest.approx(0.05)
+    assert metrics["system.cpu.foreign"] == pytest.approx((1.0 - 0.45 - 0.05) / 2)
+    metrics = window_metrics([sample(0, entries(0, 0, 0, 0)), sample(2, entries(200, 200, 900, 0))], 0, 2)
+    assert metrics["system.cpu.foreign"] == 0
+
+
+def test_an_embedded_target_is_measured_in_the_drivers_processes() -> None:
+    ticks = [sample(0, process("driver", 7, 0)), sample(1, process("driver", 7, 50))]
+    assert "target.cpu.cores" not in window_metrics(ticks, 0, 1)
+    assert window_metrics(ticks, 0, 1, embedded=True)["target.cpu.cores"] == pytest.approx(0.5)
+
+
+def test_only_ticks_within_the_window_count() -> None:
+    ticks = [sample(at_s, process("target", 7, cpu)) for at_s, cpu in [(0, 0), (1, 900), (2, 950), (3, 2000)]]
+    assert window_metrics(ticks, 0.5, 2.5)["target.cpu.cores"] == pytest.approx(0.5)
+
+
+SERVICE = [CounterSpec("Opened", "mariadb.opened_tables", True), CounterSpec("Open", "mariadb.open_tables", False)]
+
+
+def test_service_counters_use_the_notes_own_times_nearest_to_the_edges() -> None:
+    ticks = [note(at_s, json.dumps({"Opened": opened, "Open": open_})) for at_s, opened, open_ in
+             [(0.0, 0, 99), (0.9, 100, 5), (2.0, 210, 9), (3.2, 560, 7), (4.0, 9999, 99)]]  # fmt: skip
+    metrics = window_metrics(ticks, 1.0, 3.0, service=SERVICE)
+    assert metrics == {"mariadb.opened_tables": pytest.approx(460 / 2.3), "mariadb.open_tables": 9}
+
+
+def test_a_window_shorter_than_the_notes_interval_is_enclosed_by_two() -> None:
+    ticks = [note(1, '{"Opened": 10}'), note(2, '{"Opened": 30}')]
+    assert window_metrics(ticks, 1.1, 1.3, service=SERVICE) == {"mariadb.opened_tables": 20}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"Opened": null, "Open": true}', '{"Opened": NaN}', '{"Opened": 1e999}']
+)
+def test_a_note_that_is_no_object_of_numbers_is_passed_over(text: str) -> None:
+    ticks = [note(1, '{"Opened": 10}'), note(1.5, text), note(2, '{"Opened": 30}')]
+    assert window_metrics(ticks, 1, 2, service=SERVICE) == {"mariadb.opened_tables": 20}
+
+
+def test_a_counter_that_was_reset_or_seen_once_is_absent() -> None:
+    assert window_metrics([note(1, '{"Opened": 10}'), note(2, '{"Opened": 3}')], 1, 2, service=SERVICE) == {}
+    assert window_metrics([note(1, '{"Opened": 10}')], 1, 2, service=SERVICE) == {}
+
+
+def test_one_tick_or_none_gives_no_metrics() -> None:
+    tick = sample(1, {"system:/proc/stat": stat_text(1, 1)} | process("target", 7, 5))
+    assert window_metrics([], 0, 2) == {}
+    assert window_metrics([tick], 0, 2) == {}
+
+
+@given(st.lists(st.dictionaries(st.sampled_from([
+    "system:/proc/stat", "system:/proc/diskstats", "system:/proc/meminfo", "target:7:/proc/7/stat", "target:7:tasks",
+    "target:7:fd", "target:7:/proc/7/limits", "target:7:/proc/7/io", "target:7:task-status", "note:service",
+    "recorder:/proc/self/schedstat", "system:/proc/pressure/io", "target:x:/proc/x/stat", "target:/stat",
+]), st.one_of(st.binary(max_size=60), st.sampled_from([stat_text(3, 9), process_text(7, 5), task(7, 1.0), b"5\n"]))),
+    min_size=2, max_size=5))  # fmt: skip
+def test_damaged_entries_make_metrics_absent_and_nothing_worse(entries: list[dict[str, bytes]]) -> None:
+    ticks = [sample(at_s, each) for at_s, each in enumerate(entries)]
+    assert window_metrics(ticks, 0, 9, service=SERVICE).keys() <= METRICS.keys()
+
+
+def test_a_gap_is_a_stall_only_beyond_three_intervals() -> None:
+    ticks = [sample(at_s, {}) for at_s in (0.0, 0.1, 0.35, 0.45, 0.95)] + [note(0.7, "{}")]
+    assert stalls(ticks, 0.1) == [Stall(0.45, pytest.approx(0.5))]  # type: ignore[arg-type]
