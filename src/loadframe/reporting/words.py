@@ -24,6 +24,7 @@ from loadframe.model import (
     Price,
     StateSummary,
     Trial,
+    UntriedRemedy,
     Verdict,
 )
 from loadframe.reporting import facts, rounding
@@ -74,6 +75,7 @@ def about_load(interval: LoadInterval, unit: str) -> str:
     if not rounding.has_width(interval.low, interval.high):
         return load(interval.load, unit)
     value, _, _ = rounding.with_interval(interval.load, interval.low, interval.high)
+    value = value.rstrip("0").rstrip(".") if "." in value else value
     return f"about {value} {unit}"
 
 
@@ -124,12 +126,27 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return f"still grows at {load(last, unit)}"
 
 
+def curve_facts(curve: Curve, unit: str) -> list[str]:
+    """Peak, knee, capacity and scalability law of a curve, a sentence each; only what is known."""
+    lines = [f"Peak: {throughput(curve.peak.throughput)} at {load(curve.peak.load, unit)}."]
+    if curve.knee:
+        lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
+    if curve.capacity:
+        lines.append(f"Capacity within the objective: {load_interval(curve.capacity, unit)}.")
+    if curve.usl and curve.usl.peak_load is not None and math.isfinite(curve.usl.peak_load):
+        lines.append(f"Scalability law: peak expected at {load(_rounded(curve.usl.peak_load), unit)}.")
+    return lines
+
+
 # --- verdicts -------------------------------------------------------------------------------------------------------
 
 
-def gain_sentence(verdict: Verdict) -> str:
-    """ "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"."""
-    sentence = f"{ratio(verdict)} times the throughput ({_interval_words(verdict)})"
+def gain_sentence(verdict: Verdict, unit: str = "") -> str:
+    """ "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"; with a unit also the levels it holds for:
+    "4.1 times the throughput at 20, 40 and 80 active jobs (95 % ...)"."""
+    levels = verdict_levels(verdict, unit) if unit else ""
+    where = f" {levels}" if levels else ""
+    sentence = f"{ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
     if verdict.decision == "no-proven-difference":
         return f"no proven difference: {sentence}"
     return f"worse: {sentence}" if verdict.decision == "worse" else sentence
@@ -154,10 +171,14 @@ def _interval_words(verdict: Verdict) -> str:
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
-    """ "measured at 16, 32 and 64 active jobs"; empty where the levels are not known."""
-    if not verdict.levels:
+    """ "at 20, 40 and 80 active jobs", "at 5 to 320 active jobs"; empty where the levels are not known."""
+    levels = sorted(verdict.levels)
+    if not levels:
         return ""
-    return f"measured at {and_list([rounding.exact(level) for level in verdict.levels])} {unit}"
+    last = load(levels[-1], unit)
+    if len(levels) > 3:
+        return f"at {rounding.exact(levels[0])} to {last}"
+    return f"at {and_list([*(rounding.exact(level) for level in levels[:-1]), last])}"
 
 
 def ladder_step(step: LadderStep) -> str:
@@ -171,7 +192,14 @@ def ladder_step(step: LadderStep) -> str:
 
 def metric_words(metric: str) -> str:
     """What a metric is, in plain words; an unregistered name is at least spelled out."""
-    return METRICS[metric].what if metric in METRICS else metric.replace(".", " ").replace("_", " ")
+    if metric not in METRICS:
+        return metric.replace(".", " ").replace("_", " ")
+    what = METRICS[metric].what
+    if what.startswith("of these "):
+        # The registry lists such a metric below its whole ("threads of the target"); alone it needs to name it.
+        whole = METRICS.get(f"{metric.rpartition('.')[0]}.count")
+        return f"{whole.what if whole else 'those'} {what.removeprefix('of these ')}"
+    return f"share {what}" if what.startswith("of the ") else what
 
 
 def evidence_threshold(evidence: Evidence) -> str:
@@ -228,10 +256,9 @@ def price_sentences(price: Price) -> list[str]:
     before, after = price.memory_before_bytes, price.memory_after_bytes
     if before is not None and after is not None and math.isfinite(before) and math.isfinite(after):
         more = after - before
-        change = f"{show(abs(more), 'bytes')} {'more' if more >= 0 else 'less'}"
-        sentences.append(
-            f"memory of the target under load: {show(before, 'bytes')} before, {show(after, 'bytes')} after ({change})"
-        )
+        change = f" ({show(abs(more), 'bytes')} {'more' if more > 0 else 'less'})" if more else ""
+        shown_before, shown_after = show(before, "bytes"), show(after, "bytes")
+        sentences.append(f"memory of the target under load: {shown_before} before, {shown_after} after{change}")
     if price.durability:
         sentences.append(f"durability given up: {strip(price.durability)}")
     if price.note:
@@ -244,6 +271,13 @@ def trial_sentence(trial: Trial) -> str:
     return f"{'kept' if trial.kept else 'taken back'}: {gain_sentence(trial.verdict)}"
 
 
+def untried(inv: Investigation) -> list[UntriedRemedy]:
+    """The remedies that were shown and not tried, each once; those that a later round tried after all are left out."""
+    tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
+    shown = {each.remedy.id: each for round_ in inv.rounds for each in round_.untried if each.remedy.id not in tried}
+    return list(shown.values())
+
+
 # --- the answer -----------------------------------------------------------------------------------------------------
 
 
@@ -251,7 +285,7 @@ def answer(inv: Investigation) -> str:
     """The investigation in one or two sentences, honest for every kind of outcome."""
     match inv.outcome.kind:
         case "gained" if inv.gain:
-            return f"{_lead(inv)}. {sentence(f'{changes_words(inv)} gives {gain_sentence(inv.gain)}')}"
+            return f"{_lead(inv)}. {sentence(f'{changes_words(inv)} gives {gain_sentence(inv.gain, axis_unit(inv))}')}"
         case "gained":
             return sentence(inv.outcome.text)
         case "cpu-saturated":
@@ -321,7 +355,7 @@ def _fruitless(inv: Investigation) -> str:
 def _interrupted(inv: Investigation) -> str:
     begun = f"Interrupted after {inv.conduct.steps} steps; every change was taken back."
     findings = facts.main_findings(inv)
-    proved = f" Until then one gain was proved: {gain_sentence(inv.gain)}." if inv.gain else ""
+    proved = f" Until then one gain was proved: {gain_sentence(inv.gain, axis_unit(inv))}." if inv.gain else ""
     if not findings:
         return f"{begun}{proved}" if proved else f"{begun} No cause had been named by then."
     standing = "had been confirmed" if findings[0].status == "confirmed" else "was suspected, not proved"
@@ -407,9 +441,12 @@ def strip(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop. The rest of the text is left as it is: names keep their spelling."""
+    """With a capital and a full stop. Names (table_open_cache, sqlite.wal_bytes) keep their spelling."""
     bare = strip(text)
-    return f"{bare[:1].upper()}{bare[1:]}." if bare else ""
+    if not bare:
+        return ""
+    first = bare.split()[0].rstrip(",:;")
+    return f"{bare[:1].upper()}{bare[1:]}." if first.replace("-", "").replace("'", "").isalpha() else f"{bare}."
 
 
 def and_list(items: list[str]) -> str:

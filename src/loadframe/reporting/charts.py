@@ -1,0 +1,412 @@
+"""The charts of the case study. Titles state the fact; a chart without its data is left out, never drawn empty."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loadframe.model import Curve, CurvePoint, Finding, Investigation
+from loadframe.reporting import facts, rounding, vega, words
+from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, End, LoadAxis, Size, ValueAxis
+from loadframe.units import METRICS
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from loadframe.reporting.vega import Drawing
+
+Row = dict[str, Any]
+Draw = Callable[[Size], "Drawing | None"]
+
+COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
+PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
+"""Who is painted over whom."""
+WIDE, NARROW, HALF, PICTURE = Size(640, 300), Size(270, 240), Size(370, 210), Size(600, 280)
+LOG_THROUGHPUT_FROM_RATIO = 8.0
+"""From this ratio between the states on, the lower curve would lie on the bottom of a linear scale."""
+SCALES: Mapping[str, tuple[float, str]] = {
+    "share": (100.0, "%"),
+    "bytes": (1 / 2**20, "MiB"),
+    "bytes/s": (1 / 2**20, "MiB/s"),
+    "1/s": (1.0, "per second"),
+    "count": (1.0, ""),
+}
+"""Unit of a metric -> factor and unit on the chart's axis; other units are drawn as they are."""
+FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One picture. title: the fact it shows. spec: the whole Vega-Lite specification, with data and title.
+    svg: the same, rendered without its title, which the page sets in its own type. narrow_svg: for small screens."""
+
+    name: str
+    title: str
+    note: str
+    spec: str
+    svg: str
+    narrow_svg: str = ""
+
+
+# --- the proof: throughput over load --------------------------------------------------------------------------------
+
+
+def proof_title(inv: Investigation) -> str:
+    """What the chart of throughput over load shows, as a fact; empty without a curve."""
+    drawn, unit = facts.series(inv), words.axis_unit(inv)
+    if not drawn or drawn[0].curve is None:
+        return ""
+    before, after = words.curve_phrase(drawn[0].curve, unit), drawn[-1].curve
+    if len(drawn) == 1:
+        return f"Throughput {before}"
+    if after is None:
+        return f"Throughput {before}; after the change it is higher"
+    return f"Throughput {before}; after the change it {words.curve_phrase(after, unit)}"
+
+
+def throughput(inv: Investigation, size: Size) -> Drawing | None:
+    """Throughput of every state over the levels, with interval bands, knees and cliffs."""
+    import altair as alt
+
+    drawn = [each for each in facts.series(inv) if throughput_rows(each)]
+    if not drawn:
+        return None
+    drawn.sort(key=lambda each: PAINTED[each.role])
+    x, axis = load_axis(inv).channel(), _throughput_axis(drawn)
+    layers: list[alt.Chart] = []
+    for rank, each in enumerate(drawn):
+        layers += _bend_layers(each, x, axis, rank, terse=size.width < WIDE.width / 2)
+    for each in drawn:
+        layers += _curve_layers(each, x, axis)
+    last = [(each, throughput_rows(each)[-1]) for each in drawn]
+    ends = [End(each.label, COLOURS[each.role], row["load"], row["value"]) for each, row in last]
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def throughput_rows(each: facts.Series) -> list[Row]:
+    """The points in the order of their loads; where no interval is known, low and high are the value."""
+    rows = []
+    for point in sorted(each.points, key=lambda point: point.load):
+        if math.isfinite(point.throughput):
+            banded = rounding.has_width(point.throughput_low, point.throughput_high)
+            low, high = (point.throughput_low, point.throughput_high) if banded else (point.throughput,) * 2
+            rows.append({"load": point.load, "value": point.throughput, "low": low, "high": high})
+    return rows
+
+
+def _throughput_axis(drawn: Sequence[facts.Series]) -> ValueAxis:
+    """From zero, with room for the labels; logarithmic where the states are far apart."""
+    rows = [row for each in drawn for row in throughput_rows(each)]
+    top, lowest = max(row["high"] for row in rows) or 1.0, min(row["low"] for row in rows)
+    if wants_log(drawn) and lowest > 0:
+        return ValueAxis("requests per second", lowest / 2, top * 2.2, logarithmic=True)
+    return ValueAxis("requests per second", 0.0, top * 1.22)
+
+
+def wants_log(drawn: Sequence[facts.Series]) -> bool:
+    """Whether a linear axis would press the lower state flat."""
+    peaks = [max(point.throughput for point in each.points) for each in drawn if each.points]
+    return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
+
+
+def _curve_layers(each: facts.Series, x: alt.X, axis: ValueAxis) -> list[alt.Chart]:
+    import altair as alt
+
+    colour = COLOURS[each.role]
+    base = vega.data(throughput_rows(each)).encode(x=x)
+    band = base.mark_area(color=colour, opacity=0.18).encode(y=axis.channel("low"), y2=alt.Y2("high:Q"))
+    line = base.mark_line(color=colour, strokeWidth=1.5 if each.role == "between" else 2.5).encode(y=axis.channel())
+    dots = base.mark_point(color=colour, filled=True, size=38, opacity=1).encode(y=axis.channel())
+    return [band, line, dots]
+
+
+def _bend_layers(each: facts.Series, x: alt.X, axis: ValueAxis, rank: int, *, terse: bool) -> list[alt.Chart]:
+    """Knee (dashed, its interval shaded) and cliff (shaded from the last good level to the first bad one)."""
+    import altair as alt
+
+    curve = each.curve
+    if curve is None or each.role == "between" or (curve.knee is None and curve.cliff is None):
+        return []
+    loads, colour = [point.load for point in curve.points], COLOURS[each.role]
+    layers: list[alt.Chart] = []
+    if curve.cliff:
+        layers.append(vega.shade(curve.cliff.from_load, curve.cliff.to_load, x, colour, 0.09))
+    if curve.knee:
+        low, high = max(curve.knee.low, min(loads)), min(curve.knee.high, max(loads))
+        if low < high:
+            layers.append(vega.shade(low, high, x, colour, 0.14))
+        rule = vega.data([{"load": curve.knee.load}]).mark_rule(color=colour, strokeDash=[4, 3], strokeWidth=1.2)
+        layers.append(rule.encode(x=x))
+    at = curve.knee.load if curve.knee else curve.cliff.from_load if curve.cliff else 0.0
+    middle = math.sqrt(min(loads) * max(loads)) if vega.is_geometric(loads) else (min(loads) + max(loads)) / 2
+    side: dict[str, Any] = {"align": "right", "dx": -5} if at > middle else {"align": "left", "dx": 5}
+    text = vega.data([{"load": at, "value": axis.high, "label": _bend_label(curve, terse=terse)}])
+    text = text.mark_text(dy=8 + 13 * (rank % 2), color=colour, fontSize=11.5, **side)
+    return [*layers, text.encode(x=x, y=axis.channel(), text=alt.Text("label:N"))]
+
+
+def _bend_label(curve: Curve, *, terse: bool) -> str:
+    parts = []
+    if curve.knee:
+        interval = words.load_interval(curve.knee, "")
+        parts.append("knee " + " ".join(interval.split()[:1] if terse else interval.split()))
+    if curve.cliff:
+        parts.append(f"{'cliff' if terse else 'cliff: keeps'} {rounding.percent(curve.cliff.throughput_kept)}")
+    return ", ".join(parts)
+
+
+# --- latency, blocks, metrics ---------------------------------------------------------------------------------------
+
+
+def latency(inv: Investigation, size: Size) -> Drawing | None:
+    """p95 latency over the levels, before and after, on a logarithmic scale."""
+
+    def rows(each: facts.Series) -> list[Row]:
+        return [{"load": point.load, "value": point.latency_p95_ms} for point in each.points if _has_latency(point)]
+
+    drawn = [(each, rows(each)) for each in ends_of(inv)]
+    return _lines(drawn, load_axis(inv), size, "p95 latency in ms", logarithmic=True)
+
+
+def latency_title(inv: Investigation) -> str:
+    """The p95 latency of each state at the highest level that all were measured at."""
+    tables = [{p.load: p.latency_p95_ms for p in each.points if _has_latency(p)} for each in ends_of(inv)]
+    common = set.intersection(*(set(table) for table in tables)) if tables else set()
+    if not common:
+        return "p95 latency over the load"
+    level = max(common)
+    said = [words.milliseconds(table[level]) for table in tables]
+    values = f"{said[0]} before, {said[1]} after" if len(said) > 1 else said[0]
+    return f"p95 latency at {words.load(level, words.axis_unit(inv))}: {values}"
+
+
+def _has_latency(point: CurvePoint) -> bool:
+    return point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms) and point.latency_p95_ms > 0
+
+
+def blocks(inv: Investigation, size: Size) -> Drawing | None:
+    """Every step's throughput at every level: all the data first."""
+    drawn = [(each, _footprint_rows(each, "throughput", 1.0)) for each in measured_ends(inv)]
+    logarithmic = wants_log([each for each, _ in drawn])
+    return _lines(drawn, load_axis(inv), size, "requests per second", logarithmic=logarithmic, joined=False)
+
+
+def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Drawing | None:
+    """One metric over the levels, before and after: a dot per step, a line through the averages, and the ceilings
+    of the limit (by its id) in both states."""
+    unit = METRICS[name].unit if name in METRICS else ""
+    factor, title = SCALES.get(unit, (1.0, unit))
+    drawn = [(each, _footprint_rows(each, name, factor)) for each in measured_ends(inv)]
+    ceilings = {
+        each.role: limit.ceiling * factor
+        for each, _ in drawn
+        for limit in each.round.limits
+        if limit.id == limit_id and math.isfinite(limit.ceiling) and limit.ceiling > 0
+    }
+    return _lines(drawn, load_axis(inv), size, title, ceilings=ceilings)
+
+
+def _footprint_rows(each: facts.Series, name: str, factor: float) -> list[Row]:
+    return [
+        {"load": row["level"], "value": row[name] * factor}
+        for row in each.round.footprint
+        if math.isfinite(row.get("level", math.nan)) and math.isfinite(row.get(name, math.nan))
+    ]
+
+
+def ends_of(inv: Investigation) -> list[facts.Series]:
+    """The states before and after, without those between."""
+    return [each for each in facts.series(inv) if each.role != "between"]
+
+
+def measured_ends(inv: Investigation) -> list[facts.Series]:
+    """Those of them that were measured over all levels in a round of their own."""
+    return [each for each in ends_of(inv) if each.curve is not None]
+
+
+def _lines(
+    drawn: Iterable[tuple[facts.Series, list[Row]]],
+    loads: LoadAxis,
+    size: Size,
+    title: str,
+    *,
+    logarithmic: bool = False,
+    joined: bool = True,
+    ceilings: Mapping[facts.Role, float] | None = None,
+) -> Drawing | None:
+    """Dots, and lines or ticks at their averages, in the colour of the state; None where there is nothing to draw."""
+    import altair as alt
+
+    drawn, ceilings = [(each, rows) for each, rows in drawn if rows], ceilings or {}
+    values = [row["value"] for _, rows in drawn for row in rows]
+    if not values or not loads.levels:
+        return None
+    top = max([*values, *ceilings.values()]) or 1.0
+    logarithmic = logarithmic and min(values) > 0
+    axis = ValueAxis(
+        title, min(values) / 1.5 if logarithmic else 0.0, top * (1.5 if logarithmic else 1.15), logarithmic
+    )
+    x, layers, ends = loads.channel(), [], []
+    for each, rows in drawn:
+        colour, means = COLOURS[each.role], _averages(rows)
+        dots = vega.data(rows).mark_point(color=colour, filled=True, size=26, opacity=0.55)
+        line = vega.data(means).encode(x=x, y=axis.channel())
+        tick = line.mark_tick(color=colour, thickness=2, size=16, orient="horizontal")
+        layers += [
+            dots.encode(x=x, y=axis.channel()),
+            line.mark_line(color=colour, strokeWidth=2.2) if joined else tick,
+        ]
+        ends.append(End(each.label, colour, means[-1]["load"], means[-1]["value"]))
+    layers += vega.end_labels(ends, x, axis)
+    for role, value in ceilings.items():
+        label = f"ceiling {rounding.plain(value)}"
+        layers += vega.ceiling(value, label, COLOURS[role], x, axis.channel(), min(loads.levels))
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def _averages(rows: Iterable[Row]) -> list[Row]:
+    by_load: dict[float, list[float]] = {}
+    for row in rows:
+        by_load.setdefault(row["load"], []).append(row["value"])
+    return [{"load": load, "value": sum(found) / len(found)} for load, found in sorted(by_load.items())]
+
+
+def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, str]]:
+    """At most two recorded metrics that explain a finding: what rose, and the use of the limit (with its id)."""
+    round_ = facts.round_of(inv, finding)
+    recorded = set(facts.footprint_metrics(round_.footprint))
+    limit = next((limit for limit in round_.limits if limit.id == finding.id), None)
+    use = limit.use_metric if limit and limit.use_metric in recorded else ""
+    pieces = [evidence.metric for evidence in finding.evidence if evidence.metric in recorded]
+    chosen = [name for name in dict.fromkeys(pieces) if name != use][: 1 if use else 2]
+    return [(name, "") for name in chosen] + ([(use, finding.id)] if use else [])
+
+
+# --- ladder ---------------------------------------------------------------------------------------------------------
+
+
+def ladder(inv: Investigation, size: Size) -> Drawing | None:
+    """The kept changes as a waterfall on a logarithmic scale, where equal lengths are equal factors; None for one."""
+    import altair as alt
+
+    rows: list[Row] = []
+    reached = 1.0
+    for step in inv.ladder:
+        if not (math.isfinite(step.ratio) and step.ratio > 0):
+            return None
+        label = f"{words.ratio(step)} times, {rounding.percent(step.share)}"
+        rows.append(
+            {"change": step.change, "from": reached, "to": reached * step.ratio, "label": label, "kind": "step"}
+        )
+        reached *= step.ratio
+    if len(rows) < 2:
+        return None
+    label = f"{words.ratio(inv.gain) if inv.gain else rounding.plain(reached)} times"
+    rows.append({"change": "together", "from": 1.0, "to": reached, "label": label, "kind": "total"})
+    for row in rows:
+        row["right"] = max(row["from"], row["to"])
+    scale = alt.Scale(type="log", domain=[min(1.0, *(float(row["to"]) for row in rows)), reached * 3], nice=False)
+    ticks = alt.Axis(tickCount=5, format=vega.number_format(reached))
+    x = alt.X("from:Q", title="times the throughput before (log scale)", scale=scale, axis=ticks)
+    y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(labelLimit=170, ticks=False, domain=False))
+    colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=["step", "total"], range=[AFTER, INK]))
+    base = vega.data(rows).encode(y=y)
+    bars = base.mark_bar(height=20).encode(x=x, x2=alt.X2("to:Q"), color=colour)
+    text = base.mark_text(align="left", dx=6, color=INK)
+    text = text.encode(x=alt.X("right:Q", scale=scale), text=alt.Text("label:N"))
+    return alt.layer(bars, text).properties(width=size.width - 80, height=36 * len(rows))
+
+
+# --- all of them ----------------------------------------------------------------------------------------------------
+
+
+def load_axis(inv: Investigation) -> LoadAxis:
+    """The load axis of all charts: the levels that were measured."""
+    loads = {point.load for each in facts.series(inv) for point in each.points}
+    return LoadAxis(words.axis_unit(inv), tuple(sorted(loads)))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A chart as drawn, not yet rendered; one specification per size, the widest first."""
+
+    name: str
+    title: str
+    note: str
+    specs: tuple[dict[str, Any], ...]
+
+    def jobs(self) -> list[tuple[dict[str, Any], str, str]]:
+        return [(spec, f"{self.name}-{number}", self.title) for number, spec in enumerate(self.specs)]
+
+    def chart(self, svgs: Sequence[str]) -> Chart:
+        spec = json.dumps({**self.specs[0], "title": self.title}, allow_nan=False)
+        return Chart(self.name, self.title, self.note, spec, svgs[0], svgs[1] if len(svgs) > 1 else "")
+
+
+def page_charts(inv: Investigation) -> dict[str, Chart]:
+    """Every chart that the record has data for, by name: proof, latency, blocks, evidence-N, footprint-N, ladder."""
+    if not load_axis(inv).levels:
+        return {}
+    # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
+    with ThreadPoolExecutor(max_workers=1) as engine:
+        started = engine.submit(vega.start_engine)
+        rendered = [(draft, [engine.submit(vega.render, *job) for job in draft.jobs()]) for draft in _drafts(inv)]
+        started.result()
+        return {draft.name: draft.chart([job.result() for job in jobs]) for draft, jobs in rendered}
+
+
+def _drafts(inv: Investigation) -> Iterator[Draft]:
+    band = "Shaded: 95 % interval. Dashed: the knee with its interval."
+    dots = "One dot per step, a bar at the mean: all the data."
+    yield from _draft("proof", proof_title(inv), band, lambda size: throughput(inv, size), WIDE, NARROW)
+    yield from _draft("latency", latency_title(inv), "", lambda size: latency(inv, size), HALF)
+    yield from _draft("blocks", "Throughput of every step", dots, lambda size: blocks(inv, size), HALF)
+    yield from _evidence_drafts(inv)
+    yield from _footprint_drafts(inv)
+    yield from _draft("ladder", "What each change adds", "", lambda size: ladder(inv, size), HALF)
+
+
+def _evidence_drafts(inv: Investigation) -> Iterator[Draft]:
+    def draw(name: str, limit_id: str) -> Draw:
+        return lambda size: metric(inv, name, size, limit_id)
+
+    for finding in facts.main_findings(inv)[:1]:
+        for number, (name, limit_id) in enumerate(evidence_metrics(inv, finding), start=1):
+            title = words.sentence(words.metric_words(name))[:-1]
+            yield from _draft(f"evidence-{number}", title, name, draw(name, limit_id), HALF)
+
+
+def _footprint_drafts(inv: Investigation) -> Iterator[Draft]:
+    def draw(name: str) -> Draw:
+        return lambda size: metric(inv, name, size)
+
+    shown = {name for finding in facts.main_findings(inv)[:1] for name, _ in evidence_metrics(inv, finding)}
+    for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
+        if name not in shown:
+            yield from _draft(f"footprint-{number}", f"{title} over the load", name, draw(name), HALF)
+
+
+def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size) -> Iterator[Draft]:
+    """The chart in all its sizes; nothing where it has no data."""
+    specs = tuple(vega.specification(drawn) for size in sizes if (drawn := draw(size)) is not None)
+    if specs:
+        yield Draft(name, title, note, specs)
+
+
+def chart_svg(inv: Investigation) -> str:
+    """The before/after chart alone, with its title, at most 800 px wide: for a README. Empty without a curve."""
+    drawn = throughput(inv, PICTURE)
+    if drawn is None:
+        return ""
+    title = proof_title(inv)
+    subtitle = [words.sentence(words.gain_sentence(inv.gain, words.axis_unit(inv)))[:-1]] if inv.gain else []
+    spec = vega.specification(drawn, background="white")
+    spec["title"] = {"text": textwrap.wrap(title, 78), "subtitle": subtitle, "anchor": "start", "frame": "group"}
+    spec["title"]["offset"] = 14
+    return vega.render(spec, "picture", title)

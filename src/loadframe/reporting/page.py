@@ -1,0 +1,123 @@
+"""The case study as one HTML file that needs nothing else: no network, no script, no second file.
+
+The template decides what is shown where; the sentences are words.py's, the pictures charts.py's. User text (the
+question, names, paths) is escaped by the template engine; only our own SVG and JSON are passed through.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from loadframe import __version__
+from loadframe.errors import RunError
+from loadframe.model import Investigation, Round
+from loadframe.reporting import charts, facts, rounding, words
+from loadframe.units import METRICS, show, show_metric
+
+
+def write_page(inv: Investigation, path: Path) -> None:
+    """Write the case study to `path`, whole or not at all: a page that is there already stays until the new one is
+    complete. RunError where it cannot be written (full disk, no permission, no such folder)."""
+    page = render_page(inv)
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(page)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise RunError(
+            f"The report cannot be written to {path}: {error.strerror or error}.",
+            remedy=f"Make room or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
+        ) from error
+
+
+def render_page(inv: Investigation) -> str:
+    """The page as one string of HTML."""
+    drawn = charts.page_charts(inv)
+    return _template().render(
+        inv=inv,
+        unit=words.axis_unit(inv),
+        css=Markup(_read("page.css")),
+        charts=drawn,
+        evidence_charts=[chart for name, chart in drawn.items() if name.startswith("evidence")],
+        footprint_charts=[chart for name, chart in drawn.items() if name.startswith("footprint")],
+        findings=[(finding, facts.round_of(inv, finding)) for finding in facts.main_findings(inv)],
+        refuted=facts.refuted_findings(inv),
+        trials=[(round_, trial) for round_ in inv.rounds for trial in round_.tried],
+        net=facts.net_changes(inv),
+        given_up=facts.gives_up(inv),
+        untried=words.untried(inv),
+        cuts=list(dict.fromkeys(cut for round_ in inv.rounds for cut in round_.silent_cuts)),
+        limits=facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else (),
+        tables=[_steps_table(round_) for round_ in inv.rounds if round_.footprint],
+        study_path=shlex.quote(f"{inv.run}/study.toml"),
+        run_path=shlex.quote(inv.run),
+        version=__version__,
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_present
+    )
+    environment.globals.update(words=words, facts=facts, rounding=rounding, show=show, show_metric=show_metric)
+    environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)
+    return environment.from_string(_read("page.html"))
+
+
+def _present(value: Any) -> Any:
+    """Nothing prints as nothing, not as the word None."""
+    return "" if value is None else value
+
+
+def _read(name: str) -> str:
+    return resources.files("loadframe.reporting").joinpath(name).read_text(encoding="utf-8")
+
+
+def _embedded_json(text: str) -> Markup:
+    """JSON inside a data block: "<" must not be able to end it."""
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def _anchor(level: float) -> str:
+    """A level as part of an anchor's name."""
+    return f"{level:g}".replace(".", "_").replace("+", "")
+
+
+def _steps_table(round_: Round) -> dict[str, Any]:
+    """Every step of a round: level, block, throughput and every metric that is not zero throughout."""
+    names = facts.footprint_metrics(round_.footprint)
+    rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
+    first_of_level: set[float] = set()
+    lines = []
+    for row in rows:
+        level = row.get("level", 0.0)
+        lines.append(
+            {
+                "id": f"data-{round_.number}-{_anchor(level)}" if level not in first_of_level else None,
+                "level": rounding.exact(level),
+                "block": rounding.exact(row.get("block", 0.0)),
+                "throughput": rounding.plain(row["throughput"]) if "throughput" in row else "",
+                "metrics": [show_metric(name, row[name]) if name in row else "" for name in names],
+            }
+        )
+        first_of_level.add(level)
+    heads = [(name, METRICS[name].what if name in METRICS else "") for name in names]
+    return {"round": round_, "heads": heads, "lines": lines}

@@ -1,0 +1,132 @@
+"""The same facts as the page, as plain text for the end of a command. No colours: the caller may add them."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+from loadframe.model import Curve, Finding, Investigation
+from loadframe.reporting import facts, rounding, words
+
+LABEL_WIDTH = 11
+MOST_EVIDENCE = 5
+BAR_WIDTH = 40
+
+Part = tuple[str, list[str]]
+"""A label and the lines that stand beside it."""
+
+
+def render_text(inv: Investigation, *, width: int = 100) -> str:
+    """The investigation on a screen: the answer first, then what it rests on. About 40 lines; parts without content
+    are left out. width: columns at which lines are broken."""
+    parts: list[Part] = [
+        ("Asked", [inv.study.question]),
+        *_states(inv),
+        *_findings(inv),
+        *_changes(inv),
+        *_ladder(inv),
+        ("Next", [words.next_step(inv)]),
+        *_trust(inv),
+        ("Report", [inv.report]),
+    ]
+    lines = [textwrap.fill(words.answer(inv), width), ""]
+    for label, items in parts:
+        lines += _part(label, [item for item in items if item], width)
+    return "\n".join(lines)
+
+
+def _part(label: str, items: list[str], width: int) -> list[str]:
+    lines: list[str] = []
+    for item in items:
+        head = f"{label if not lines else '':<{LABEL_WIDTH}}"
+        hang = " " * (LABEL_WIDTH + (2 if item.startswith("- ") else 0))
+        lines += textwrap.wrap(
+            item, width, initial_indent=head, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
+        )
+    return lines
+
+
+def _states(inv: Investigation) -> list[Part]:
+    unit = words.axis_unit(inv)
+    parts = [("Before", [words.state_sentence(inv.before, unit)])] if inv.before else []
+    parts += [("After", [words.state_sentence(inv.after, unit)])] if inv.after else []
+    if inv.gain:
+        parts.append(("Proof", [words.gain_sentence(inv.gain, unit)]))
+    return parts
+
+
+def _findings(inv: Investigation) -> list[Part]:
+    unit, parts = words.axis_unit(inv), list[Part]()
+    room = MOST_EVIDENCE
+    for finding in facts.main_findings(inv)[:3]:
+        evidence = [f"- {words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
+        room = max(2, room - len(evidence))
+        parts.append(("Gave" if not parts else "Then", [words.finding_sentence(finding, unit), *evidence]))
+    out = [item for finding in facts.main_findings(inv)[:1] for item in _ruled_out(finding)][:4]
+    out += [f"- {finding.id}: {words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
+    return [*parts, ("Ruled out", out)]
+
+
+def _ruled_out(finding: Finding) -> list[str]:
+    return [f"- {item.id}: {words.strip(item.because)}" for item in finding.ruled_out]
+
+
+def _changes(inv: Investigation) -> list[Part]:
+    kept = facts.kept_trials(inv)
+    changes = [
+        f"- {change.layer}: {words.change_words(change)}" + (f" - {words.strip(change.why)}" if change.why else "")
+        for trial in kept
+        for change in facts.needed_changes(trial.remedy)
+    ]
+    taken_back = [
+        f"- {trial.remedy.title}: {words.trial_sentence(trial)}"
+        for round_ in inv.rounds
+        for trial in round_.tried
+        if not trial.kept
+    ]
+    untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in words.untried(inv)[:3]]
+    cuts = [words.sentence(cut) for round_ in inv.rounds for cut in round_.silent_cuts]
+    prices = [words.sentence(line) for trial in kept for line in words.price_sentences(trial.remedy.price)]
+    return [
+        ("Changed", changes),
+        ("Cut", list(dict.fromkeys(cuts))[:3]),
+        ("Price", list(dict.fromkeys(prices))),
+        ("Taken back", taken_back[:3]),
+        ("Not tried", untried),
+    ]
+
+
+def _ladder(inv: Investigation) -> list[Part]:
+    steps = [f"- {step.change}: {words.ladder_step(step)}" for step in inv.ladder] if len(inv.ladder) > 1 else []
+    durability = [words.sentence(text) for text in words.durability_sentences(inv)]
+    return [("Ladder", steps), ("Durability", durability)]
+
+
+def _trust(inv: Investigation) -> list[Part]:
+    sentences = [words.sentence(text) for text in (*words.conduct_sentences(inv.conduct), *inv.warnings)]
+    return [("Trust", [" ".join(sentences)]), ("Took", [rounding.seconds(inv.seconds)])]
+
+
+def render_curve(curve: Curve, *, unit: str = "") -> str:
+    """A curve as a table with a bar per level: load, throughput with its interval, p95 latency; then its shape.
+    unit: what the load axis counts; the axis' own name where it is left out."""
+    unit = unit or curve.axis.replace("_", " ")
+    points = sorted(curve.points, key=lambda point: point.load)
+    top = max((point.throughput for point in points if math.isfinite(point.throughput)), default=0.0) or 1.0
+    rows = [
+        (
+            rounding.plain(point.load) if not float(point.load).is_integer() else rounding.exact(point.load),
+            words.point_throughput(point) if math.isfinite(point.throughput) else "not measured",
+            words.milliseconds(point.latency_p95_ms),
+            "#" * max(0, round(BAR_WIDTH * point.throughput / top)) if math.isfinite(point.throughput) else "",
+        )
+        for point in points
+    ]
+    head = (unit, "throughput", "p95" if any(row[2] for row in rows) else "", "")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
+    lines = [
+        f"{row[0]:>{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}".rstrip()
+        for row in (head, *rows)
+    ]
+    facts_ = [f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit)]
+    return "\n".join([*lines, "", *facts_, *(words.sentence(warning) for warning in curve.warnings)])
