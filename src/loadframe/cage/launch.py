@@ -17,6 +17,7 @@ import os
 import resource
 import signal
 import sys
+import warnings  # noqa: F401  os.execvp imports it when called, which is too late: the new user may not reach it
 from collections.abc import Sequence
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -101,6 +102,9 @@ def main(arguments: Sequence[str]) -> int:
         run(arguments)
     except LaunchError as refusal:
         os.write(report, f"{refusal.kind}\t{refusal}".encode())
+    except Exception as error:
+        os.write(report, f"cage\tthe launcher failed: {error!r}".encode())
+        raise
     return 126
 
 

@@ -18,6 +18,7 @@ from loadframe.errors import CageError, MissingTool
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
+CAP_SYS_RESOURCE = 24  # linux/capability.h
 
 Stream = int | IO[bytes] | None
 """What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
@@ -53,6 +54,19 @@ def parse_cpus(text: str) -> frozenset[int]:
 def online_cpus() -> frozenset[int]:
     """The CPUs that the kernel has online."""
     return parse_cpus(CPUS_ONLINE.read_text().strip())
+
+
+def may_raise_limits() -> bool:
+    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not (capabilities(7))."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return bool(effective >> CAP_SYS_RESOURCE & 1)
+
+
+def most_open_files() -> int:
+    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit where that is the end."""
+    most = int(NR_OPEN.read_text())
+    return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def unprivileged_user(preferred: Sequence[str]) -> str | None:
@@ -121,15 +135,18 @@ def spawn(
     with os.fdopen(reading, "rb") as report:
         refusal = report.read().decode()
     if refusal:
-        process.wait()
-        raise _error(refusal)
+        with process:  # waits for it and closes its pipes
+            raise _error(refusal)
     return process
 
 
 def _error(refusal: str) -> CageError | MissingTool:
     kind, _, text = refusal.partition("\t")
     if kind == "command":
-        return MissingTool(f"Cannot run {text}", remedy="Install it, or see `loadframe doctor`.")
+        return MissingTool(
+            f"Cannot run {text}",
+            remedy="Install it where the user who is to run it may read it; `loadframe doctor` says what is needed.",
+        )
     return CageError(text, remedy="Ask for less, or run Loadframe as root outside the container that forbids it.")
 
 
@@ -153,10 +170,11 @@ def _check_limit(name: str, value: int) -> None:
             remedy=f"Ask for at most {most}, or raise it: sysctl fs.nr_open={value}",
         )
     hard = resource.getrlimit(getattr(resource, name))[1]
-    if os.geteuid() != 0 and hard != resource.RLIM_INFINITY and value > hard:
+    if not may_raise_limits() and hard != resource.RLIM_INFINITY and value > hard:
         raise CageError(
-            f"{name} = {value} is above the hard limit {hard} of this user",
-            remedy=f"Ask for at most {hard}, run as root, or raise it in /etc/security/limits.conf.",
+            f"{name} = {value} is above the hard limit {hard}, and this process may not raise it",
+            remedy=f"Ask for at most {hard}, or start Loadframe with a higher one: as root `ulimit -Hn {value}`, "
+            f"/etc/security/limits.conf, or `--ulimit` of the container.",
         )
 
 

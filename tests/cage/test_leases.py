@@ -1,0 +1,247 @@
+"""Whatever a killed command left is ended and removed by the next one; what is in use is never touched."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loadframe.cage import identity
+from loadframe.cage.leases import Lease, filesystem, sweep
+from loadframe.errors import CageError
+
+KILLED_OWNER = """
+import os, signal, subprocess, sys
+from loadframe.cage.leases import Lease
+lease = Lease.acquire("a study", run=None)
+(lease.folder / "data").write_text("x")
+registered = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, start_new_session=True)
+lease.add_process(registered.pid)
+stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.sigwait([10])"
+detached = subprocess.Popen(
+    [sys.executable, "-I", "-S", "-c", stubborn, str(lease.folder)],
+    stdout=subprocess.PIPE, start_new_session=True,
+)
+detached.stdout.readline()
+print(lease.folder, registered.pid, detached.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("LOADFRAME_SCRATCH", str(tmp_path / "scratch"))
+    return tmp_path
+
+
+def lease_files(places: Path) -> list[Path]:
+    return list((places / "state" / "leases").glob("*.json"))
+
+
+def test_release_removes_folder_and_lease_and_can_be_repeated(places: Path) -> None:
+    lease = Lease.acquire("a study")
+    (lease.folder / "deep").mkdir()
+    assert lease.folder.parent == places / "scratch"
+    assert lease_files(places)
+    lease.release()
+    lease.release()
+    assert not lease.folder.exists()
+    assert not lease_files(places)
+
+
+def test_another_user_can_enter_the_folder_whatever_the_umask() -> None:
+    before = os.umask(0o077)
+    try:
+        with Lease.acquire("a study") as lease:
+            assert lease.folder.stat().st_mode & 0o777 == 0o755
+    finally:
+        os.umask(before)
+
+
+def test_release_ends_what_was_started() -> None:
+    with Lease.acquire("a study") as lease:
+        process = subprocess.Popen(["sleep", "1000"])
+        lease.add_process(process.pid)
+    assert process.wait(timeout=30) != 0
+
+
+def test_a_forked_child_does_not_release_what_its_parent_uses() -> None:
+    with Lease.acquire("a study") as lease:
+        child = multiprocessing.get_context("fork").Process(target=lease.release)
+        child.start()
+        child.join()
+        assert lease.folder.exists()
+
+
+def test_the_lease_is_on_disk_before_the_folder_is_made(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    make = Path.mkdir
+
+    def watched(path: Path, *arguments: object, **options: object) -> None:
+        if path.name.startswith("loadframe-"):
+            seen.append(len(lease_files(places)))
+        make(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", watched)
+    with Lease.acquire("a study"):
+        assert seen == [1]
+
+
+def test_living_owners_are_left_alone() -> None:
+    with Lease.acquire("a study") as lease:
+        assert sweep() == []
+        assert lease.folder.exists()
+
+
+def test_after_kill_9_the_next_sweep_ends_all_and_removes_all(places: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", KILLED_OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert owner.stdout
+    folder, registered, detached = owner.stdout.readline().decode().split()
+    watched = [os.pidfd_open(int(pid)) for pid in (registered, detached)]
+    owner.kill()
+    owner.communicate()
+    try:
+        (swept,) = sweep()
+        assert swept.what == "a study"
+        assert f"ended process {registered}" in swept.actions
+        assert f"removed {folder}" in swept.actions
+        assert not Path(folder).exists()
+        assert not lease_files(places)
+        poll = select.poll()
+        for descriptor in watched:
+            poll.register(descriptor, select.POLLIN)
+        assert len(poll.poll(0)) == 2, "both have ended when sweep returns"
+        assert sweep() == []
+    finally:
+        for descriptor in watched:
+            os.close(descriptor)
+
+
+def rewritten(lease: Lease, places: Path, **changes: object) -> Path:
+    (file,) = lease_files(places)
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    return file
+
+
+def test_a_pid_used_again_by_a_stranger_is_not_ended(places: Path) -> None:
+    stranger = subprocess.Popen(["sleep", "1000"])
+    try:
+        lease = Lease.acquire("a study")
+        gone = {"pid": os.getpid(), "started_ticks": 1}
+        rewritten(lease, places, owner=gone, processes=[{"pid": stranger.pid, "started_ticks": 1}])
+        (swept,) = sweep()
+        assert stranger.poll() is None
+        assert not lease.folder.exists()
+        assert not any("ended" in action for action in swept.actions)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_after_a_reboot_only_the_data_are_removed(places: Path) -> None:
+    innocent = subprocess.Popen(["sleep", "1000"])
+    try:
+        lease = Lease.acquire("a study")
+        lease.add_process(innocent.pid)
+        rewritten(lease, places, boot="another boot")
+        assert len(sweep()) == 1
+        assert innocent.poll() is None
+        assert not lease.folder.exists()
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def test_leases_of_another_machine_are_not_ours_to_sweep(places: Path) -> None:
+    with Lease.acquire("a study") as lease:
+        rewritten(lease, places, host="elsewhere", boot="elsewhere")
+        assert sweep() == []
+        assert lease.folder.exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "torn", '{"schema": "loadframe.lease/99"}'])
+def test_a_lease_that_cannot_be_read_is_reported_and_kept(places: Path, text: str) -> None:
+    Lease.acquire("first").release()
+    file = places / "state" / "leases" / "odd.json"
+    file.write_text(text)
+    (swept,) = sweep()
+    assert str(file) in str(swept)
+    assert file.exists()
+
+
+def test_a_sweep_never_removes_a_folder_that_is_not_the_leases_own(places: Path) -> None:
+    precious = places / "precious"
+    precious.mkdir()
+    with Lease.acquire("a study") as lease:
+        rewritten(lease, places, owner={"pid": os.getpid(), "started_ticks": 1}, folder=str(precious))
+        sweep()
+        assert precious.exists()
+
+
+def _sweep_and_tell(barrier: object, answers: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    answers.put([str(swept) for swept in sweep()])  # type: ignore[attr-defined]
+
+
+def test_two_sweeps_at_once_share_the_work_and_do_not_fail(places: Path) -> None:
+    for number in range(5):
+        lease = Lease.acquire(f"study {number}")
+        file = lease_files(places)[0].with_name(f"{lease.id}.json")
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"owner": {"pid": os.getpid(), "started_ticks": 1}}))
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(2), context.Queue()
+    sweepers = [context.Process(target=_sweep_and_tell, args=(barrier, answers)) for _ in range(2)]
+    for sweeper in sweepers:
+        sweeper.start()
+    told = [answers.get(timeout=60) for _ in sweepers]
+    for sweeper in sweepers:
+        sweeper.join()
+        assert sweeper.exitcode == 0
+    assert len(told[0]) + len(told[1]) == 5
+    assert not lease_files(places)
+
+
+@pytest.mark.parametrize("variable", ["LOADFRAME_STATE", "LOADFRAME_SCRATCH"])
+def test_a_place_that_cannot_be_written_is_named_with_the_variable_to_set(
+    places: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    (places / "file").write_text("")
+    monkeypatch.setenv(variable, str(places / "file" / "below"))
+    with pytest.raises(CageError, match=str(places / "file")) as caught:
+        Lease.acquire("a study")
+    assert variable in caught.value.remedy
+
+
+def test_a_full_disk_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CageError, match="No space left on device"):
+        Lease.acquire("a study")
+
+
+def test_a_process_is_known_by_pid_and_start_even_with_an_odd_name(tmp_path: Path) -> None:
+    odd = tmp_path / "a ) b ("
+    odd.symlink_to("/bin/sleep")
+    process = subprocess.Popen([odd, "1000"])
+    try:
+        known = identity.identify(process.pid)
+        assert known is not None
+        assert identity.alive(known)
+    finally:
+        process.kill()
+    assert identity.end(known, 1.0)
+    process.wait()
+    assert identity.identify(process.pid) is None
+
+
+def test_the_file_system_is_told() -> None:
+    assert filesystem(Path("/proc/self")) == "proc"
