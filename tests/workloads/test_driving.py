@@ -1,0 +1,79 @@
+"""The driver's process: ended when overdue, with what it logged kept; failing drivers are quoted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from loadframe.errors import WorkloadError
+from loadframe.workloads.driving import GRACE_S, ProcessDriver
+from loadframe.workloads.request_log import RECORD
+
+
+def driver_of(script: str, folder: Path, end_s: float | None = None) -> ProcessDriver:
+    printed = folder / "printed.txt"
+    with printed.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-S", "-c", script], stdout=output, stderr=output, start_new_session=True
+        )
+    return ProcessDriver("dummy", [process], logs=[folder / "log"], printed=[printed], end_s=end_s)
+
+
+def test_an_overdue_driver_is_ended_and_what_it_logged_counts(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(RECORD.pack(1.0, 2.0, 0.5, 3, 0) + b"torn")
+    driver = driver_of("import time; time.sleep(100)", tmp_path, end_s=time.monotonic() - GRACE_S)
+    assert driver.wait(60)
+    requests = driver.requests()
+    assert len(requests) == 1
+    assert (requests.end_s[0], requests.latency_ms[0], requests.waiting_ms[0]) == (1.0, 2.0, 0.5)
+
+
+def test_kill_ends_the_children_too(tmp_path: Path) -> None:
+    script = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flush=True); input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    driver = ProcessDriver("dummy", [process], logs=[], printed=[], end_s=None)
+    assert driver.running()
+    driver.kill()
+    # A killed orphan may wait for init to collect it; what matters is that it runs no more.
+    until = time.monotonic() + 30
+    while _alive(child):
+        assert time.monotonic() < until
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+def test_a_failed_driver_is_quoted_once_however_often_it_says_so(tmp_path: Path) -> None:
+    driver = driver_of("print('FATAL: no\\n' * 500); raise SystemExit(3)", tmp_path)
+    assert driver.wait(60)
+    with pytest.raises(WorkloadError, match="ended with 3") as caught:
+        driver.requests()
+    assert caught.value.details.count("FATAL: no") == 1
+
+
+def test_a_driver_that_did_nothing_is_an_error(tmp_path: Path) -> None:
+    driver = driver_of("print('nothing to say')", tmp_path)
+    assert driver.wait(60)
+    with pytest.raises(WorkloadError, match="single request") as caught:
+        driver.requests()
+    assert "nothing to say" in caught.value.details
+
+
+def test_a_running_driver_has_no_result_yet(tmp_path: Path) -> None:
+    driver = driver_of("import time; time.sleep(100)", tmp_path)
+    with pytest.raises(WorkloadError, match="still running"):
+        driver.requests()
+    driver.kill()

@@ -1,0 +1,205 @@
+"""The render farm on a real server: what it keeps open, what it leaves behind, and what it does not tell everybody."""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.errors import TargetError, WorkloadError
+from loadframe.model import Endpoint, SettingValue
+from loadframe.workloads import farm
+from loadframe.workloads.base import Driver, Workload
+from loadframe.workloads.registry import make
+from loadframe.workloads.render_farm import RenderFarm
+from loadframe.workloads.request_log import Requests
+
+pytestmark = pytest.mark.server
+Ask = Callable[[str], list[tuple[Any, ...]]]
+
+ONLY: dict[str, SettingValue] = {"dispatch": 0, "report": 0, "submit": 0, "complete": 0, "list": 0}
+
+
+def prepared(kind: str, endpoint: Endpoint, level: float, options: dict[str, SettingValue]) -> Workload:
+    workload = make(kind, options)
+    workload.install(endpoint)
+    workload.set_level(endpoint, level)
+    return workload
+
+
+def run(workload: Workload, endpoint: Endpoint, level: float, folder: Path, seconds: float = 0.6) -> Requests:
+    driver = workload.start(endpoint, level, folder, seconds)
+    try:
+        assert driver.wait(60)
+        return driver.requests()
+    finally:
+        driver.kill()
+
+
+def tables(ask: Ask) -> set[str]:
+    return {name for (name,) in ask("SHOW TABLES")} - {"template", "archive"}
+
+
+def test_the_pool_grows_to_the_level_and_never_shrinks(farm_server: Endpoint, ask: Ask) -> None:
+    workload = prepared("render-farm", farm_server, 3, {"tables_per_job": 6, "rows_per_table": 2, "payload_bytes": 7})
+    assert tables(ask) == {name for job in (1, 2, 3) for name in farm.tables_of(job, 6)}
+    workload.set_level(farm_server, 1)
+    assert len(tables(ask)) == 18
+    workload.set_level(farm_server, 5)
+    assert len(tables(ask)) == 30
+    assert ask("SELECT id, state, LENGTH(payload) FROM data_5") == [(1, 0, 7), (2, 0, 7)]
+
+
+def test_a_job_that_was_left_half_made_is_made_anew(farm_server: Endpoint, ask: Ask) -> None:
+    workload = prepared("render-farm", farm_server, 2, {"tables_per_job": 3})
+    ask("DROP TABLE subjob_2")
+    workload.set_level(farm_server, 2)
+    assert len(tables(ask)) == 6
+
+
+@pytest.mark.parametrize("engine", farm.ENGINES)
+def test_the_tables_are_of_the_engine_asked_for(farm_server: Endpoint, ask: Ask, engine: str, tmp_path: Path) -> None:
+    workload = prepared("render-farm", farm_server, 2, {"engine": engine, "tables_per_job": 2, "threads": 2})
+    found = ask("SELECT DISTINCT engine FROM information_schema.tables WHERE table_schema = DATABASE()")
+    assert found == [(engine,)]
+    assert len(run(workload, farm_server, 2, tmp_path)) > 10
+
+
+def test_a_table_is_open_once_however_many_threads_there_are(farm_server: Endpoint, ask: Ask, tmp_path: Path) -> None:
+    """What makes T / k the level at which a cache of T tables is full."""
+    workload = prepared("render-farm", farm_server, 8, ONLY | {"dispatch": 1, "report": 1, "threads": 4})
+    ask("FLUSH TABLES")
+    run(workload, farm_server, 8, tmp_path)
+    ((_, opened),) = ask("SHOW GLOBAL STATUS LIKE 'Open_tables'")
+    assert 8 * 5 <= int(opened) <= 8 * 5 + 12
+
+
+def test_every_job_is_walked_through_also_with_fewer_jobs_than_threads(
+    farm_server: Endpoint, ask: Ask, tmp_path: Path
+) -> None:
+    for jobs, threads, order in ((7, 3, "turn"), (2, 5, "turn"), (7, 3, "random")):
+        options = ONLY | {"report": 1, "threads": threads, "tables_per_job": 2, "order": order}
+        workload = prepared("render-farm", farm_server, jobs, options)
+        requests = run(workload, farm_server, jobs, tmp_path)
+        states = [ask(f"SELECT state FROM work_{job} WHERE id = 1")[0][0] for job in range(1, jobs + 1)]
+        assert min(states) > 0
+        assert sum(states) == (requests.outcome == 0).sum()
+
+
+def test_submitted_jobs_stay_few_are_archived_and_leave_nothing_behind(
+    farm_server: Endpoint, ask: Ask, tmp_path: Path
+) -> None:
+    for weights in ({"submit": 1}, {"complete": 1}, {"submit": 3, "complete": 1}):
+        workload = prepared("render-farm", farm_server, 2, ONLY | weights | {"threads": 3, "tables_per_job": 2})
+        requests = run(workload, farm_server, 2, tmp_path)
+        submitted, completed = (
+            (requests.operation == workload.operations.index(n)).sum() for n in ("submit", "complete")
+        )
+        assert submitted > completed - 1 > 0
+        assert len(tables(ask)) == 2 * (2 + submitted - completed)
+        assert submitted - completed <= 3 * 2, "a thread has two jobs of its own at most"
+        assert ask("SELECT COUNT(*), COUNT(DISTINCT job) FROM archive") == [(4 * completed, completed)]
+        workload.after_step(farm_server)
+        assert len(tables(ask)) == 2 * 2
+        assert ask("SELECT COUNT(*) FROM archive") == [(0,)]
+
+
+def test_a_list_reads_every_row_of_every_active_job(farm_server: Endpoint, ask: Ask, tmp_path: Path) -> None:
+    options = ONLY | {"list": 1, "threads": 1, "rows_per_table": 50}
+    workload = prepared("render-farm", farm_server, 6, options)
+    before = read_rows(ask)
+    requests = run(workload, farm_server, 4, tmp_path)
+    ((_, opened),) = ask("SHOW GLOBAL STATUS LIKE 'Open_tables'")
+    assert read_rows(ask) - before >= len(requests) * 4 * 5 * 50
+    assert int(opened) < 6 * 5 + 12
+
+
+def read_rows(ask: Ask) -> int:
+    ((_, rows),) = ask("SHOW GLOBAL STATUS LIKE 'Handler_read_rnd_next'")
+    return int(rows)
+
+
+def test_the_password_is_in_no_command_line_and_in_no_readable_file(farm_server: Endpoint, tmp_path: Path) -> None:
+    assert farm_server.options["password"]
+    workload = prepared("render-farm", farm_server, 1, {})
+    driver = workload.start(farm_server, 1, tmp_path, 30.0)
+    try:
+        (pid,) = driver.pids()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+    finally:
+        driver.kill()
+    assert "render_farm.lua" in command
+    assert farm_server.options["password"] not in command
+    holding = [path for path in tmp_path.iterdir() if farm_server.options["password"] in path.read_text("latin-1")]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in holding] == [0o600]
+
+
+@pytest.mark.parametrize("kind", ["render-farm", "render-farm-burst"])
+def test_a_lost_connection_ends_the_driver_with_the_servers_words(
+    farm_server: Endpoint, ask: Ask, tmp_path: Path, kind: str
+) -> None:
+    level = 3000
+    workload = make(kind, {"threads": 3, "tables_per_job": 1})
+    workload.install(farm_server)
+    workload.set_level(farm_server, 40 if kind == "render-farm" else level)
+    driver = workload.start(farm_server, 40 if kind == "render-farm" else level, tmp_path, 60.0)
+    try:
+        kill_one_connection(ask, driver)
+        assert driver.wait(60), "the other threads go on without it"
+        with pytest.raises(WorkloadError) as caught:
+            driver.requests()
+    finally:
+        driver.kill()
+    assert "FATAL" in caught.value.details
+
+
+def kill_one_connection(ask: Ask, driver: Driver) -> None:
+    until = time.monotonic() + 30
+    while driver.running() and time.monotonic() < until:
+        connections = ask(
+            "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()"
+        )
+        if len(connections) == 3:
+            ask(f"KILL CONNECTION {connections[0][0]}")
+            return
+    pytest.fail("the driver never had three connections")
+
+
+def test_a_level_that_the_server_refuses_is_reported_with_its_words(farm_server: Endpoint, ask: Ask) -> None:
+    workload = prepared("render-farm", farm_server, 1, {})
+    ask("DROP TABLE template")
+    with pytest.raises(TargetError, match="template") as caught:
+        workload.set_level(farm_server, 2)
+    assert "2 active jobs" in caught.value.fact
+    assert caught.value.remedy
+
+
+def test_the_burst_submits_every_job_recursively_and_lists_only_then(
+    farm_server: Endpoint, ask: Ask, tmp_path: Path
+) -> None:
+    jobs, fan_out, listing = 40, 3, 5
+    options: dict[str, SettingValue] = {"fan_out": fan_out, "listing_jobs": listing, "threads": 4, "tables_per_job": 3}
+    workload = prepared("render-farm-burst", farm_server, jobs, options)
+    assert tables(ask) == set(farm.tables_of(1, 3)), "a burst begins with an empty farm and its first job"
+    requests = run(workload, farm_server, jobs, tmp_path)
+    submits, lists = requests.operation == 0, requests.operation == 1
+    assert (submits.sum(), lists.sum()) == (jobs - 1, listing)
+    begins_s = requests.end_s - requests.latency_ms / 1e3
+    assert begins_s[lists].min() >= requests.end_s[submits].max() - 1e-3
+    assert len(tables(ask)) == 3 * jobs
+    children = {
+        job: [child for (child,) in ask(f"SELECT state FROM subjob_{job} WHERE id > 4")] for job in range(1, 41)
+    }
+    assert sorted(child for each in children.values() for child in each) == list(range(2, jobs + 1))
+    assert max(map(len, children.values())) == fan_out
+    workload.set_level(farm_server, jobs)
+    assert tables(ask) == set(farm.tables_of(1, 3))
+
+
+def test_the_script_and_the_log_agree_on_the_order_of_operations() -> None:
+    script = Path(farm.__file__).with_name("render_farm.lua").read_text()
+    assert "local " + ", ".join(name.upper() for name in RenderFarm.operations) + " = 0, 1, 2, 3, 4" in script
