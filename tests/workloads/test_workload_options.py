@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,3 +89,10 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     with pytest.raises(MissingTool, match="sysbench") as caught:
         requirements.demand(tuple(registry.check("render-farm")))
     assert "apt-get install sysbench" in caught.value.remedy
+
+
+def test_every_option_is_in_the_manual_with_its_default_and_range() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "writing-a-workload.md").read_text()
+    for kind, known in registry.KINDS.items():
+        for name, (rule, default) in known.options.items():
+            assert f"| `{kind}` | `{name}` | {default} | {rule.right}: {rule.what} |" in manual
