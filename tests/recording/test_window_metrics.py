@@ -51,8 +51,10 @@ def task(
     return TASK.pack(tid, *map(len, texts)) + b"".join(texts)
 
 
-def process(component: str, pid: int, cpu_ticks: int, tasks: bytes = b"", **text: int) -> dict[str, bytes]:
-    entries = {f"{component}:{pid}:/proc/{pid}/stat": process_text(pid, cpu_ticks, **text)}
+def process(
+    component: str, pid: int, cpu_ticks: int, tasks: bytes = b"", *, started: int = 0, faults: int = 0
+) -> dict[str, bytes]:
+    entries = {f"{component}:{pid}:/proc/{pid}/stat": process_text(pid, cpu_ticks, started=started, faults=faults)}
     return entries | ({f"{component}:{pid}:tasks": tasks} if tasks else {})
 
 

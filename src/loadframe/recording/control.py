@@ -24,7 +24,10 @@ _ANSWER_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RecorderCost:
-    """What recording cost, the start of the process included in cpu_s. rss_bytes: peak. late_ticks: more than half an interval late, or missed altogether."""
+    """What recording cost, the start of the process included in cpu_s.
+
+    rss_bytes: peak. late_ticks: more than half an interval late, or missed altogether.
+    """
 
     cpu_s: float
     elapsed_s: float
