@@ -211,3 +211,12 @@ def test_it_reads_a_tree_laid_out_elsewhere(tmp_path: Path) -> None:
         each.get("system:/proc/stat", b"cpu of another machine\n") == b"cpu of another machine\n" for each in entries
     )
     assert "recorder:cost" in entries[-1]
+
+
+def test_the_end_of_its_input_alone_ends_it_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.lfrec"
+    command = [sys.executable, "-m", "loadframe.recording.recorder", str(path)]
+    subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n', check=True, timeout=60)
+    ticks = read_frames(path).ticks
+    assert "mark:x" in ticks[0].entries or "mark:x" in ticks[1].entries
+    assert "recorder:cost" in ticks[-1].entries

@@ -240,6 +240,15 @@ def test_only_ticks_within_the_window_count() -> None:
     assert window_metrics(ticks, 0.5, 2.5)["target.cpu.cores"] == pytest.approx(0.5)
 
 
+def test_a_note_at_the_edge_of_the_window_is_no_tick() -> None:
+    ticks = [
+        note(0.9, "{}"),
+        *(sample(at_s, {"system:/proc/stat": stat_text(at_s, at_s)}) for at_s in (1, 3)),
+        note(3.1, "{}"),
+    ]
+    assert window_metrics(ticks, 0, 4)["system.cpu.user"] == pytest.approx(0.5)
+
+
 SERVICE = [CounterSpec("Opened", "mariadb.opened_tables", True), CounterSpec("Open", "mariadb.open_tables", False)]
 
 
