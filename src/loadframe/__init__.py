@@ -1,4 +1,26 @@
-"""Loadframe loads a real server step by step until it bends, and says what gave."""
+"""Loadframe loads a real server step by step until it bends, names what gave with evidence, changes that one thing
+and proves the gain.
+
+    import loadframe
+    from pathlib import Path
+
+    study = loadframe.load_study(Path("study.toml"), ["measure.budget=2m"])
+    investigation = loadframe.investigate(study, Path("runs"))
+    print(loadframe.render_text(investigation))
+
+    load_study(path, overrides)   a Study from a TOML file; StudyError names the line
+    case(name), cases()           ready studies with a story and a known answer
+    investigate(study, runs)      the whole loop -> Investigation, and a run folder with a report
+    measure(study, runs)          the curve only -> Measurement
+    open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
+    curves(run)                   {treatment: Curve}, computed anew from a run's steps
+    conclude(run)                 the Investigation of a run, also of one that was killed
+    render_text, write_page, investigation_json, curve_json: the same facts for people and programs
+    sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
+
+Errors are the tree in loadframe.errors. Names are imported on first use: worker processes and the recorder start from
+this package and must stay light.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +29,29 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Imported on first use: worker processes and the recorder start from this package and must stay light.
-_API = {}
+_API = {
+    "Study": ("loadframe.study", "Study"),
+    "load_study": ("loadframe.study", "load"),
+    "case": ("loadframe.study.cases", "find"),
+    "cases": ("loadframe.study.cases", "all_cases"),
+    "investigate": ("loadframe.lab", "investigate"),
+    "measure": ("loadframe.lab", "measure"),
+    "curves": ("loadframe.lab", "curves"),
+    "conclude": ("loadframe.lab", "conclude"),
+    "open_run": ("loadframe.lab", "open_run"),
+    "render_text": ("loadframe.reporting", "render_text"),
+    "render_curve": ("loadframe.reporting", "render_curve"),
+    "write_page": ("loadframe.reporting", "write_page"),
+    "investigation_json": ("loadframe.reporting", "investigation_json"),
+    "curve_json": ("loadframe.reporting", "curve_json"),
+    "sweep_leftovers": ("loadframe.cage.leases", "sweep"),
+}
+
+__all__ = ["__version__", *_API]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _API:
-        return getattr(import_module(_API[name]), name)
-    raise AttributeError(f"module 'loadframe' has no attribute {name!r}")
+    if name not in _API:
+        raise AttributeError(f"module 'loadframe' has no attribute {name!r}")
+    module, attribute = _API[name]
+    return getattr(import_module(module), attribute)

@@ -61,6 +61,17 @@ class CounterSpec:
     cumulative: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a kind of target or workload, or a part of Loadframe, needs on the machine. found: where or which version;
+    None where it is missing."""
+
+    kind: str
+    what: str
+    found: str | None
+    how_to_get_it: str
+
+
 # --- steps ----------------------------------------------------------------------------------------------------------
 
 
@@ -452,7 +463,7 @@ class Conduct:
     """How the run went: what a reader needs in order to trust it.
 
     flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
-    core). late_ticks of ticks came late or were missing.
+    core). late_ticks of ticks came late or were missing. seconds: from the first step's preparation to the last step.
     """
 
     steps: int
@@ -462,6 +473,7 @@ class Conduct:
     recorder_rss_bytes: float
     ticks: int
     late_ticks: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,3 +142,8 @@ def standing(entries: Sequence[Entry]) -> list[Entry]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def runs_with_changes(root: Path) -> list[Path]:
+    """The run folders under root that have a journal, oldest first."""
+    return sorted(path.parent for path in root.glob(f"*/{FILE}"))

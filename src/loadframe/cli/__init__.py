@@ -1,0 +1,1 @@
+"""The command line: one thin file per verb, written with the Python API."""

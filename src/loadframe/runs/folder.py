@@ -19,7 +19,7 @@ from hdrh.log import HistogramLogWriter
 from numpy.typing import NDArray
 
 from loadframe.errors import RunError
-from loadframe.model import Host, Investigation, Limit, Step, TargetState
+from loadframe.model import Conduct, Host, Investigation, Limit, Step, TargetState
 from loadframe.runs.formats import decode, encode, upgrade
 
 LONGEST_LATENCY_US = 3_600_000_000
@@ -162,7 +162,7 @@ class RunFolder:
         except OSError as error:
             raise RunError(
                 f"{self.path / name} cannot be written: {error.strerror or error}",
-                remedy="Finished steps are kept. Free some space or choose another place with --runs, and run it again.",
+                remedy="Finished steps are kept. Free some space or choose another place with --runs; run it again.",
             ) from error
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -180,6 +180,12 @@ class RunFolder:
     def host(self) -> Host:
         """The machine that measured."""
         return decode("host", self._read("host.json"), Host, where=str(self.path / "host.json"))
+
+    def conduct(self) -> Conduct | None:
+        """How the run went; None for a run that was killed."""
+        if not (self.path / "conduct.json").exists():
+            return None
+        return decode("conduct", self._read("conduct.json"), Conduct, where=str(self.path / "conduct.json"))
 
     def study(self) -> dict[str, Any]:
         """The study as resolved: every key with its value."""
@@ -210,7 +216,7 @@ class RunFolder:
             raise RunError(f"{self.path / name} cannot be read: {error}", remedy="Check the file.") from error
 
     def lines(self, name: str) -> list[tuple[str, str]]:
-        """The whole lines of a JSON-lines file, each with the words that say where it stands; none if it is not there."""
+        """The whole lines of a JSON-lines file, each with where it stands; none if it is not there."""
         if not (self.path / name).exists():
             return []
         text = self._read(name)

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from loadframe.errors import RunError
 
-VERSIONS = {"study": 1, "host": 1, "step": 1, "change": 1, "investigation-record": 1, "treatment": 1, "run": 1}
+NAMES = "run study bench host treatment step change conduct investigation-record findings verdicts"
+VERSIONS = dict.fromkeys(NAMES.split(), 1)
 
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """(name, from version) -> the body in the next version. Empty while every format is at its first version."""

@@ -46,7 +46,9 @@ class Table(BaseModel):
 
 
 class About(Table):
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="lower case, digits and dashes: it names the run")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="lower case, digits and dashes: it names the run"
+    )
     question: str = Field(min_length=1)
     story: str = Field("", description="a sentence or two of background for the report")
 

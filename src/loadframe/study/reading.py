@@ -14,16 +14,17 @@ from pydantic import BaseModel, ValidationError
 from loadframe.errors import StudyError
 from loadframe.study.declaration import Study
 
+CGROUPS = "needs control groups, which this version does not set up; it cages cpus and open_files"
 NOT_YET = {
-    "cage.memory": "memory cages need control groups, which this version does not set up; it cages cpus and open_files",
-    "cage.read_rate": "I/O rates need control groups, which this version does not set up; it cages cpus and open_files",
-    "cage.write_rate": "I/O rates need control groups, which this version does not set up; it cages cpus and open_files",
+    "cage.memory": f"a memory cage {CGROUPS}",
+    "cage.read_rate": f"an I/O rate {CGROUPS}",
+    "cage.write_rate": f"an I/O rate {CGROUPS}",
     "alternative": "alternatives are not built yet; write one study for each",
 }
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Study:
-    """The study in this file with `section.key=value` overrides applied in order. StudyError where it cannot be used."""
+    """The study in this file, with `section.key=value` overrides in order. StudyError where it cannot be used."""
     text = read_text(path)
     return parse(text, overrides, name=str(path))
 
@@ -37,7 +38,9 @@ def read_text(path: Path) -> str:
     except IsADirectoryError:
         raise StudyError(f"{path} is a folder", remedy="Give the path of the study file inside it.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"the study {path} cannot be read: {error}", remedy="It must be a text file in UTF-8.") from error
+        raise StudyError(
+            f"the study {path} cannot be read: {error}", remedy="It must be a text file in UTF-8."
+        ) from error
 
 
 def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> Study:
@@ -46,9 +49,7 @@ def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> S
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"{name} is not valid TOML: {error}", remedy="Mend the line named above.") from error
-    overridden = set()
-    for override in overrides:
-        overridden.add(_apply(tables, override))
+    overridden = apply_overrides(tables, overrides)
     return validate(tables, text=text, name=name, overridden=overridden)
 
 
@@ -67,6 +68,11 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     for dotted, value in changes.items():
         _put(tables, dotted, value)
     return tables
+
+
+def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str]:
+    """Tables changed by `section.key=value` overrides in order; answers the keys. StudyError for other forms."""
+    return {_apply(tables, override) for override in overrides}
 
 
 def _apply(tables: dict[str, Any], override: str) -> str:
@@ -95,7 +101,9 @@ def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
     for part in path:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
-            raise StudyError(f"{dotted!r} cannot be set: {part!r} is a value, not a table", remedy="Check the key's path.")
+            raise StudyError(
+                f"{dotted!r} cannot be set: {part!r} is a value, not a table", remedy="Check the key's path."
+            )
     table[last] = value
 
 

@@ -1,0 +1,48 @@
+# Everything goes into .venv at the root; the command is .venv/bin/loadframe.
+#   make demo      set up and run the main job on the embedded default (SQLite)
+#   make test      set up, with the real servers where that is permitted, and pass the whole suite
+#   make install   only set up
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+SERVERS := mariadb-server sysbench
+
+.PHONY: install demo test check servers bench format clean
+
+install: $(RUN)
+
+$(RUN): pyproject.toml constraints.txt scripts/setup-venv
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb
+	@touch $@
+
+$(DEV): $(RUN)
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,dev
+	@touch $@
+
+demo: install
+	$(BIN)/loadframe demo
+
+servers:
+	scripts/system-packages --or-skip $(SERVERS)
+
+check: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: servers check
+	$(BIN)/pytest
+
+bench: install servers
+	$(BIN)/python benchmarks/gains.py
+
+format: $(DEV)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

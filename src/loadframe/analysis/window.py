@@ -1,0 +1,134 @@
+"""From the requests of one step to what it says: cut the warm-up off, count, and take the quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.analysis import warmup
+from loadframe.model import Latency, OperationSummary
+
+BIN_S = 0.05
+"""Throughput is looked at in slices of this length to find the end of the warm-up."""
+BATCHES = 8
+"""The window is cut into this many equal slices, for the noise within a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the requests of one step say; fields as in model.Step. inside: which requests count, shape (requests,)."""
+
+    window_start_s: float
+    window_end_s: float
+    requests: int
+    errors: int
+    throughput: float
+    batches: tuple[float, ...]
+    latency: Latency
+    waiting_share: float
+    operations: tuple[OperationSummary, ...]
+    lock_held: float
+    waiting: float
+    concurrency: float
+    settled: bool
+    inside: NDArray[np.bool_]
+
+
+def summarise(
+    end_s: NDArray[np.float64],
+    latency_ms: NDArray[np.float32],
+    waiting_ms: NDArray[np.float32],
+    operation: NDArray[np.uint32],
+    outcome: NDArray[np.uint32],
+    *,
+    operations: Sequence[str],
+    started_s: float,
+    ended_s: float,
+    floor_s: float,
+    fixed_warmup_s: float | None,
+    whole: bool,
+) -> Summary:
+    """Summary of requests that ended between started_s and ended_s; arrays of shape (requests,), in order of end_s.
+
+    floor_s: the least that is cut off as warm-up; fixed_warmup_s: cut exactly this instead of detecting it.
+    whole: the step ran until its work was done; all of it counts and there is no warm-up.
+    """
+    if whole:
+        start, settled = started_s, True
+    elif fixed_warmup_s is not None:
+        start, settled = started_s + fixed_warmup_s, True
+    else:
+        found = warmup.detect(_binned(end_s, started_s, ended_s), BIN_S, floor_s=floor_s)
+        start, settled = started_s + found.warmup_s, found.settled
+    length = max(ended_s - start, 1e-9)
+    inside: NDArray[np.bool_] = (end_s > start) & (end_s <= ended_s)
+    done = inside & (outcome == 0)
+    held_ms = np.maximum(latency_ms - waiting_ms, 0.0)
+    return Summary(
+        window_start_s=start,
+        window_end_s=ended_s,
+        requests=int(done.sum()),
+        errors=int((inside & (outcome != 0)).sum()),
+        throughput=float(done.sum()) / length,
+        batches=_batches(end_s[done], start, ended_s),
+        latency=_latency(latency_ms[done]),
+        waiting_share=_share(waiting_ms[done], latency_ms[done]),
+        operations=_operations(operations, operation, outcome, latency_ms, inside),
+        lock_held=float(held_ms[done].sum()) / 1000.0 / length,
+        waiting=float(waiting_ms[inside].sum()) / 1000.0 / length,
+        concurrency=float(latency_ms[inside].sum()) / 1000.0 / length,
+        settled=settled,
+        inside=inside,
+    )
+
+
+def _binned(end_s: NDArray[np.float64], started_s: float, ended_s: float) -> NDArray[np.float64]:
+    """Throughput (1/s) in slices of BIN_S; the last, incomplete slice is left out."""
+    bins = max(int((ended_s - started_s) / BIN_S), 1)
+    counts, _ = np.histogram(end_s, bins=bins, range=(started_s, started_s + bins * BIN_S))
+    return counts.astype(np.float64) / BIN_S
+
+
+def _batches(end_s: NDArray[np.float64], start_s: float, ended_s: float) -> tuple[float, ...]:
+    counts, edges = np.histogram(end_s, bins=BATCHES, range=(start_s, max(ended_s, start_s + 1e-9)))
+    return tuple(float(count) for count in counts / (edges[1] - edges[0]))
+
+
+def _latency(latency_ms: NDArray[np.float32]) -> Latency:
+    if not len(latency_ms):
+        return Latency(0.0, 0.0, 0.0, 0.0, 0.0)
+    p50, p95, p99 = (float(value) for value in np.percentile(latency_ms, [50, 95, 99]))
+    return Latency(float(latency_ms.mean()), p50, p95, p99, float(latency_ms.max()))
+
+
+def _share(part: NDArray[np.float32], of: NDArray[np.float32]) -> float:
+    total = float(of.sum())
+    return min(float(part.sum()) / total, 1.0) if total > 0 else 0.0
+
+
+def _operations(
+    names: Sequence[str],
+    operation: NDArray[np.uint32],
+    outcome: NDArray[np.uint32],
+    latency_ms: NDArray[np.float32],
+    inside: NDArray[np.bool_],
+) -> tuple[OperationSummary, ...]:
+    found = []
+    for index, name in enumerate(names):
+        chosen = inside & (operation == index)
+        if not chosen.any():
+            continue
+        latencies = latency_ms[chosen]
+        found.append(
+            OperationSummary(
+                name=name,
+                requests=int((chosen & (outcome == 0)).sum()),
+                errors=int((chosen & (outcome != 0)).sum()),
+                mean_ms=float(latencies.mean()),
+                p95_ms=float(np.percentile(latencies, 95)),
+            )
+        )
+    return tuple(found)

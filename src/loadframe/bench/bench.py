@@ -1,0 +1,286 @@
+"""The test bench: one target, one workload, one recorder and a journal. It takes one step at a time.
+
+A context manager: whatever it started has ended, and whatever it made outside the run folder is gone, when it is left.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Self
+
+from loadframe.analysis.window import Summary, summarise
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance, parse_cpus
+from loadframe.changes.journal import Journal
+from loadframe.errors import WorkloadError
+from loadframe.model import Conduct, SettingValue, Step, TargetState
+from loadframe.recording.control import Recorder
+from loadframe.recording.metrics import stalls, window_metrics
+from loadframe.recording.readers import RecordingReader
+from loadframe.runs.folder import RunFolder, Treatment
+from loadframe.study import Study
+from loadframe.targets import registry as targets
+from loadframe.targets.base import Target
+from loadframe.workloads import registry as workloads
+from loadframe.workloads.base import Driver, Workload
+
+POLL_S = 0.25
+TICK_S = 0.1
+WARMUP_SHARE = 0.2
+"""The least that is cut off as warm-up, as a share of the window: connecting, filling caches, first touches."""
+SHORTEST_WARMUP_S = 0.15
+ACTIVE_S = 3600.0
+"""A step that runs until its work is done is ended after an hour."""
+
+STEAL = 0.10
+"""netdata's warning level for stolen CPU time."""
+STRANGER = 0.20
+"""A fifth of the CPU used by somebody else changes what two cores can do."""
+
+
+class Bench:
+    """Takes steps of one study into one run folder. Enter it before use."""
+
+    def __init__(self, study: Study, run: RunFolder) -> None:
+        self.study = study
+        self.run = run
+        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options)
+        self.version = ""
+        self._stack = ExitStack()
+        self._steps = 0
+        self._treatments: dict[str, TargetState] = {}
+        self._now: str | None = None
+        self._installed = False
+
+    @property
+    def axis_unit(self) -> str:
+        """What the load axis counts, in the user's words."""
+        return self.workload.axis_unit
+
+    @property
+    def treatments(self) -> int:
+        """How many states have been declared."""
+        return len(self._treatments)
+
+    @property
+    def start_state(self) -> TargetState:
+        """The state that the study declares."""
+        cage = self.study.cage
+        limits = {"RLIMIT_NOFILE": cage.open_files} if cage.open_files is not None else {}
+        return TargetState(dict(self.study.target.settings), limits)
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            study = self.study
+            what = f"{study.target.kind} for study {study.study.name}"
+            self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
+            cpus = parse_cpus(study.cage.cpus) if study.cage.cpus else None
+            self._target: Target = targets.make(study.target.kind, lease=self._lease, allowance=Allowance(cpus=cpus))
+            stack.callback(self._target.destroy)
+            self._target.create()
+            recording = self.run.path / "raw" / "host.lfr"
+            self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
+            self._reader = RecordingReader(recording)
+            self._journal = Journal(self.run, self._target)
+            self.version = self._target.version()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if self._now is not None:
+                self._journal.close(self._treatments[self._now], self.start_state)
+        finally:
+            self._stack.close()
+
+    def conduct(self, seconds: float, steps: Sequence[Step]) -> Conduct:
+        """How the run went; ends the recording."""
+        cost = self._recorder.stop()
+        return Conduct(
+            steps=len(steps),
+            repeated=0,
+            flags=dict(Counter(flag for step in steps for flag in step.flags)),
+            recorder_cpu_share=cost.cpu_s / max(cost.elapsed_s, 1e-9),
+            recorder_rss_bytes=cost.rss_bytes,
+            ticks=cost.ticks,
+            late_ticks=cost.late_ticks,
+            seconds=seconds,
+        )
+
+    # --- treatments -----------------------------------------------------------------------------------------------
+
+    def declare(self, name: str, title: str, state: TargetState) -> None:
+        """Give a state of the target a short name; steps carry it."""
+        self._treatments[name] = state
+        self.run.append_line("treatments.jsonl", "treatment", Treatment(name, title, state))
+
+    def use(self, name: str) -> dict[str, SettingValue]:
+        """Bring the target to a declared state and answer what it really uses."""
+        state = self._treatments[name]
+        if self._now is None:
+            self._target.start(state)
+        elif self._now != name:
+            before, self._now = self._treatments[self._now], None  # not known until the change has succeeded
+            self._journal.go(name, before, state)
+        self._now = name
+        if not self._installed:
+            self.workload.install(self._target.endpoint())
+            self._installed = True
+        return self._target.effective()
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def take_step(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+        """One measured window. On the disk when this returns.
+
+        TargetError, with the server's last words, where the target died; WorkloadError where the driver failed.
+        """
+        self.use(treatment)
+        self._steps += 1
+        scratch = self._lease.folder / f"step-{self._steps:05d}"
+        scratch.mkdir()
+        scratch.chmod(0o777)
+        endpoint = self._target.endpoint()
+        self._target.reset()
+        self.workload.set_level(endpoint, level)
+        self._recorder.mark("step-start", step=self._steps, level=level, treatment=treatment)
+        driver = self.workload.start(endpoint, level, scratch, self._duration_s())
+        try:
+            self._watch(driver)
+            requests = driver.requests()
+        finally:
+            driver.kill()
+        self._recorder.mark("step-end", step=self._steps)
+        self._recorder.flush()
+        fixed = self.study.measure.warmup
+        started = float((requests.end_s - requests.latency_ms / 1000.0).min())
+        summary = summarise(
+            requests.end_s,
+            requests.latency_ms,
+            requests.waiting_ms,
+            requests.operation,
+            requests.outcome,
+            operations=self.workload.operations,
+            started_s=started,
+            ended_s=float(requests.end_s[-1]),
+            floor_s=self._floor_s(),
+            fixed_warmup_s=fixed,
+            whole=self.workload.runs_to_completion,
+        )
+        step = self._step(summary, started, round_number, block, treatment, level)
+        self.run.add_step(step, requests.to_bytes(), requests.latency_ms[summary.inside])
+        self.workload.after_step(endpoint)
+        return step
+
+    def _duration_s(self) -> float:
+        measure = self.study.measure
+        warmup = measure.warmup if measure.warmup is not None else self._floor_s()
+        return warmup + measure.window
+
+    def _floor_s(self) -> float:
+        return max(SHORTEST_WARMUP_S, WARMUP_SHARE * self.study.measure.window)
+
+    def _watch(self, driver: Driver) -> None:
+        """Until the driver has ended: record its processes and the target's, and ask the target's counters."""
+        with self._explaining():
+            followed: tuple[int, ...] = ()
+            deadline = time.monotonic() + ACTIVE_S
+            while True:
+                pids = driver.pids()
+                if pids != followed:
+                    followed = pids
+                    self._follow(pids)
+                at = time.monotonic()
+                self._recorder.note("service", json.dumps(self._target.counters()), at)
+                if driver.wait(POLL_S):
+                    break
+                if time.monotonic() > deadline:
+                    raise WorkloadError(
+                        f"the step did not end within {ACTIVE_S:.0f} s",
+                        remedy="Make the work of a step smaller.",
+                    )
+            self._recorder.note("service", json.dumps(self._target.counters()), time.monotonic())
+
+    def _follow(self, driver_pids: tuple[int, ...]) -> None:
+        if self._target.embedded:
+            self._recorder.follow("target", driver_pids)
+        else:
+            self._recorder.follow("target", self._target.pids())
+            self._recorder.follow("driver", driver_pids)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """A driver fails when its target dies: let the target say so first."""
+        try:
+            yield
+        except WorkloadError:
+            if not self._target.healthy():
+                self._target.counters()
+            raise
+
+    def _step(
+        self, summary: Summary, started: float, round_number: int, block: int, treatment: str, level: float
+    ) -> Step:
+        ticks = self._reader.ticks_between(summary.window_start_s - TICK_S, summary.window_end_s + TICK_S)
+        metrics = window_metrics(
+            ticks,
+            summary.window_start_s,
+            summary.window_end_s,
+            service=self._target.counter_specs,
+            embedded=self._target.embedded,
+        )
+        self._add_derived(metrics, summary)
+        late = bool(stalls(ticks, TICK_S))
+        return Step(
+            number=self._steps,
+            round=round_number,
+            block=block,
+            treatment=treatment,
+            level=level,
+            started_s=started,
+            ended_s=summary.window_end_s,
+            window_start_s=summary.window_start_s,
+            window_end_s=summary.window_end_s,
+            requests=summary.requests,
+            errors=summary.errors,
+            throughput=summary.throughput,
+            batches=summary.batches,
+            latency=summary.latency,
+            waiting_share=summary.waiting_share,
+            operations=summary.operations,
+            metrics=metrics,
+            flags=_flags(summary, metrics, late),
+        )
+
+    def _add_derived(self, metrics: dict[str, float], summary: Summary) -> None:
+        """What needs the requests and the recording together."""
+        length = summary.window_end_s - summary.window_start_s
+        metrics["workload.errors"] = summary.errors / length
+        metrics["workload.concurrency"] = summary.concurrency
+        if self.workload.one_lock:
+            metrics["workload.lock_held"] = summary.lock_held
+            metrics["workload.lock_waiting"] = summary.waiting
+        flushes = metrics.get("system.disk.flushes")
+        if flushes is not None and summary.throughput > 0:
+            metrics["system.disk.flushes_per_request"] = flushes / summary.throughput
+
+
+def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:
+    cores = metrics.get("system.cpu.count", 1.0)
+    driver_full = metrics.get("driver.cpu.hottest_thread", 0.0) >= 0.95
+    target_idle = metrics.get("target.cpu.cores", cores) < 0.5 * cores
+    seen = {
+        "not-settled": not summary.settled,
+        "errors": summary.errors > 0,
+        "driver-limited": driver_full and target_idle,
+        "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
+        "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
+        "recorder-late": late,
+    }
+    return tuple(flag for flag, present in seen.items() if present)

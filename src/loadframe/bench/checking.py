@@ -1,0 +1,33 @@
+"""Whether a study fits together, before anything is started: kinds, axis, levels, settings, cage."""
+
+from __future__ import annotations
+
+from loadframe.cage.processes import parse_cpus
+from loadframe.errors import StudyError
+from loadframe.study import Study
+from loadframe.targets import registry as targets
+from loadframe.workloads import registry as workloads
+
+
+def check_study(study: Study) -> None:
+    """StudyError (or CageError for CPUs that are not there) for a study that cannot be carried out by this program."""
+    workload = workloads.make(study.workload.kind, study.workload.options)
+    targets.check_settings(study.target.kind, study.target.settings)
+    if study.target.kind not in workload.target_kinds:
+        raise StudyError(
+            f"workload {study.workload.kind!r} cannot load a target of kind {study.target.kind!r}",
+            remedy=f"It loads: {', '.join(sorted(workload.target_kinds))}.",
+        )
+    if study.load.axis not in workload.axes:
+        raise StudyError(
+            f"workload {study.workload.kind!r} has no axis {study.load.axis!r}",
+            remedy=f"load.axis may be: {', '.join(sorted(workload.axes))}.",
+        )
+    for level in study.levels:
+        if level != int(level):
+            raise StudyError(
+                f"level {level:g} of {study.load.axis} is not a whole number", remedy="Give whole numbers as levels."
+            )
+    for cpus in (study.cage.cpus, study.cage.driver.cpus):
+        if cpus is not None:
+            parse_cpus(cpus)

@@ -1,0 +1,79 @@
+"""From the steps of one treatment to a round: limits with the load at which they run out, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadframe.analysis import exhaustion
+from loadframe.diagnosis.findings import diagnose
+from loadframe.diagnosis.remedies import Situation
+from loadframe.diagnosis.windows import look
+from loadframe.ledger.reading import Series, read_limits, silent_cuts
+from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
+from loadframe.runs.record import footprint
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A round before any remedy was tried, with what remedies are made from. bend: the last load that held."""
+
+    round: Round
+    situation: Situation
+    bend: float | None
+
+
+def examine(
+    steps: Sequence[Step],
+    *,
+    number: int,
+    treatment: str,
+    state: TargetState,
+    effective: Mapping[str, SettingValue],
+    curve: Curve,
+    target_kind: str,
+    highest_level: float,
+) -> Examined:
+    """Read the ledger and diagnose, from all steps of one treatment."""
+    series = read_limits(steps, state, effective)
+    limits = tuple(_with_exhaustion(one, highest_level) for one in series)
+    windows = look(curve, steps)
+    findings = diagnose(curve, windows, limits)
+    evidence = {item.metric for finding in findings for item in finding.evidence}
+    evidence |= {limit.use_metric for limit in limits}
+    demands = {
+        one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
+        for one in series
+    }
+    return Examined(
+        round=Round(
+            number=number,
+            treatment=treatment,
+            state=state,
+            effective=dict(effective),
+            curve=curve,
+            limits=limits,
+            findings=findings,
+            tried=(),
+            untried=(),
+            silent_cuts=silent_cuts({**state.settings, **state.limits}, effective),
+            footprint=footprint(steps, sorted(evidence)),
+        ),
+        situation=Situation(
+            target_kind=target_kind,
+            state=state,
+            effective=effective,
+            demands=demands,
+            ceilings={limit.id: limit.ceiling for limit in limits},
+        ),
+        bend=windows.bend,
+    )
+
+
+def _with_exhaustion(series: Series, highest_level: float) -> Limit:
+    found = exhaustion.exhausted_at(
+        np.array(series.loads), np.array(series.uses), series.limit.ceiling, highest_load=highest_level
+    )
+    return replace(series.limit, exhausted_at=found)

@@ -1,0 +1,71 @@
+"""Two treatments against each other, in interleaved blocks, until the verdict is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from loadframe.analysis import comparison
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.model import Curve, LevelRatio, Step, Verdict
+
+MOST_LEVELS = 3
+
+
+def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
+    """Where a remedy must show what it is worth: up to three levels past the bend (the nearest, the middle, the
+    highest); where nothing bends, of all levels."""
+    levels = [point.load for point in curve.points]
+    past = [level for level in levels if bend is None or level > bend] or levels[-1:]
+    if len(past) <= MOST_LEVELS:
+        return tuple(past)
+    return (past[0], past[len(past) // 2], past[-1])
+
+
+def prove(
+    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int, reserve_steps: int
+) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
+    """The verdict on `after` against `before`, both measured alternately in each block, in random order.
+
+    Ends when the verdict is decided, when the study's most blocks are measured, or when the budget (less a reserve)
+    is used up; two blocks are always measured.
+    """
+    blocks = book.bench.study.measure.blocks
+    per_block = 2 * len(levels)
+    book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", per_block * blocks.min)
+    taken: list[Step] = []
+    verdict: Verdict | None = None
+    looks = 0
+    for block in range(1, blocks.max + 1):
+        if verdict is not None and not book.budget.affords(per_block, reserve_steps):
+            break
+        for treatment in book.random.sample([before, after], 2):
+            taken += [
+                book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+                for level in book.random.sample(list(levels), len(levels))
+            ]
+        if block < min(blocks.min, 2):
+            continue
+        looks += block >= blocks.min
+        verdict = comparison.verdict(_by_level(taken, before), _by_level(taken, after), looks=max(looks, 1))
+        if block >= blocks.min and verdict.decision != "no-proven-difference":
+            break
+    assert verdict is not None, "a study has at least two blocks"
+    return verdict, _ratios(taken, before, after), taken
+
+
+def _by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:
+    """Throughputs in the order of their blocks, by level."""
+    chosen = sorted((step for step in steps if step.treatment == treatment), key=lambda step: step.block)
+    levels = sorted({step.level for step in chosen})
+    return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
+
+
+def _ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio, ...]:
+    one, two = _by_level(steps, before), _by_level(steps, after)
+    ratios = []
+    for level in sorted(one.keys() & two.keys()):
+        first, second = fmean(one[level]), fmean(two[level])
+        if first > 0:
+            ratios.append(LevelRatio(level, first, second, second / first))
+    return tuple(ratios)

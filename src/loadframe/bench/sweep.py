@@ -1,0 +1,137 @@
+"""One treatment over all levels, in randomised blocks, and closer looks at the place where throughput falls."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from loadframe.analysis import curve as curves
+from loadframe.analysis import search
+from loadframe.bench.bench import Bench
+from loadframe.bench.budget import Budget
+from loadframe.model import Curve, Step, TargetState
+from loadframe.progress import Progress
+
+RESOLUTION = 0.15
+"""A cliff is bracketed until the two levels around it are no further apart than this share."""
+FEWEST_BLOCKS = 2
+"""Below two blocks there is no interval."""
+SWEEP_SHARE = 0.4
+"""More blocks than the least are measured only while a sweep uses less than this share of what was left."""
+
+
+@dataclass
+class Bookkeeping:
+    """What a run has measured so far, and how it goes on. random: decides the order within each block."""
+
+    bench: Bench
+    budget: Budget
+    progress: Progress
+    random: random.Random
+    steps: list[Step] = field(default_factory=list)
+
+    def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+        """A step, noted in the budget and shown."""
+        started = time.monotonic()
+        step = self.bench.take_step(round_number=round_number, block=block, treatment=treatment, level=level)
+        self.budget.note_step(time.monotonic() - started)
+        self.steps.append(step)
+        self.progress.step(f"{self.bench.study.load.axis} {level:g}: {step.throughput:,.0f}/s")
+        return step
+
+    def next_treatment(self, title: str, state: TargetState) -> str:
+        """Declare a state under the next free letter."""
+        name = _letters(self.bench.treatments)
+        self.bench.declare(name, title, state)
+        return name
+
+    def of(self, treatment: str) -> list[Step]:
+        """The steps of a treatment, from every round."""
+        return [step for step in self.steps if step.treatment == treatment]
+
+
+def _letters(count: int) -> str:
+    """A, B, ... Z, AA, AB, ..."""
+    first, second = divmod(count, 26)
+    return (chr(64 + first) if first else "") + chr(65 + second)
+
+
+def curve_of(steps: Sequence[Step], *, axis: str, treatment: str, within_ms: float | None) -> Curve:
+    """The curve of one treatment's steps; steps with flags that spoil them count only where a level has no others."""
+    samples = []
+    for level in sorted({step.level for step in steps}):
+        at_level = [step for step in steps if step.level == level]
+        sound = [step for step in at_level if not SPOILED.intersection(step.flags)] or at_level
+        samples.append(
+            curves.LevelSample(
+                load=level,
+                throughputs=tuple(step.throughput for step in sound),
+                latencies_p95_ms=tuple(step.latency.p95_ms for step in sound),
+            )
+        )
+    return curves.fit(
+        samples, axis=axis, treatment=treatment, within_latency_p95_ms=within_ms, scalability=axis == "concurrency"
+    )
+
+
+SPOILED = frozenset({"steal", "stranger", "recorder-late"})
+"""Flags that say that something outside the study disturbed the step."""
+
+
+def sweep(book: Bookkeeping, treatment: str, *, round_number: int, reserve_steps: int = 0) -> Curve:
+    """Measure the levels of the study for a treatment and fit its curve.
+
+    At least two blocks, at least as many as the study's least while the budget allows it, more until every level's
+    interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection.
+    """
+    study = book.bench.study
+    levels = list(study.levels)
+    blocks = study.measure.blocks
+    book.progress.phase(f"measuring {len(levels)} levels ({treatment})", len(levels) * blocks.min)
+    started_left = book.budget.left_s()
+    for block in range(1, blocks.max + 1):
+        if block > FEWEST_BLOCKS and not book.budget.affords(len(levels), reserve_steps):
+            break
+        spent = started_left - book.budget.left_s()
+        if block > blocks.min and spent + book.budget.cost_s(len(levels)) > SWEEP_SHARE * started_left:
+            break
+        for level in book.random.sample(levels, len(levels)):
+            book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+        curve = _curve(book, treatment)
+        if block >= blocks.min and _precise(curve, study.measure.precision):
+            break
+    return _bisect(book, treatment, round_number, _curve(book, treatment), reserve_steps)
+
+
+def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve, reserve_steps: int) -> Curve:
+    least = book.bench.study.measure.blocks.min
+    while (probe := search.next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
+        if probe in {step.level for step in book.of(treatment)}:
+            break
+        if not book.budget.affords(least, reserve_steps):
+            break
+        book.progress.phase(f"looking closer: {book.bench.study.load.axis} {probe:g}", least)
+        for block in range(1, least + 1):
+            book.take(round_number=round_number, block=block, treatment=treatment, level=probe)
+        curve = _curve(book, treatment)
+    return curve
+
+
+def _curve(book: Bookkeeping, treatment: str) -> Curve:
+    study = book.bench.study
+    return curve_of(
+        book.of(treatment),
+        axis=study.load.axis,
+        treatment=treatment,
+        within_ms=study.objective.within.latency_p95_ms,
+    )
+
+
+def _precise(curve: Curve, precision: float) -> bool:
+    """Whether every level's interval is narrow enough."""
+    return all(
+        point.throughput > 0 and (point.throughput_high - point.throughput_low) / 2 <= precision * point.throughput
+        for point in curve.points
+    )

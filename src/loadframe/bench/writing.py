@@ -1,0 +1,76 @@
+"""From rounds to a conclusion on disk: investigation.json, the derived tables, the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadframe import reporting
+from loadframe.bench.examination import examine
+from loadframe.bench.sweep import curve_of
+from loadframe.diagnosis import conclusion
+from loadframe.errors import RunError
+from loadframe.model import Conduct, Investigation, Round
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.record import describe_study
+from loadframe.study import validate
+
+
+def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
+    """Conclude from the rounds and leave report.html and the JSON files in the run folder."""
+    if not rounds:
+        raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
+    steps = run.steps()
+    run.write_tables(steps, [(one.number, limit) for one in rounds for limit in one.limits])
+    study = validate(run.study(), name=str(run.path / "study.json"))
+    bench = run.document("bench.json", "bench")
+    conduct = run.conduct() or Conduct(len(steps), 0, {}, 0.0, 0.0, 0, 0)
+    last = rounds[-1]
+    investigation = Investigation(
+        run=str(run.path),
+        report=str(run.path / "report.html"),
+        started_at=str(run.document("run.json", "run")["started_at"]),
+        seconds=conduct.seconds,
+        study=describe_study(study, version=str(bench["version"]), axis_unit=str(bench["axis_unit"])),
+        host=run.host(),
+        rounds=tuple(rounds),
+        before=conclusion.summary(rounds[0]),
+        after=conclusion.summary(last) if len(rounds) > 1 else None,
+        gain=conclusion.gain(rounds),
+        gain_durability_kept=conclusion.gain_durability_kept(rounds),
+        ladder=conclusion.ladder(rounds),
+        next_limit=conclusion.next_limit(last),
+        outcome=conclusion.outcome(rounds, interrupted=interrupted),
+        conduct=conduct,
+        warnings=tuple(dict.fromkeys(warning for one in rounds for warning in one.curve.warnings)),
+    )
+    run.write_record("investigation.json", "investigation-record", investigation)
+    shapes = reporting.investigation_json(investigation)
+    run.write_document("findings.json", "findings", {"rounds": [one["findings"] for one in shapes["rounds"]]})
+    run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
+    reporting.write_page(investigation, run.path / "report.html")
+    return investigation
+
+
+def partial(run: RunFolder) -> list[Round]:
+    """Rounds from the finished steps alone, one for each treatment that was measured at more than one level."""
+    steps = run.steps()
+    study = validate(run.study(), name=str(run.path / "study.json"))
+    rounds: list[Round] = []
+    for name, treatment in run.treatments().items():
+        mine = [step for step in steps if step.treatment == name]
+        if not mine:
+            continue
+        curve = curve_of(mine, axis=study.load.axis, treatment=name, within_ms=study.objective.within.latency_p95_ms)
+        examined = examine(
+            mine,
+            number=len(rounds) + 1,
+            treatment=name,
+            state=treatment.state,
+            effective={},
+            curve=curve,
+            target_kind=study.target.kind,
+            highest_level=study.levels[-1],
+        )
+        rounds.append(replace(examined.round, silent_cuts=()))
+    return rounds

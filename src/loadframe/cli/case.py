@@ -1,0 +1,75 @@
+"""loadframe case list|show|run: ready studies with a story and a known answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit, show_investigation
+from loadframe.cli.progress import shown
+from loadframe.errors import StudyError
+
+app = typer.Typer(no_args_is_help=True, help="Ready studies with a story and a known answer.")
+
+Name = Annotated[str, typer.Argument(help="A case's name; `loadframe case list` shows them.")]
+
+
+@app.command("list")
+def list_cases(as_json: Json = False) -> None:
+    """Every case with its title and what it needs."""
+    with command(as_json):
+        cases = loadframe.cases()
+        if as_json:
+            rows = [{"name": case.name, "title": case.title, "needs": case.needs} for case in cases]
+            emit({"schema": "loadframe.cases/1", "cases": rows})
+            return
+        for case in cases:
+            print(f"{case.name:16} {case.title} (needs: {case.needs}; studies: {', '.join(case.studies)})")
+
+
+@app.command()
+def show(name: Name, as_json: Json = False) -> None:
+    """The case's story and its known answer."""
+    with command(as_json):
+        case = loadframe.case(name)
+        if as_json:
+            emit(
+                {
+                    "schema": "loadframe.case/1",
+                    "name": case.name,
+                    "title": case.title,
+                    "story": case.story,
+                    "needs": case.needs,
+                    "studies": {which: case.study(which=which).resolved() for which in case.studies},
+                    "readme": case.readme(),
+                }
+            )
+        else:
+            print(case.readme())
+
+
+@app.command()
+def run(
+    name: Name,
+    quick: Annotated[bool, typer.Option("--quick", help="In at most two minutes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="At the story's own scale.")] = False,
+    which: Annotated[str | None, typer.Option("--study", help="Another study of the case, for instance burst.")] = None,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Investigate the case on real components."""
+    with command(as_json):
+        if quick and full:
+            raise StudyError("--quick and --full were both given", remedy="Choose one of them, or neither.")
+        run_case(name, "quick" if quick else "full" if full else "default", which, overrides or [], runs, as_json)
+
+
+def run_case(name: str, profile: str, which: str | None, overrides: list[str], runs: Runs, as_json: bool) -> None:
+    """Investigate a case in a profile and show the outcome."""
+    study = loadframe.case(name).study(profile=profile, which=which, overrides=overrides)
+    with shown(quiet=as_json) as progress:
+        investigation = loadframe.investigate(study, runs, progress=progress)
+    show_investigation(investigation, as_json)

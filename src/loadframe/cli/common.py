@@ -1,0 +1,76 @@
+"""What the verbs share: options, output, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+import loadframe
+from loadframe.errors import Interrupted, UserError
+from loadframe.model import Investigation
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; everything else goes to stderr.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the study, for instance measure.budget=2m."),
+]
+Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where run folders are made.")]
+RUNS = Path("runs")
+
+DONE, MUST_ACT, INTERRUPTED = 0, 1, 130
+
+
+def say(words: str) -> None:
+    """A line for people, on stderr."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def emit(document: dict[str, Any]) -> None:
+    """The one JSON object of a --json command."""
+    print(json.dumps(document, allow_nan=False, ensure_ascii=False))
+
+
+@contextmanager
+def command(json_wanted: bool) -> Iterator[None]:
+    """Frame of every verb: leftovers of killed commands are ended first; UserError becomes a message and exit 1,
+    Ctrl-C and SIGTERM become exit 130 after everything was reverted."""
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        for swept in loadframe.sweep_leftovers():
+            say(f"A command was killed earlier; cleaned up after it: {swept}")
+        yield
+    except Interrupted as error:
+        _fail(str(error), "", "interrupted", json_wanted, INTERRUPTED)
+    except KeyboardInterrupt:
+        _fail("Stopped.", "", "interrupted", json_wanted, INTERRUPTED)
+    except UserError as error:
+        _fail(str(error), error.remedy, type(error).__name__, json_wanted, MUST_ACT)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str, remedy: str, kind: str, json_wanted: bool, code: int) -> NoReturn:
+    say(message)
+    if json_wanted:
+        emit({"schema": "loadframe.error/1", "kind": kind, "message": message, "remedy": remedy})
+    raise typer.Exit(code)
+
+
+def show_investigation(investigation: Investigation, json_wanted: bool) -> None:
+    """The end of an investigation, for people or programs."""
+    if json_wanted:
+        emit(loadframe.investigation_json(investigation))
+    else:
+        print(loadframe.render_text(investigation))

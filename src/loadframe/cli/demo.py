@@ -1,0 +1,14 @@
+"""loadframe demo: the main job on the embedded default."""
+
+from __future__ import annotations
+
+from loadframe.cli.case import run_case
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command
+
+CASE = "job-queue"
+
+
+def demo(overrides: Sets = None, runs: Runs = RUNS, as_json: Json = False) -> None:
+    """Investigate a job queue in one SQLite file; needs nothing installed."""
+    with command(as_json):
+        run_case(CASE, "quick", None, overrides or [], runs, as_json)

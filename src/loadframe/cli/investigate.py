@@ -1,0 +1,26 @@
+"""loadframe investigate STUDY: the whole loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, show_investigation
+from loadframe.cli.progress import shown
+
+
+def investigate(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Load the target until it bends, name what gave, change that one thing, prove the gain, say what gives next."""
+    with command(as_json):
+        declared = loadframe.load_study(study, overrides or [])
+        with shown(quiet=as_json) as progress:
+            investigation = loadframe.investigate(declared, runs, progress=progress)
+        show_investigation(investigation, as_json)

@@ -1,0 +1,49 @@
+"""The command `loadframe` and its verbs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli import case, changes, curve, demo, doctor, investigate, measure, report, study
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Load a real server step by step until it bends, name what gave, change that one thing and prove the gain.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"loadframe {loadframe.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(demo.demo)
+app.command()(investigate.investigate)
+app.command()(measure.measure)
+app.command()(curve.curve)
+app.command()(report.report)
+app.add_typer(changes.app, name="changes")
+app.add_typer(case.app, name="case")
+app.command()(doctor.doctor)
+app.add_typer(study.app, name="study")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()

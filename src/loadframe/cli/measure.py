@@ -1,0 +1,30 @@
+"""loadframe measure STUDY: the curve only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.progress import shown
+
+
+def measure(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Measure throughput and latency over the levels; change nothing."""
+    with command(as_json):
+        declared = loadframe.load_study(study, overrides or [])
+        with shown(quiet=as_json) as progress:
+            measured = loadframe.measure(declared, runs, progress=progress)
+        if as_json:
+            emit({**loadframe.curve_json(measured.curve), "run": str(measured.run)})
+        else:
+            print(loadframe.render_curve(measured.curve))
+            print(f"Run folder: {measured.run}")

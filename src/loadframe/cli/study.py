@@ -1,0 +1,38 @@
+"""loadframe study schema|check: the study file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import Json, Sets, command, emit
+
+app = typer.Typer(no_args_is_help=True, help="The study file: its schema, and whether one is valid.")
+
+
+@app.command()
+def schema(as_json: Json = False) -> None:
+    """Print the JSON schema of a study."""
+    with command(as_json):
+        document = loadframe.Study.model_json_schema(by_alias=True)
+        if as_json:
+            emit({"schema": "loadframe.study-schema/1", "json_schema": document})
+        else:
+            print(json.dumps(document, indent=2))
+
+
+@app.command()
+def check(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")], overrides: Sets = None, as_json: Json = False
+) -> None:
+    """Read a study and print it with every default filled in, or say what is wrong."""
+    with command(as_json):
+        resolved = loadframe.load_study(study, overrides or []).resolved()
+        if as_json:
+            emit({"schema": "loadframe.study/1", **resolved})
+        else:
+            print(json.dumps(resolved, indent=2))

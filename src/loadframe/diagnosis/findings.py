@@ -1,0 +1,228 @@
+"""From evidence to findings: limits that were reached, and signatures that hold. All are suspicions until a remedy
+has moved the curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadframe.diagnosis.signatures import SIGNATURES, Condition, Signature
+from loadframe.diagnosis.windows import Window, Windows
+from loadframe.model import Curve, Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut
+from loadframe.units import METRICS, show_metric
+
+REACHED = 0.97
+"""A limit counts as reached at this share of its ceiling: caches keep a few entries free."""
+THRASH_PER_REQUEST = 0.05
+"""A silent limit explains a loss only if at least one request in twenty pays for it."""
+THRASH_RISES = 3.0
+"""... and if it pays at least three times as often as below the bend."""
+
+
+def diagnose(curve: Curve, windows: Windows, limits: Sequence[Limit]) -> tuple[Finding, ...]:
+    """Suspected causes, the best explained first. Empty where nothing was reached and no signature holds."""
+    found: list[Finding] = []
+    cleared: list[RuledOut] = []
+    for limit in limits:
+        _collect(_limit_finding(limit, windows), found, cleared)
+    for rank, signature in enumerate(SIGNATURES):
+        _collect(_signature_finding(signature, rank, curve, windows), found, cleared)
+    found.sort(key=lambda finding: -finding.score)
+    return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found)
+
+
+def _collect(result: Finding | RuledOut | None, found: list[Finding], cleared: list[RuledOut]) -> None:
+    if isinstance(result, Finding):
+        found.append(result)
+    elif result is not None:
+        cleared.append(result)
+
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
+
+def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
+    """A limit that was reached and whose counter of harm rises; None for shares, which signatures judge."""
+    if not limit.thrash_metric:
+        return None
+    use = windows.past.get(limit.use_metric)
+    if use is None:
+        return None
+    share = use / limit.ceiling
+    if share < REACHED:
+        because = f"{limit.use_metric} is {_say(limit.use_metric, use)} of {_say(limit.use_metric, limit.ceiling)}"
+        return RuledOut(limit.id, because)
+    harm = _harm(limit, windows)
+    if isinstance(harm, str):
+        return RuledOut(limit.id, harm)
+    reached = Evidence(
+        limit.use_metric, use, ">=", REACHED * limit.ceiling, windows.past.words, "the ceiling: " + limit.source
+    )
+    return Finding(
+        id=limit.id,
+        status="suspected",
+        title=_limit_title(limit),
+        reached_at=limit.exhausted_at or _bend_interval(windows),
+        evidence=(reached, *harm),
+        ruled_out=(),
+        score=_limit_score(limit, windows),
+        explanation=_limit_explanation(limit),
+    )
+
+
+def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
+    """The evidence that reaching the limit costs something, or the words that say it does not."""
+    metric = limit.thrash_metric
+    past = windows.past.get(metric)
+    if past is None:
+        return f"{metric} was not measured"
+    per_request = past / max(windows.past.metrics["throughput"], 1e-9)
+    below = (windows.below.get(metric) or 0.0) / max(windows.below.metrics["throughput"], 1e-9)
+    if per_request < THRASH_PER_REQUEST:
+        return f"it is full, but {metric} is only {_say(metric, past)}"
+    if windows.bend is not None and per_request < THRASH_RISES * below:
+        return f"it is full, but {metric} does not rise at the bend"
+    source = "reaching a silent limit shows only in what it costs"
+    evidence = [
+        Evidence(
+            metric, past, ">=", THRASH_PER_REQUEST * windows.past.metrics["throughput"], windows.past.words, source
+        )
+    ]
+    if windows.bend is not None and windows.below.get(metric) is not None:
+        before = windows.below.metrics[metric]
+        evidence.append(Evidence(metric, before, "<", past / THRASH_RISES, windows.below.words, "it rises at the bend"))
+    return tuple(evidence)
+
+
+def _limit_score(limit: Limit, windows: Windows) -> float:
+    """1 where the load at which it runs out is the load of the bend, less the further they are apart (in octaves)."""
+    if windows.bend is None:
+        return 0.6
+    if limit.exhausted_at is None:
+        return 0.7
+    octaves = abs(math.log2(limit.exhausted_at.load / windows.bend))
+    return 0.7 + 0.3 * math.exp(-octaves)
+
+
+def _limit_title(limit: Limit) -> str:
+    kind = "errors" if limit.loud else "silently"
+    return f"{limit.id} is full at {_number(limit.ceiling)} ({kind})"
+
+
+def _limit_explanation(limit: Limit) -> str:
+    if limit.loud:
+        return "Requests beyond this limit fail."
+    return "Reaching this limit gives no error: everything is still answered, but work is done again and again."
+
+
+# --- signatures -----------------------------------------------------------------------------------------------------
+
+
+def _signature_finding(signature: Signature, rank: int, curve: Curve, windows: Windows) -> Finding | RuledOut | None:
+    window = windows.past if windows.bend is not None else windows.top
+    measured = [(condition, _value(condition, window)) for condition in signature.present]
+    pairs = [(condition, value) for condition, value in measured if value is not None]
+    if measured[0][1] is None:
+        return None
+    for condition, value in pairs:
+        if not condition.holds(value):
+            return RuledOut(signature.id, f"{_name(condition)} is {_show(condition, value)}, not {_wanted(condition)}")
+    for condition in signature.absent:
+        seen = _value(condition, window)
+        if seen is not None and condition.holds(seen):
+            because = f"{_name(condition)} is {_show(condition, seen)}: {condition.source}"
+            return RuledOut(signature.id, because)
+    return Finding(
+        id=signature.id,
+        status="suspected",
+        title=signature.title,
+        reached_at=_first_level(signature, curve, windows),
+        evidence=(
+            *(_evidence(condition, value, window) for condition, value in pairs),
+            *_absent_evidence(signature, window),
+        ),
+        ruled_out=(),
+        score=_signature_score(signature, rank, windows, pairs[0]),
+        explanation=signature.explanation,
+    )
+
+
+def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
+    """What was looked for and not seen, as evidence: it separates this cause from its look-alikes."""
+    opposite = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
+    return [
+        Evidence(
+            condition.metric, value, opposite[condition.comparison], condition.threshold, window.words, condition.source
+        )
+        for condition in signature.absent
+        if (value := _value(condition, window)) is not None and not condition.per_request
+    ]
+
+
+def _signature_score(signature: Signature, rank: int, windows: Windows, first: tuple[Condition, float]) -> float:
+    """Half a point for holding, less where throughput falls and the cause is there below the bend just the same; the
+    deeper cause first among equals."""
+    condition, _ = first
+    before = _value(condition, windows.below)
+    everywhere = before is not None and condition.holds(before)
+    unexplained = windows.falls and everywhere and not signature.explains_falling
+    return (0.3 if unexplained else 0.6) - 0.001 * rank
+
+
+def _first_level(signature: Signature, curve: Curve, windows: Windows) -> LoadInterval | None:
+    """The load at which it begins to act: the bend where it is absent below, else the lowest level."""
+    condition = signature.present[0]
+    before = _value(condition, windows.below)
+    if before is not None and condition.holds(before):
+        lowest = windows.below.levels[0]
+        return LoadInterval(lowest, lowest, lowest)
+    return curve.knee or _bend_interval(windows)
+
+
+def _bend_interval(windows: Windows) -> LoadInterval | None:
+    if windows.bend is None:
+        return None
+    return LoadInterval(windows.bend, windows.below.levels[-1], windows.past.levels[0])
+
+
+def _value(condition: Condition, window: Window) -> float | None:
+    value = window.get(condition.metric)
+    if value is None or not condition.per_request:
+        return value
+    return value / max(window.metrics["throughput"], 1e-9)
+
+
+def _evidence(condition: Condition, value: float, window: Window) -> Evidence:
+    shown = value * window.metrics["throughput"] if condition.per_request else value
+    threshold = condition.threshold * window.metrics["throughput"] if condition.per_request else condition.threshold
+    return Evidence(condition.metric, shown, condition.comparison, threshold, window.words, condition.source)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _name(condition: Condition) -> str:
+    return condition.metric + (" per request" if condition.per_request else "")
+
+
+def _show(condition: Condition, value: float) -> str:
+    return f"{value:.3g}" if condition.per_request else _say(condition.metric, value)
+
+
+def _wanted(condition: Condition) -> str:
+    words = {">=": "at least ", ">": "above ", "<=": "at most ", "<": "below "}
+    return words[condition.comparison] + _show(condition, condition.threshold)
+
+
+def _say(metric: str, value: float) -> str:
+    return show_metric(metric, value) if metric in METRICS else _number(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
+
+
+def settle(finding: Finding, status: FindingStatus) -> Finding:
+    """The same finding after an intervention."""
+    return replace(finding, status=status)

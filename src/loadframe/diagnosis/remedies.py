@@ -1,0 +1,264 @@
+"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured.
+
+Each is a small function from the situation to a chain, registered under the finding ids that it addresses. A chain
+names every link that has to hold, in the order in which they must be raised; a link that already suffices is named
+too, with `needed` false. Remedies without a price come before those that give something up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loadframe.model import Change, Finding, Layer, Price, Remedy, SettingValue, TargetState
+
+RESERVE = 1.2
+"""A raised ceiling covers the use expected at the highest level asked for, and a fifth more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a remedy is made from. effective: settings and process limits as the target uses them now.
+
+    demands: limit id -> the use expected at the highest level if nothing capped it (None: not estimable).
+    ceilings: limit id -> the ceiling in effect. layer_limits: process limits that cannot be exceeded on this machine.
+    """
+
+    target_kind: str
+    state: TargetState
+    effective: Mapping[str, SettingValue]
+    demands: Mapping[str, float | None]
+    ceilings: Mapping[str, float]
+
+
+Builder = Callable[[Situation], Remedy | None]
+
+
+def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
+    """Remedies for these findings, those of the first finding first; among one finding's, the free ones first."""
+    chosen: dict[str, Remedy] = {}
+    for finding in findings:
+        remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
+        for remedy in sorted(remedies, key=lambda remedy: remedy.price.durability is not None):
+            chosen.setdefault(remedy.id, remedy)
+    return tuple(chosen.values())
+
+
+# --- MariaDB --------------------------------------------------------------------------------------------------------
+
+
+def _raise_table_open_cache(situation: Situation) -> Remedy | None:
+    size = _raised(situation, "mariadb.table_open_cache", "table_open_cache")
+    if size is None:
+        return None
+    connections = _whole(situation.effective, "max_connections", 151)
+    files = 10 + connections + 2 * size
+    return Remedy(
+        id="mariadb.table_open_cache.raise",
+        title=f"let the table cache hold {size:,} tables",
+        addresses=("mariadb.table_open_cache",),
+        changes=(
+            *_file_chain(situation, files, "expect two files per cached table, and one for each connection"),
+            _server_change(
+                situation, "table_open_cache", size, "the tables that the highest level keeps in use, and a fifth more"
+            ),
+        ),
+        price=Price(note="each open table takes memory and, for most engines, two file descriptors"),
+        source="mysqld's start-up arithmetic: files = 10 + max_connections + 2 x table_open_cache",
+    )
+
+
+def _raise_table_definition_cache(situation: Situation) -> Remedy | None:
+    size = _raised(situation, "mariadb.table_definition_cache", "table_definition_cache")
+    if size is None:
+        return None
+    return Remedy(
+        id="mariadb.table_definition_cache.raise",
+        title=f"let the table definition cache hold {size:,} definitions",
+        addresses=("mariadb.table_definition_cache",),
+        changes=(
+            _server_change(
+                situation, "table_definition_cache", size, "the tables in use at the highest level, and a fifth more"
+            ),
+        ),
+        price=Price(note="each cached definition takes memory"),
+        source="MariaDB documentation, table_definition_cache",
+    )
+
+
+def _raise_max_connections(situation: Situation) -> Remedy | None:
+    size = _raised(situation, "mariadb.max_connections", "max_connections")
+    if size is None:
+        return None
+    files = max(10 + size + 2 * _whole(situation.effective, "table_open_cache", 2000), 5 * size)
+    return Remedy(
+        id="mariadb.max_connections.raise",
+        title=f"allow {size:,} connections",
+        addresses=("mariadb.max_connections",),
+        changes=(
+            *_file_chain(situation, files, "each connection needs a descriptor besides the cached tables"),
+            _server_change(
+                situation, "max_connections", size, "the connections that the highest level opens, and a fifth more"
+            ),
+        ),
+        price=Price(note="each connection takes a thread and its buffers"),
+        source="mysqld's start-up arithmetic: files = max(10 + C + 2 T, 5 C)",
+    )
+
+
+def _raise_open_files(situation: Situation) -> Remedy | None:
+    files = _raised(situation, "process.open_files", "RLIMIT_NOFILE")
+    if files is None or situation.target_kind != "mariadb":
+        return None
+    return Remedy(
+        id="process.open_files.raise",
+        title=f"let the target open {files:,} files",
+        addresses=("process.open_files", "mariadb.open_files_limit"),
+        changes=_file_chain(situation, files, "the files open at the highest level, and a fifth more"),
+        price=Price(note="kernel memory for each open file"),
+        source="getrlimit(2), RLIMIT_NOFILE",
+    )
+
+
+def _flush_log_each_second(situation: Situation) -> Remedy | None:
+    if situation.target_kind != "mariadb" or _text(situation.effective, "innodb_flush_log_at_trx_commit") != "1":
+        return None
+    return Remedy(
+        id="mariadb.flush_log_each_second",
+        title="flush the redo log once a second instead of at each commit",
+        addresses=("disk.fsync",),
+        changes=(
+            _server_change(situation, "innodb_flush_log_at_trx_commit", 2, "commits no longer wait for the disk"),
+        ),
+        price=Price(
+            durability="about the last second of commits may be lost when the machine loses power; "
+            "a crash of the server alone loses nothing"
+        ),
+        source="MariaDB documentation, innodb_flush_log_at_trx_commit",
+    )
+
+
+def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...]:
+    """The two links below every setting of MariaDB that costs descriptors, in the order in which they are raised."""
+    return (
+        _link(situation, "process", "RLIMIT_NOFILE", files, f"the server can have no more than the process: {why}"),
+        _link(situation, "server", "open_files_limit", files, f"the server cuts its caches to this silently: {why}"),
+    )
+
+
+# --- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+def _write_ahead_log(situation: Situation) -> Remedy | None:
+    if situation.target_kind != "sqlite" or _text(situation.effective, "journal_mode") in ("wal", "memory", "off"):
+        return None
+    return Remedy(
+        id="sqlite.journal_mode.wal",
+        title="commit to a write-ahead log",
+        addresses=("disk.fsync", "lock.writer"),
+        changes=(
+            _server_change(situation, "journal_mode", "wal", "one append and one flush per commit instead of several"),
+        ),
+        price=Price(note="two more files beside the database; every process that uses it must be on this machine"),
+        source="SQLite, Write-Ahead Logging",
+    )
+
+
+def _synchronous_normal(situation: Situation) -> Remedy | None:
+    full = _text(situation.effective, "synchronous") in ("full", "2", "extra", "3")
+    if situation.target_kind != "sqlite" or not full or _text(situation.effective, "journal_mode") != "wal":
+        return None
+    return Remedy(
+        id="sqlite.synchronous.normal",
+        title="flush at checkpoints only",
+        addresses=("disk.fsync", "lock.writer"),
+        changes=(_server_change(situation, "synchronous", "NORMAL", "commits no longer wait for the disk"),),
+        price=Price(
+            durability="the last commits may be lost when the machine loses power; "
+            "the database is never corrupted by it"
+        ),
+        source="SQLite, PRAGMA synchronous: with WAL, NORMAL is consistent but not durable across power loss",
+    )
+
+
+def _busy_timeout(situation: Situation) -> Remedy | None:
+    waits = _whole(situation.effective, "busy_timeout", 0)
+    if situation.target_kind != "sqlite" or waits >= 5000:
+        return None
+    return Remedy(
+        id="sqlite.busy_timeout.raise",
+        title="let a request wait for the lock",
+        addresses=("lock.busy_errors",),
+        changes=(_server_change(situation, "busy_timeout", 5000, "wait for the lock instead of failing at once"),),
+        price=Price(note="a request may take up to five seconds before it fails"),
+        source="SQLite, PRAGMA busy_timeout",
+    )
+
+
+BUILDERS: Mapping[str, tuple[Builder, ...]] = {
+    "mariadb.table_open_cache": (_raise_table_open_cache,),
+    "mariadb.table_definition_cache": (_raise_table_definition_cache,),
+    "mariadb.max_connections": (_raise_max_connections,),
+    "process.open_files": (_raise_open_files,),
+    "disk.fsync": (_write_ahead_log, _synchronous_normal, _flush_log_each_second),
+    "lock.writer": (_write_ahead_log, _synchronous_normal),
+    "lock.busy_errors": (_busy_timeout,),
+}
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+def _raised(situation: Situation, limit: str, setting: str) -> int | None:
+    """The ceiling to ask for: what the highest level needs and a fifth more, at least twice today's; None where the
+    limit was not read. Where the need cannot be estimated, four times today's."""
+    ceiling = situation.ceilings.get(limit)
+    if ceiling is None or setting not in situation.effective:
+        return None
+    demand = situation.demands.get(limit)
+    wanted = RESERVE * demand if demand is not None else 4 * ceiling
+    return _round_up(max(wanted, 2 * ceiling))
+
+
+def _round_up(value: float) -> int:
+    """To two significant digits, because people read and copy it."""
+    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return int(math.ceil(value / step) * step)
+
+
+def _link(situation: Situation, layer: Layer, setting: str, least: int, why: str) -> Change:
+    """A link of a chain: raised to `least` where it is below."""
+    now = situation.effective.get(setting)
+    have = _whole(situation.effective, setting, 0)
+    if have >= least and now is not None:
+        return Change(layer, setting, now, now, needed=False, why=f"already enough: {least:,} are needed")
+    return Change(layer, setting, now, least, needed=True, why=why)
+
+
+def _server_change(situation: Situation, setting: str, after: SettingValue, why: str) -> Change:
+    return Change("server", setting, situation.effective.get(setting), after, needed=True, why=why)
+
+
+def _whole(effective: Mapping[str, SettingValue], setting: str, default: int) -> int:
+    try:
+        return int(float(effective.get(setting, default)))
+    except ValueError:
+        return default
+
+
+def _text(effective: Mapping[str, SettingValue], setting: str) -> str:
+    return str(effective.get(setting, "")).strip().lower()
+
+
+def state_after(state: TargetState, remedy: Remedy) -> TargetState:
+    """The target's state once every needed change of the remedy is made."""
+    settings, limits = dict(state.settings), dict(state.limits)
+    for change in remedy.changes:
+        if not change.needed:
+            continue
+        if change.layer == "process":
+            limits[change.setting] = int(change.after)
+        else:
+            settings[change.setting] = change.after
+    return TargetState(settings, limits)

@@ -1,0 +1,171 @@
+"""Signatures, as data: what must be seen, and what must be absent, before a cause is suspected.
+
+A threshold is a starting point with its source; what confirms a finding is the intervention, not the threshold. The
+order is from the hardware upwards: where two signatures hold alike, the one further down is the deeper cause and
+comes first (a lock held while the disk is waited for is a disk that is waited for).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Comparison = Literal[">=", "<=", ">", "<"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """metric comparison threshold, at the place where the cause acts. source: where the threshold comes from.
+
+    per_request: the metric is a rate and is divided by the throughput of the same window first.
+    """
+
+    metric: str
+    comparison: Comparison
+    threshold: float
+    source: str
+    per_request: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Whether this value meets the condition."""
+        match self.comparison:
+            case ">=":
+                return value >= self.threshold
+            case "<=":
+                return value <= self.threshold
+            case ">":
+                return value > self.threshold
+            case "<":
+                return value < self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """present: all that the machine can measure must hold; the first one must be measured and carries the finding.
+    absent: none may hold (it would be another cause).
+
+    explains_falling: whether it can make throughput fall with load where it is there at every level alike.
+    explanation: one sentence for the report.
+    """
+
+    id: str
+    title: str
+    present: tuple[Condition, ...]
+    absent: tuple[Condition, ...]
+    explanation: str
+    explains_falling: bool = False
+
+
+CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
+DISK_BUSY = Condition("system.disk.busy", ">=", 0.9, "iostats: a disk busy 90 % of the time has no reserve")
+DIRECT_RECLAIM = Condition(
+    "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
+)
+
+SIGNATURES: tuple[Signature, ...] = (
+    Signature(
+        id="memory.swap",
+        title="the machine swaps",
+        present=(Condition("system.paging.swap_in", ">=", 10.0, "USE method: any sustained swapping is saturation"),),
+        absent=(),
+        explanation="Memory is overcommitted and pages travel to the disk and back.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="memory.reclaim",
+        title="memory is reclaimed while requests wait",
+        present=(
+            DIRECT_RECLAIM,
+            Condition("system.pressure.memory.some", ">=", 0.1, "psi: some task waited for memory 10 % of the time"),
+        ),
+        absent=(Condition("system.paging.swap_in", ">=", 10.0, "that would be swapping"),),
+        explanation="Allocations stall until the kernel has freed pages.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="disk.saturated",
+        title="the disk is saturated",
+        present=(
+            DISK_BUSY,
+            Condition("system.disk.queue", ">=", 1.0, "USE method: a queue is saturation"),
+            Condition(
+                "system.pressure.io.full", ">=", 0.3, "psi: nothing else ran 30 % of the time while I/O was waited for"
+            ),
+        ),
+        absent=(
+            DIRECT_RECLAIM,
+            Condition("system.disk.flushes_per_request", ">=", 0.5, "flushes, not the amount of data, are waited for"),
+        ),
+        explanation="Requests wait for a disk that has no time left.",
+    ),
+    Signature(
+        id="disk.fsync",
+        title="every commit waits for the disk",
+        present=(
+            Condition(
+                "system.disk.flushes_per_request", ">=", 0.5, "one cache flush for at most two requests: no grouping"
+            ),
+            Condition("system.pressure.io.some", ">=", 0.2, "psi: some task waited for I/O 20 % of the time"),
+        ),
+        absent=(CPU_BUSY, DIRECT_RECLAIM),
+        explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
+    ),
+    Signature(
+        id="lock.writer",
+        title="one writer holds the lock, the others wait",
+        present=(
+            Condition("workload.lock_held", ">=", 0.6, "the lock is held most of the time: no second writer fits in"),
+            Condition("workload.lock_waiting", ">=", 0.5, "on average a request waits for it"),
+        ),
+        absent=(CPU_BUSY,),
+        explanation="Only one writer can hold the lock; more workers queue up or sleep and retry.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="lock.busy_errors",
+        title="requests give up on a lock",
+        present=(
+            Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True),
+        ),
+        absent=(),
+        explanation="Requests fail at once where they could wait for the lock.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="lock.table",
+        title="statements wait for table locks",
+        present=(
+            Condition(
+                "mariadb.table_locks_waited", ">=", 0.05, "MySQLTuner: 95 % should be immediate", per_request=True
+            ),
+        ),
+        absent=(CPU_BUSY,),
+        explanation="A statement locks the whole table and the others wait for it.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="lock.row",
+        title="transactions wait for row locks",
+        present=(Condition("mariadb.row_lock_waits", ">=", 0.05, "one request in twenty waits", per_request=True),),
+        absent=(CPU_BUSY,),
+        explanation="Transactions change the same rows and wait for one another.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="cpu.hot_thread",
+        title="one thread of the target is at the limit of its CPU",
+        present=(Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread can use one CPU at most"),),
+        absent=(CPU_BUSY,),
+        explanation="The work of one thread cannot be spread over the CPUs that are idle.",
+    ),
+    Signature(
+        id="cpu.saturated",
+        title="the CPUs are saturated",
+        present=(
+            CPU_BUSY,
+            Condition("system.pressure.cpu.some", ">=", 0.3, "psi: some task waited for a CPU 30 % of the time"),
+        ),
+        absent=(Condition("system.cpu.foreign", ">=", 0.2, "somebody else uses the CPU"),),
+        explanation="All CPUs are busy with the work that was asked for.",
+    ),
+)

@@ -1,0 +1,72 @@
+"""Where to look: the same metrics below the bend, past it, and where throughput is highest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from loadframe.model import Curve, Step
+
+FALLING = ("cliff", "decline")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Averages of every metric over the steps of some levels. words: what these levels are, for people."""
+
+    words: str
+    levels: tuple[float, ...]
+    metrics: Mapping[str, float]
+
+    def get(self, metric: str) -> float | None:
+        """The average, None where it was not measured."""
+        return self.metrics.get(metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """below and past the bend (the same window where there is no bend), and the top: the level with the most
+    throughput and all above it. falls: throughput is lost past the bend, not only no longer gained."""
+
+    below: Window
+    past: Window
+    top: Window
+    bend: float | None
+    falls: bool
+
+
+def look(curve: Curve, steps: Sequence[Step]) -> Windows:
+    """The windows of a curve, from its steps. ValueError where there are no steps."""
+    if not steps:
+        raise ValueError("a diagnosis needs at least one step")
+    levels = sorted({step.level for step in steps})
+    top = [level for level in levels if level >= curve.peak.load]
+    bend = _bend(curve)
+    falls = curve.shape in FALLING
+    below = [level for level in levels if bend is not None and level <= bend] or levels[:1]
+    past = [level for level in levels if bend is not None and level > bend] or top
+    return Windows(
+        below=_window("below the bend" if bend is not None else "at the lowest level", below, steps),
+        past=_window("past the bend" if bend is not None else "where throughput stays", past, steps),
+        top=_window("from the peak on", top, steps),
+        bend=bend,
+        falls=falls,
+    )
+
+
+def _bend(curve: Curve) -> float | None:
+    """The last load that still held: the cliff's near side where there is one, else the knee."""
+    if curve.cliff is not None:
+        return curve.cliff.from_load
+    return curve.knee.load if curve.knee is not None else None
+
+
+def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Window:
+    chosen = [step for step in steps if step.level in levels]
+    names = {name for step in chosen for name in step.metrics}
+    metrics = {
+        name: fmean(values) for name in names if (values := [s.metrics[name] for s in chosen if name in s.metrics])
+    }
+    metrics["throughput"] = fmean(step.throughput for step in chosen)
+    return Window(words, tuple(levels), metrics)

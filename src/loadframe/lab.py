@@ -1,0 +1,172 @@
+"""The loop: measure, name what gave, change one thing, prove the gain, say what gives next, write it down.
+
+investigate   the whole loop -> run folder and report
+measure       the curve only
+conclude      what a run folder says, also one that was stopped or killed
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.bench.bench import Bench
+from loadframe.bench.budget import Budget
+from loadframe.bench.checking import check_study
+from loadframe.bench.examination import Examined, examine
+from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
+from loadframe.bench.trials import try_remedies
+from loadframe.bench.writing import partial, write_down
+from loadframe.errors import Interrupted, RunError, UserError
+from loadframe.model import Curve, Investigation, Round, SettingValue, TargetState
+from loadframe.progress import Progress, Silent
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.host import read_host
+from loadframe.study import Study, validate
+
+MOST_ROUNDS = 6
+"""A remedy that helps is followed by another round; nobody's patience is longer than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What `measure` leaves behind."""
+
+    run: Path
+    curve: Curve
+
+
+def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -> Investigation:
+    """The whole loop. UserError where the study cannot be carried out, Interrupted where the user stopped it; what was
+    measured until then is in the run folder either way, with a report of it."""
+    run = _new_run(study, runs)
+    rounds: list[Round] = []
+    with _explaining(run, rounds), _book(study, run, progress) as book:
+        treatment, state = "A", book.bench.start_state
+        already: set[str] = set()
+        for number in range(1, MOST_ROUNDS + 1):
+            effective = book.bench.use(treatment)
+            curve = sweep(book, treatment, round_number=number)
+            examined = _examine(book, number, treatment, state, effective, curve)
+            rounds.append(examined.round)
+            tried = try_remedies(book, examined, already)
+            rounds[-1] = tried.round
+            if tried.kept is None:
+                break
+            treatment, state = tried.kept
+    return write_down(run, rounds)
+
+
+def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Measurement:
+    """The study's curve; nothing is changed. Raises as `investigate` does."""
+    run = _new_run(study, runs)
+    with _explaining(run, []), _book(study, run, progress) as book:
+        curve = sweep(book, "A", round_number=1)
+    run.write_tables(run.steps(), [])
+    return Measurement(run.path, curve)
+
+
+def open_run(path: Path) -> RunFolder:
+    """An existing run folder. RunError where it is none."""
+    return RunFolder.open(path)
+
+
+def conclude(run: RunFolder) -> Investigation:
+    """What a run folder says; for a run without a conclusion, what its finished steps say. RunError where there is
+    not a single finished step."""
+    return run.investigation() or write_down(run, partial(run), interrupted=True)
+
+
+def curves(run: RunFolder) -> dict[str, Curve]:
+    """The curve of every treatment of a run, computed anew from its steps. RunError where there are none."""
+    steps = run.steps()
+    if not steps:
+        raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
+    study = validate(run.study(), name=str(run.path / "study.json"))
+    treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
+    return {
+        name: curve_of(
+            [step for step in steps if step.treatment == name],
+            axis=study.load.axis,
+            treatment=name,
+            within_ms=study.objective.within.latency_p95_ms,
+        )
+        for name in treatments
+    }
+
+
+# --- the frame around the loop ----------------------------------------------------------------------------------------
+
+
+def _new_run(study: Study, runs: Path) -> RunFolder:
+    check_study(study)
+    run = RunFolder.create(runs, study.study.name)
+    run.write_document("study.json", "study", study.resolved())
+    run.write_record("host.json", "host", read_host())
+    return run
+
+
+@contextmanager
+def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[Bookkeeping]:
+    """The bench, with the target in the state that the study declares as treatment A; its cost noted at the end."""
+    budget = Budget(study.measure.budget, study.measure.window)
+    seed = random.SystemRandom().randrange(2**32)
+    with Bench(study, run) as bench:
+        run.write_document(
+            "bench.json", "bench", {"seed": seed, "version": bench.version, "axis_unit": bench.axis_unit}
+        )
+        book = Bookkeeping(bench, budget, progress or Silent(), random.Random(seed))
+        book.next_treatment("as given", bench.start_state)
+        try:
+            yield book
+        finally:
+            run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps))
+
+
+def _examine(
+    book: Bookkeeping,
+    number: int,
+    treatment: str,
+    state: TargetState,
+    effective: dict[str, SettingValue],
+    curve: Curve,
+) -> Examined:
+    return examine(
+        book.of(treatment),
+        number=number,
+        treatment=treatment,
+        state=state,
+        effective=effective,
+        curve=curve,
+        target_kind=book.bench.study.target.kind,
+        highest_level=book.bench.study.levels[-1],
+    )
+
+
+@contextmanager
+def _explaining(run: RunFolder, rounds: list[Round]) -> Iterator[None]:
+    """Whatever ends the loop early, what was measured is written down first and the message says where."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        report = _rescue(run, rounds)
+        raise Interrupted(f"Stopped. Everything was reverted; nothing is left running.{report}") from None
+    except UserError as error:
+        report = _rescue(run, rounds)
+        error.details = "\n".join(part for part in (error.details, report.strip()) if part)
+        raise
+
+
+def _rescue(run: RunFolder, rounds: list[Round]) -> str:
+    """A report of the finished steps; in words, where it is."""
+    finished = len(run.steps())
+    if not finished:
+        return f"\nNo step had finished; the run folder is {run.path}."
+    try:
+        concluded = write_down(run, rounds or partial(run), interrupted=True)
+    except UserError as error:
+        return f"\n{finished} finished steps are kept in {run.path} (no report of them: {error.fact})."
+    return f"\n{finished} finished steps are kept in {run.path}; their report: {concluded.report}"

@@ -1,0 +1,54 @@
+"""Short records of a run for its report: what the study asked, how the run went, the steps as plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from loadframe.model import Step, StudySummary
+from loadframe.study import Study
+
+ALWAYS = (
+    "system.cpu.utilization",
+    "target.cpu.cores",
+    "driver.cpu.cores",
+    "target.memory.rss",
+    "system.disk.busy",
+)
+"""Metrics that every report shows, besides those that are evidence."""
+
+
+def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummary:
+    """What a report needs to know of the study."""
+    within = study.objective.within.latency_p95_ms
+    cage = {"cpus": study.cage.cpus, "open files": study.cage.open_files, "driver's cpus": study.cage.driver.cpus}
+    return StudySummary(
+        name=study.study.name,
+        question=study.study.question,
+        target_kind=study.target.kind,
+        target_version=version,
+        workload_kind=study.workload.kind,
+        axis=study.load.axis,
+        axis_unit=axis_unit,
+        levels=study.levels,
+        objective=study.objective.maximise + (f", p95 latency within {within:g} ms" if within is not None else ""),
+        durability=study.remedies.durability,
+        cage={name: str(value) for name, value in cage.items() if value is not None},
+        story=study.study.story,
+    )
+
+
+def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
+    """One row per step: level, block, throughput, p95 latency, and these metrics where they were measured."""
+    wanted = [*ALWAYS, *(name for name in metrics if name not in ALWAYS)]
+    return tuple(
+        {
+            "step": float(step.number),
+            "level": step.level,
+            "block": float(step.block),
+            "throughput": step.throughput,
+            "latency_p95_ms": step.latency.p95_ms,
+            "errors": float(step.errors),
+            **{name: step.metrics[name] for name in wanted if name in step.metrics},
+        }
+        for step in steps
+    )

@@ -1,0 +1,87 @@
+"""The cases: folders with a case.toml, a README that tells the story, and one or more studies.
+
+case.toml has a [case] table (title, story, main: the study's file name, needs) and a table for each profile ("quick",
+"full") with the keys of the study that it replaces. A case is told the target, the workload and what grows, never the
+answer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import StudyError
+from loadframe.study.declaration import Study
+from loadframe.study.reading import apply_overrides, merge, read_text, validate
+
+FOLDER = Path(__file__).resolve().parent.parent / "cases"
+KNOWN_ANSWER = "expected"
+"""The file that only tests read."""
+PROFILES = ("quick", "default", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A ready study. needs: what has to be installed, in words. studies: name -> file, the main one first."""
+
+    name: str
+    title: str
+    story: str
+    needs: str
+    folder: Path
+    studies: Mapping[str, Path]
+    profiles: Mapping[str, Mapping[str, Any]]
+
+    def readme(self) -> str:
+        """The story, with its known answer."""
+        return read_text(self.folder / "README.md")
+
+    def study(self, *, profile: str = "default", which: str | None = None, overrides: Iterable[str] = ()) -> Study:
+        """The case's study (the main one, or `which`) in a profile, with overrides. StudyError for unknown ones."""
+        if which is not None and which not in self.studies:
+            raise StudyError(
+                f"the case {self.name} has no study {which!r}", remedy=f"It has: {', '.join(self.studies)}."
+            )
+        name = which or next(iter(self.studies))
+        path = self.studies[name]
+        text = read_text(path)
+        tables = tomllib.loads(text)
+        changes = self.profiles.get(profile, {}).get(name, {}) if profile != "default" else {}
+        merge(tables, changes)
+        overridden = apply_overrides(tables, overrides)
+        return validate(tables, text=text, name=str(path.name), overridden={*overridden, *changes})
+
+
+def all_cases(folder: Path = FOLDER) -> list[Case]:
+    """Every case, by name."""
+    return [_read(path.parent) for path in sorted(folder.glob("*/case.toml"))]
+
+
+def find(name: str, folder: Path = FOLDER) -> Case:
+    """The case of this name. StudyError where there is none."""
+    if not (folder / name / "case.toml").is_file():
+        known = [case.name for case in all_cases(folder)]
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise StudyError(f"there is no case {name!r}", remedy=f"{hint}`loadframe case list` shows: {', '.join(known)}.")
+    return _read(folder / name)
+
+
+def _read(folder: Path) -> Case:
+    tables = tomllib.loads(read_text(folder / "case.toml"))
+    about = tables.pop("case")
+    main = about["main"]
+    others = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("case", KNOWN_ANSWER, main))
+    return Case(
+        name=folder.name,
+        title=about["title"],
+        story=about["story"],
+        needs=about["needs"],
+        folder=folder,
+        studies={stem: folder / f"{stem}.toml" for stem in [main, *others]},
+        profiles=tables,
+    )

@@ -1,0 +1,71 @@
+"""The cases are valid studies in every profile, and the code that solves them knows none of their answers."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from loadframe.bench.checking import check_study
+from loadframe.errors import StudyError
+from loadframe.study.cases import PROFILES, all_cases, find
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = [case.name for case in all_cases()]
+
+
+def test_the_cases_of_this_issue_are_there() -> None:
+    assert {"job-queue", "render-farm"} <= set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_study_of_every_profile_is_valid(name: str, profile: str) -> None:
+    case = find(name)
+    for which in case.studies:
+        check_study(case.study(profile=profile, which=which))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_profiles_name_studies_that_exist(name: str) -> None:
+    case = find(name)
+    for profile, changes in case.profiles.items():
+        assert profile in PROFILES
+        assert set(changes) <= set(case.studies)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_quick_fits_into_two_minutes(name: str) -> None:
+    assert find(name).study(profile="quick").measure.budget < 120
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_tells_its_story_and_has_a_known_answer(name: str) -> None:
+    case = find(name)
+    assert "known answer" in case.readme().lower()
+    expected = tomllib.loads((case.folder / "expected.toml").read_text())
+    assert expected["finding"]
+
+
+def test_no_rule_reads_the_name_of_a_case() -> None:
+    """Case names may stand in the list of workloads, nowhere else in the program; expected answers are never read."""
+    allowed = {Path("workloads/registry.py"), Path("workloads/job_queue.py"), Path("cli/demo.py")}
+    for path in sorted((ROOT / "src/loadframe").rglob("*.py")):
+        relative = path.relative_to(ROOT / "src/loadframe")
+        text = path.read_text()
+        assert "expected.toml" not in text
+        if relative in allowed or relative.parts[0] == "workloads" or relative.parts[0] == "cases":
+            continue
+        for name in CASES:
+            assert not re.search(rf"[\"']{re.escape(name)}[\"']", text), f"{relative} names the case {name}"
+
+
+def test_unknown_cases_and_studies_are_refused_with_what_there_is() -> None:
+    with pytest.raises(StudyError, match="no case 'render-fram'") as caught:
+        find("render-fram")
+    assert "render-farm" in caught.value.remedy
+    with pytest.raises(StudyError, match="no study 'main'") as caught:
+        find("render-farm").study(which="main")
+    assert "burst" in caught.value.remedy

@@ -1,0 +1,187 @@
+"""A study file is read as its author meant it, or refused with the line, the value and what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.errors import StudyError
+from loadframe.study import load, parse, validate
+from loadframe.study.quantities import duration_s, show_duration, spread
+from loadframe.study.reading import find_line
+
+FULL = """\
+[study]
+name = "farm"
+question = "Why?"
+
+[target]
+kind = "mariadb"
+[target.settings]
+table_open_cache = 64
+
+[cage]
+cpus = "0-1"
+open_files = 1024
+[cage.driver]
+cpus = "1"
+
+[workload]
+kind = "render-farm"
+[workload.options]
+tables_per_job = 5
+
+[load]
+axis = "active_jobs"
+levels = { from = 5, to = 2000, count = 9, growth = "geometric" }
+
+[objective]
+maximise = "throughput"
+within = { latency_p95_ms = 50 }
+
+[measure]
+warmup = "2s"
+window = "3s"
+blocks = { min = 3, max = 12 }
+precision = 0.05
+budget = "10m"
+
+[remedies]
+allow = ["target", "process"]
+durability = "keep"
+"""
+
+PARTIAL = """\
+[study]
+name = "queue"
+question = "How many?"
+[target]
+kind = "sqlite"
+[workload]
+kind = "job-queue"
+[load]
+axis = "concurrency"
+levels = [4, 1, 2]
+"""
+
+
+def test_a_full_study_is_read_as_written() -> None:
+    study = parse(FULL)
+    assert study.target.settings == {"table_open_cache": 64}
+    assert study.cage.open_files == 1024
+    assert study.cage.driver.cpus == "1"
+    assert study.levels[0] == 5
+    assert study.levels[-1] == 2000
+    assert len(study.levels) == 9
+    assert study.objective.within.latency_p95_ms == 50
+    assert (study.measure.warmup, study.measure.window, study.measure.budget) == (2.0, 3.0, 600.0)
+
+
+def test_a_partial_study_gets_careful_defaults() -> None:
+    study = parse(PARTIAL)
+    assert study.levels == (1, 2, 4)
+    assert study.measure.warmup is None
+    assert study.measure.blocks.min >= 3
+    assert study.remedies.durability == "keep"
+
+
+@pytest.mark.parametrize("text", [FULL, PARTIAL])
+def test_the_resolved_study_is_the_same_study(text: str) -> None:
+    study = parse(text)
+    assert validate(study.resolved()) == study
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('window = "3s"', 'windw = "3s"', ["measure.windw", "'window'"]),
+        ('window = "3s"', "window = 3", ["3", "unit", '"3s"']),
+        ('window = "3s"', 'window = "10ms"', ["too short", "300ms"]),
+        ('budget = "10m"', 'budget = "10 parsecs"', ["10 parsecs", '"10m"']),
+        ("from = 5", "from = 5000", ["5000", "2000", "below"]),
+        ("count = 9", "cnt = 9", ["cnt", "count"]),
+        ('growth = "geometric"', 'growth = "wild"', ["wild", "geometric"]),
+        ("levels = { from", "levels = [] # { from", ["no levels"]),
+        ("levels = { from", "levels = [0] # { from", ["level 0", "positive"]),
+        ("levels = { from", "levels = [3, 3] # { from", ["twice"]),
+        ('name = "farm"', 'name = "My Farm"', ["My Farm", "dashes"]),
+        ("[load]", "[laod]", ["laod", "'load'"]),
+        ('warmup = "2s"', 'warmup = "soon"', ["soon"]),
+        ("min = 3, max = 12", "min = 5, max = 3", ["max = 3", "min = 5"]),
+        ('durability = "keep"', 'durability = "maybe"', ["maybe", "relax"]),
+        ('allow = ["target", "process"]', 'allow = ["host"]', ["host", "process"]),
+        ("open_files = 1024", "open_files = 3", ["3", "32"]),
+        ("open_files = 1024", 'memory = "2GiB"', ["memory", "control groups"]),
+    ],
+)
+def test_bad_values_are_refused_with_line_value_and_what_is_right(old: str, new: str, words: list[str]) -> None:
+    line = FULL[: FULL.index(old)].count("\n") + 1
+    with pytest.raises(StudyError) as caught:
+        parse(FULL.replace(old, new), name="farm.toml")
+    assert f"farm.toml, line {line}:" in caught.value.fact
+    for word in words:
+        assert word in caught.value.fact
+    assert caught.value.remedy
+
+
+def test_what_is_no_toml_is_refused_with_its_line() -> None:
+    with pytest.raises(StudyError, match="line 2"):
+        parse("[study]\nname = yes\n")
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="there is no study"):
+        load(tmp_path / "none.toml")
+    with pytest.raises(StudyError, match="is a folder"):
+        load(tmp_path)
+
+
+def test_overrides_replace_any_key_in_order() -> None:
+    study = parse(
+        PARTIAL,
+        ["target.settings.journal_mode=wal", "load.levels=[1, 3]", "measure.window=500ms", "measure.window=700ms"],
+    )
+    assert study.target.settings == {"journal_mode": "wal"}
+    assert study.levels == (1, 3)
+    assert study.measure.window == pytest.approx(0.7)
+
+
+def test_a_bad_override_is_blamed_on_the_override_not_on_a_line() -> None:
+    with pytest.raises(StudyError) as caught:
+        parse(PARTIAL, ["measure.window=never"])
+    assert caught.value.fact.startswith("--set measure.window:")
+    with pytest.raises(StudyError, match=r"section\.key=value"):
+        parse(PARTIAL, ["window"])
+    with pytest.raises(StudyError, match="is a value"):
+        parse(PARTIAL, ["study.name.first=x"])
+
+
+def test_lines_are_found_in_headers_keys_and_inline_tables() -> None:
+    lines = FULL.splitlines()
+    for key, text in (("cage.driver", "[cage.driver]"), ("target.settings.unknown", "[target.settings]")):
+        assert find_line(FULL, key) == lines.index(text) + 1
+    spread_line = next(number for number, line in enumerate(lines, 1) if line.startswith("levels"))
+    assert find_line(FULL, "load.levels.count") == spread_line
+    assert find_line(FULL, "nothing.here") is None
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_study_or_a_study_error(text: str) -> None:
+    with pytest.raises(StudyError):
+        parse(text)
+
+
+@given(st.floats(min_value=0.001, max_value=1e5))
+def test_durations_survive_being_shown(seconds: float) -> None:
+    assert duration_s(show_duration(seconds)) == pytest.approx(seconds, rel=1e-4)
+
+
+@given(st.integers(1, 1000), st.integers(0, 5000), st.integers(1, 40), st.sampled_from(["geometric", "linear"]))
+def test_levels_rise_and_keep_their_ends(low: int, more: int, count: int, growth: str) -> None:
+    levels = spread(low, low + more, count, growth, whole=True)
+    assert list(levels) == sorted(set(levels))
+    assert levels[0] == low
+    assert count == 1 or levels[-1] == low + more
