@@ -1,0 +1,213 @@
+"""What every target must do, for each kind of target."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from loadframe.cage import identity
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import Endpoint, SettingValue, TargetState
+from loadframe.targets import registry
+from loadframe.targets.base import Target
+from loadframe.units import METRICS
+
+State = Mapping[str, SettingValue]
+
+
+@dataclass(frozen=True)
+class Example:
+    """States of one kind: one to start with, one that differs in what can change while it runs, one in what cannot."""
+
+    start: State
+    dynamic: State
+    restart: State
+    misspelt: tuple[str, str]
+    wrong: State
+
+
+EXAMPLES = {
+    "sqlite": Example(
+        start={"journal_mode": "wal", "synchronous": "NORMAL"},
+        dynamic={"journal_mode": "WAL", "synchronous": "FULL", "busy_timeout": 1234},
+        restart={"journal_mode": "TRUNCATE", "page_size": 8192, "temp_store": "memory"},
+        misspelt=("jurnal_mode", "journal_mode"),
+        wrong={"synchronous": "sometimes"},
+    ),
+    "mariadb": Example(
+        start={"table_open_cache": 64, "innodb_flush_log_at_trx_commit": 2},
+        dynamic={"table_open_cache": 64, "innodb_flush_log_at_trx_commit": 0, "sort_buffer_size": "1M"},
+        restart={"table-open-cache": 400, "table_open_cache_instances": 1, "thread_handling": "pool-of-threads"},
+        misspelt=("table_open_cash", "table_open_cache"),
+        wrong={"innodb_flush_log_at_trx_commit": 7},
+    ),
+}
+
+
+@pytest.fixture
+def example(kind: str) -> Example:
+    return EXAMPLES[kind]
+
+
+@pytest.fixture
+def running(target: Target, example: Example) -> Target:
+    target.start(TargetState(example.start))
+    return target
+
+
+@contextmanager
+def connection(endpoint: Endpoint) -> Iterator[Any]:
+    """As a load driver connects: with nothing but the endpoint."""
+    if endpoint.kind == "sqlite":
+        database = sqlite3.connect(endpoint.address, isolation_level=None)
+        for name, value in json.loads(endpoint.options["pragmas"]).items():
+            database.execute(f"PRAGMA {name} = {value}")
+    else:
+        import pymysql
+
+        options = endpoint.options
+        database = pymysql.connect(
+            unix_socket=endpoint.address,
+            user=options["user"],
+            password=options["password"],
+            database=options["schema"],
+            autocommit=True,
+        )
+    try:
+        yield database.cursor()
+    finally:
+        database.close()
+
+
+def rows(endpoint: Endpoint, statement: str) -> list[Any]:
+    with connection(endpoint) as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def test_a_driver_can_work_with_nothing_but_the_endpoint(running: Target) -> None:
+    endpoint = running.endpoint()
+    assert endpoint.kind == running.kind
+    with connection(endpoint) as cursor:
+        cursor.execute("CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+        cursor.execute("INSERT INTO jobs VALUES (1)")
+    assert rows(endpoint, "SELECT id FROM jobs") == [(1,)]
+
+
+def test_what_was_configured_is_effective(running: Target, kind: str, example: Example) -> None:
+    assert registry.check_settings(kind, example.start).items() <= running.effective().items()
+
+
+@pytest.mark.parametrize("change", ["dynamic", "restart"])
+def test_a_change_is_effective_the_data_stay_and_it_can_be_taken_back(
+    running: Target, kind: str, example: Example, change: str
+) -> None:
+    before = running.effective()
+    rows(running.endpoint(), "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+    wanted: State = getattr(example, change)
+    running.apply(TargetState(wanted))
+    assert registry.check_settings(kind, wanted).items() <= running.effective().items()
+    running.apply(TargetState(example.start))
+    assert running.effective() == before, "settings that are no longer asked for go back to their defaults"
+    assert rows(running.endpoint(), "SELECT count(*) FROM jobs") == [(0,)]
+    assert running.healthy()
+
+
+def test_only_what_needs_a_restart_restarts(running: Target, example: Example) -> None:
+    pids = running.pids()
+    running.apply(TargetState(example.dynamic))
+    assert running.pids() == pids
+    running.apply(TargetState(example.restart))
+    assert running.embedded or running.pids() != pids
+
+
+def test_every_counter_is_answered_and_known(running: Target) -> None:
+    assert running.counters().keys() == {spec.name for spec in running.counter_specs}
+    assert all(spec.metric in METRICS for spec in running.counter_specs)
+    assert all(METRICS[spec.metric].unit == "1/s" for spec in running.counter_specs if spec.cumulative)
+    running.reset()
+    assert running.counters()
+
+
+def test_its_processes_are_known_and_none_of_them_is_root(running: Target) -> None:
+    assert bool(running.pids()) is not running.embedded
+    for pid in running.pids():
+        assert os.geteuid() != 0 or os.stat(f"/proc/{pid}").st_uid != 0  # noqa: PTH116
+
+
+def test_it_stops_keeps_its_data_and_starts_again(running: Target, example: Example) -> None:
+    rows(running.endpoint(), "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+    running.stop()
+    running.stop()
+    assert not running.healthy()
+    assert running.pids() == ()
+    with pytest.raises(TargetError):
+        running.counters()
+    running.start(TargetState(example.start))
+    assert rows(running.endpoint(), "SELECT count(*) FROM jobs") == [(0,)]
+
+
+def test_destroy_leaves_nothing_and_can_be_repeated(running: Target, lease: Lease) -> None:
+    running.destroy()
+    running.destroy()
+    assert list(lease.folder.iterdir()) == []
+    assert identity.naming(lease.folder.name) == ()
+    assert not running.healthy()
+
+
+def test_a_misspelt_setting_is_refused_and_the_right_one_named(target: Target, example: Example) -> None:
+    wrong, right = example.misspelt
+    with pytest.raises(StudyError, match=wrong) as caught:
+        target.start(TargetState({wrong: 1}))
+    assert right in caught.value.remedy
+    assert target.pids() == ()
+
+
+def test_a_value_that_cannot_be_is_refused_and_what_can_be_named(target: Target, example: Example) -> None:
+    ((name, value),) = example.wrong.items()
+    with pytest.raises(StudyError, match=f"{name} = {value!r}") as caught:
+        target.start(TargetState(example.wrong))
+    assert "Give" in caught.value.remedy
+
+
+def test_a_refused_change_leaves_it_as_it_was(running: Target, example: Example) -> None:
+    before = running.effective()
+    with pytest.raises(StudyError):
+        running.apply(TargetState(example.wrong))
+    assert running.effective() == before
+
+
+def test_it_says_what_it_is(running: Target) -> None:
+    assert running.version().split()[0].lower() == running.kind
+    assert running.version().split()[1][0].isdigit()
+    assert {"data", "started"} <= running.describe().keys()
+    secret = running.endpoint().options.get("password")
+    assert secret is None or secret not in " ".join(running.describe().values())
+
+
+def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:
+    for ask in (target.effective, target.counters, target.reset):
+        with pytest.raises(TargetError):
+            ask()
+    assert not target.healthy()
+
+
+def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
+    with pytest.raises(StudyError, match="oracle") as caught:
+        registry.make("oracle", lease=lease, allowance=Allowance())
+    assert "mariadb, sqlite" in caught.value.remedy
+
+
+def test_the_doctor_is_told_what_each_kind_needs() -> None:
+    requirements = registry.check()
+    assert {requirement.kind for requirement in requirements} == set(registry.KINDS)
+    assert all(requirement.how_to_get_it for requirement in requirements)
