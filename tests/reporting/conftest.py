@@ -42,6 +42,7 @@ from loadframe.model import (
     UntriedRemedy,
     Verdict,
 )
+from loadframe.reporting.page import render_page
 
 MIB = 2.0**20
 HOST = Host(
@@ -54,10 +55,16 @@ HOST = Host(
     facts={"governor": "not readable in this virtual machine", "huge pages": "madvise", "disk": "vda, virtio"},
 )
 CONDUCT = Conduct(
-    steps=66, repeated=2, flags={"steal": 2, "not-settled": 1}, recorder_cpu_share=0.0123, recorder_rss_bytes=14 * MIB,
-    ticks=2410, late_ticks=3,
-)  # fmt: skip
+    steps=66,
+    repeated=2,
+    flags={"steal": 2, "not-settled": 1},
+    recorder_cpu_share=0.0123,
+    recorder_rss_bytes=14 * MIB,
+    ticks=2410,
+    late_ticks=3,
+)
 BLOCKS = 3
+POWER_LOSS = "the last commits may be lost at power loss; the file is never corrupt"
 
 
 def build_footprint(
@@ -118,19 +125,50 @@ def farm_curve(treatment: str, after: bool) -> Curve:
 def farm_limits(cache: float, exhausted: LoadInterval | None, open_files: float) -> tuple[Limit, ...]:
     return (
         Limit(
-            "mariadb.table_open_cache", "server", cache, cache, cache, min(cache, 64), 0.0, False,
-            "SHOW GLOBAL VARIABLES", exhausted, "tables", ("mariadb.open_files_limit",), "mariadb.open_tables",
+            "mariadb.table_open_cache",
+            "server",
+            cache,
+            cache,
+            cache,
+            min(cache, 64),
+            0.0,
+            False,
+            "SHOW GLOBAL VARIABLES",
+            exhausted,
+            "tables",
+            ("mariadb.open_files_limit",),
+            "mariadb.open_tables",
             "mariadb.table_cache_misses",
         ),
         Limit(
-            "process.open_files", "process", open_files, None, open_files, 190, open_files - 190, True,
-            "/proc/PID/limits", LoadInterval(415.0, 390.0, 450.0), "files", (), "target.open_files",
+            "process.open_files",
+            "process",
+            open_files,
+            None,
+            open_files,
+            190,
+            open_files - 190,
+            True,
+            "/proc/PID/limits",
+            LoadInterval(415.0, 390.0, 450.0),
+            "files",
+            (),
+            "target.open_files",
         ),
         Limit(
-            "memory.available", "hardware", 8 * 2.0**30, None, 8 * 2.0**30, 2 * 2.0**30, 6 * 2.0**30, False,
-            "/proc/meminfo", None, "bytes",
+            "memory.available",
+            "hardware",
+            8 * 2.0**30,
+            None,
+            8 * 2.0**30,
+            2 * 2.0**30,
+            6 * 2.0**30,
+            False,
+            "/proc/meminfo",
+            None,
+            "bytes",
         ),
-    )  # fmt: skip
+    )
 
 
 FARM_RULED_OUT = (
@@ -162,7 +200,13 @@ def farm_trial() -> Trial:
     return Trial(
         remedy=FARM_REMEDY,
         verdict=Verdict(
-            2.874, 2.71, 3.04, "better", 5, "block bootstrap of the ratio of medians", (2.8, 2.9, 2.7, 3.0, 2.9),
+            2.874,
+            2.71,
+            3.04,
+            "better",
+            5,
+            "block bootstrap of the ratio of medians",
+            (2.8, 2.9, 2.7, 3.0, 2.9),
             (20.0, 40.0, 80.0),
         ),
         kept=True,
@@ -173,7 +217,7 @@ def farm_trial() -> Trial:
         effective={"RLIMIT_NOFILE": 1024, "open_files_limit": 1024, "table_open_cache": 431},
         treatment_before="as found",
         treatment_after="table_open_cache = 2000",
-    )  # fmt: skip
+    )
 
 
 def farm_metrics(cache: float) -> Mapping[str, Callable[[float], float]]:
@@ -190,43 +234,81 @@ def farm_metrics(cache: float) -> Mapping[str, Callable[[float], float]]:
 def render_farm() -> Investigation:
     """Gained, with one finding confirmed, one refuted, and a setting that the server cut silently."""
     finding = Finding(
-        id="mariadb.table_open_cache", status="confirmed",
+        id="mariadb.table_open_cache",
+        status="confirmed",
         title="the table cache is full, and tables are opened anew for every job",
-        reached_at=LoadInterval(12.6, 11.8, 13.9), evidence=FARM_EVIDENCE, ruled_out=FARM_RULED_OUT, score=0.94,
+        reached_at=LoadInterval(12.6, 11.8, 13.9),
+        evidence=FARM_EVIDENCE,
+        ruled_out=FARM_RULED_OUT,
+        score=0.94,
         explanation="Each active job keeps five tables busy. Once their number passes 64, every look-up evicts a "
         "table that is needed again at once.",
-    )  # fmt: skip
+    )
     refuted = Finding(
-        "mariadb.table_definition_cache", "refuted", "the table definition cache is full", None,
+        "mariadb.table_definition_cache",
+        "refuted",
+        "the table definition cache is full",
+        None,
         (Evidence("mariadb.opened_table_definitions", 0.0, ">", 1.0, "level 20"),),
-        (), 0.2,
-    )  # fmt: skip
+        (),
+        0.2,
+    )
     first = Round(
-        1, "as found", TargetState({"table_open_cache": 64}, {"RLIMIT_NOFILE": 1024}),
-        {"table_open_cache": 64, "open_files_limit": 1024}, farm_curve("as found", after=False),
-        farm_limits(64, LoadInterval(12.8, 12.4, 13.1), 1024), (finding, refuted), (farm_trial(),), (),
-        (), build_footprint(FARM_LEVELS, farm_before, farm_metrics(64), 1),
-    )  # fmt: skip
+        1,
+        "as found",
+        TargetState({"table_open_cache": 64}, {"RLIMIT_NOFILE": 1024}),
+        {"table_open_cache": 64, "open_files_limit": 1024},
+        farm_curve("as found", after=False),
+        farm_limits(64, LoadInterval(12.8, 12.4, 13.1), 1024),
+        (finding, refuted),
+        (farm_trial(),),
+        (),
+        (),
+        build_footprint(FARM_LEVELS, farm_before, farm_metrics(64), 1),
+    )
     second = Round(
-        2, "table_open_cache = 2000", TargetState({"table_open_cache": 2000}, {"RLIMIT_NOFILE": 1024}),
-        {"table_open_cache": 431}, farm_curve("table_open_cache = 2000", after=True),
-        farm_limits(431, LoadInterval(86.0, 84.0, 89.0), 1024), (), (),
-        (UntriedRemedy(replace(FARM_REMEDY, id="raise-hard-limit", title="Raise the user's hard limit of open files",
-                               changes=(Change("host", "nofile (hard)", 1024, 20000),), price=Price()),
-                       "the study does not allow changes of the host"),),
+        2,
+        "table_open_cache = 2000",
+        TargetState({"table_open_cache": 2000}, {"RLIMIT_NOFILE": 1024}),
+        {"table_open_cache": 431},
+        farm_curve("table_open_cache = 2000", after=True),
+        farm_limits(431, LoadInterval(86.0, 84.0, 89.0), 1024),
+        (),
+        (),
+        (
+            UntriedRemedy(
+                replace(
+                    FARM_REMEDY,
+                    id="raise-hard-limit",
+                    title="Raise the user's hard limit of open files",
+                    changes=(Change("host", "nofile (hard)", 1024, 20000),),
+                    price=Price(),
+                ),
+                "the study does not allow changes of the host",
+            ),
+        ),
         ("table_open_cache: 2000 was asked for, the server uses 431, because it may open only 1,024 files",),
         build_footprint(FARM_LEVELS, farm_after, farm_metrics(431), 2),
-    )  # fmt: skip
+    )
     return Investigation(
         run="runs/20261121T184200Z-render-farm",
         report="runs/20261121T184200Z-render-farm/report.html",
         started_at="2026-11-21T18:42:00Z",
         seconds=113.4,
         study=StudySummary(
-            "render-farm", "Why does submitting a job stall once many jobs are active?", "mariadb", "10.11.14",
-            "render-farm", "active_jobs", "active jobs", FARM_LEVELS, "throughput, with latency p95 within 50 ms",
-            "keep", {"target": "open files 1,024"},
-            "A farm manager keeps five tables per job. Submitting took half a second, until one evening it took minutes.",
+            "render-farm",
+            "Why does submitting a job stall once many jobs are active?",
+            "mariadb",
+            "10.11.14",
+            "render-farm",
+            "active_jobs",
+            "active jobs",
+            FARM_LEVELS,
+            "throughput, with latency p95 within 50 ms",
+            "keep",
+            {"target": "open files 1,024"},
+            "A farm manager keeps five tables per job. Submitting took half a second, "
+            "until one evening it took minutes.",
         ),
         host=HOST,
         rounds=(first, second),
@@ -236,13 +318,15 @@ def render_farm() -> Investigation:
         gain_durability_kept=None,
         ladder=(LadderStep("raise-table-open-cache", 2.874, 2.71, 3.04, 1.0),),
         next_limit=NextLimit(
-            "process.open_files", 415.0, "the server runs out of open files",
+            "process.open_files",
+            415.0,
+            "the server runs out of open files",
             "190 of 1,024 are in use at 320 active jobs, and their number grows with the jobs",
         ),
         outcome=Outcome("gained", "One remedy kept; the next round found nothing more that could be changed."),
         conduct=CONDUCT,
         warnings=("latencies are those of a closed loop: a stall hides the requests that would have come meanwhile",),
-    )  # fmt: skip
+    )
 
 
 # --- job queue: two rungs, durability relaxed -----------------------------------------------------------------------
@@ -252,25 +336,37 @@ QUEUE_RATES = (430.0, 3700.0, 20400.0)
 
 
 def queue_throughput(rung: int) -> Callable[[float], float]:
-    return lambda workers: QUEUE_RATES[rung] * (1 - 0.012 * (workers - 1)) * (1 if rung < 2 else min(1, 0.7 + workers / 6))
+    return lambda workers: (
+        QUEUE_RATES[rung] * (1 - 0.012 * (workers - 1)) * (1 if rung < 2 else min(1, 0.7 + workers / 6))
+    )
 
 
 def queue_trial(rung: int, remedy: Remedy, verdict: Verdict) -> Trial:
     before, after = queue_throughput(rung), queue_throughput(rung + 1)
     return Trial(
-        remedy, verdict, True,
+        remedy,
+        verdict,
+        True,
         tuple(LevelRatio(level, before(level), after(level), after(level) / before(level)) for level in (1.0, 8.0)),
-        {change.setting: change.after for change in remedy.changes}, "before", "after",
-    )  # fmt: skip
+        {change.setting: change.after for change in remedy.changes},
+        "before",
+        "after",
+    )
 
 
 def queue_round(rung: int, findings: tuple[Finding, ...], tried: tuple[Trial, ...]) -> Round:
     throughput = queue_throughput(rung)
     curve = Curve(
-        "workers", f"rung {rung}", build_points(QUEUE_LEVELS, throughput, lambda workers: 1.6e3 * workers / throughput(workers)),
-        "plateau", Peak(2.0, throughput(2)), LoadInterval(1.0, 1.0, 1.0) if rung < 2 else LoadInterval(2.0, 1.6, 2.5),
-        None, None, None,
-    )  # fmt: skip
+        "workers",
+        f"rung {rung}",
+        build_points(QUEUE_LEVELS, throughput, lambda workers: 1.6e3 * workers / throughput(workers)),
+        "plateau",
+        Peak(2.0, throughput(2)),
+        LoadInterval(1.0, 1.0, 1.0) if rung < 2 else LoadInterval(2.0, 1.6, 2.5),
+        None,
+        None,
+        None,
+    )
     metrics: Mapping[str, Callable[[float], float]] = {
         "system.disk.flushes_per_request": lambda _: (2.1, 1.0, 0.002)[rung],
         "workload.lock_held": lambda _: (0.97, 0.94, 0.55)[rung],
@@ -278,36 +374,76 @@ def queue_round(rung: int, findings: tuple[Finding, ...], tried: tuple[Trial, ..
         "target.memory.rss": lambda workers: (20 + 8 * workers) * MIB,
     }
     limits = (
-        Limit("cpu.cores", "hardware", 2, None, 2, (0.2, 0.5, 1.1)[rung], 2 - (0.2, 0.5, 1.1)[rung], False, "/proc/stat", None,
-              "cores", (), "target.cpu.cores"),
-    )  # fmt: skip
+        Limit(
+            "cpu.cores",
+            "hardware",
+            2,
+            None,
+            2,
+            (0.2, 0.5, 1.1)[rung],
+            2 - (0.2, 0.5, 1.1)[rung],
+            False,
+            "/proc/stat",
+            None,
+            "cores",
+            (),
+            "target.cpu.cores",
+        ),
+    )
     return Round(
-        rung + 1, curve.treatment, TargetState({"journal_mode": "delete" if rung == 0 else "wal"}), {}, curve,
-        limits, findings, tried, (), (), build_footprint(QUEUE_LEVELS, throughput, metrics, rung),
-    )  # fmt: skip
+        rung + 1,
+        curve.treatment,
+        TargetState({"journal_mode": "delete" if rung == 0 else "wal"}),
+        {},
+        curve,
+        limits,
+        findings,
+        tried,
+        (),
+        (),
+        build_footprint(QUEUE_LEVELS, throughput, metrics, rung),
+    )
 
 
 def job_queue() -> Investigation:
     """Gained twice; the second rung gives durability up, and the study said that it may."""
     fsync = Finding(
-        "disk.fsync", "confirmed", "every commit waits for the disk", LoadInterval(1.0, 1.0, 1.0),
+        "disk.fsync",
+        "confirmed",
+        "every commit waits for the disk",
+        LoadInterval(1.0, 1.0, 1.0),
         (
             Evidence("system.disk.flushes_per_request", 2.1, ">=", 0.9, "level 1, blocks 1 to 3"),
             Evidence("system.disk.busy", 0.93, ">", 0.8, "level 1, blocks 1 to 3"),
         ),
-        (RuledOut("cpu.saturated", "CPUs were 12 % busy"),), 0.9,
-    )  # fmt: skip
+        (RuledOut("cpu.saturated", "CPUs were 12 % busy"),),
+        0.9,
+    )
     lock = Finding(
-        "lock.writer", "confirmed", "one writer holds the lock meanwhile", LoadInterval(2.0, 2.0, 2.0),
-        (Evidence("workload.lock_held", 0.97, ">=", 0.8, "level 8, blocks 1 to 3"),), (), 0.8,
-    )  # fmt: skip
-    wal = Remedy("wal", "Write-ahead log", ("disk.fsync", "lock.writer"),
-                 (Change("server", "journal_mode", "delete", "wal", True, "one flush per commit instead of two or more"),),
-                 Price(memory_before_bytes=28 * MIB, memory_after_bytes=29 * MIB), "SQLite: Write-Ahead Logging")  # fmt: skip
-    normal = Remedy("synchronous-normal", "No flush per commit", ("disk.fsync",),
-                    (Change("server", "synchronous", "FULL", "NORMAL", True, "flush at checkpoints only"),),
-                    Price("the last commits may be lost at power loss; the file is never corrupt", 29 * MIB, 29 * MIB),
-                    "SQLite: PRAGMA synchronous")  # fmt: skip
+        "lock.writer",
+        "confirmed",
+        "one writer holds the lock meanwhile",
+        LoadInterval(2.0, 2.0, 2.0),
+        (Evidence("workload.lock_held", 0.97, ">=", 0.8, "level 8, blocks 1 to 3"),),
+        (),
+        0.8,
+    )
+    wal = Remedy(
+        "wal",
+        "Write-ahead log",
+        ("disk.fsync", "lock.writer"),
+        (Change("server", "journal_mode", "delete", "wal", True, "one flush per commit instead of two or more"),),
+        Price(memory_before_bytes=28 * MIB, memory_after_bytes=29 * MIB),
+        "SQLite: Write-Ahead Logging",
+    )
+    normal = Remedy(
+        "synchronous-normal",
+        "No flush per commit",
+        ("disk.fsync",),
+        (Change("server", "synchronous", "FULL", "NORMAL", True, "flush at checkpoints only"),),
+        Price(POWER_LOSS, 29 * MIB, 29 * MIB),
+        "SQLite: PRAGMA synchronous",
+    )
     method = "block bootstrap of the ratio of medians"
     kept = Verdict(8.61, 8.1, 9.2, "better", 5, method, (8.4, 8.6, 8.9, 8.2, 9.0), (1.0, 8.0))
     relaxed = Verdict(5.52, 5.2, 5.9, "better", 4, method, (5.5, 5.3, 5.7, 5.6), (1.0, 8.0))
@@ -317,8 +453,17 @@ def job_queue() -> Investigation:
         started_at="2026-11-21T19:05:00Z",
         seconds=148.0,
         study=StudySummary(
-            "job-queue", "How many jobs per second can one SQLite file carry, and what stops it?", "sqlite", "3.40.1",
-            "job-queue", "workers", "workers", QUEUE_LEVELS, "throughput", "relax", {},
+            "job-queue",
+            "How many jobs per second can one SQLite file carry, and what stops it?",
+            "sqlite",
+            "3.40.1",
+            "job-queue",
+            "workers",
+            "workers",
+            QUEUE_LEVELS,
+            "throughput",
+            "relax",
+            {},
         ),
         host=HOST,
         rounds=(
@@ -332,12 +477,14 @@ def job_queue() -> Investigation:
         gain_durability_kept=kept,
         ladder=(
             LadderStep("journal_mode = wal", 8.61, 8.1, 9.2, 0.558),
-            LadderStep("synchronous = NORMAL", 5.52, 5.2, 5.9, 0.442, "the last commits may be lost at power loss; the file is never corrupt"),
+            LadderStep("synchronous = NORMAL", 5.52, 5.2, 5.9, 0.442, POWER_LOSS),
         ),
-        next_limit=NextLimit("cpu.writer", 3.0, "one writer's CPU", "the lock is held 55 % of the time, by a thread that never waits"),
+        next_limit=NextLimit(
+            "cpu.writer", 3.0, "one writer's CPU", "the lock is held 55 % of the time, by a thread that never waits"
+        ),
         outcome=Outcome("gained", "Two remedies kept."),
         conduct=replace(CONDUCT, flags={}, repeated=0),
-    )  # fmt: skip
+    )
 
 
 # --- what did not gain ----------------------------------------------------------------------------------------------
@@ -348,19 +495,36 @@ def cpu_saturated() -> Investigation:
     farm = render_farm()
     round_ = replace(
         farm.rounds[0],
-        curve=replace(farm_curve("as found", after=True), shape="plateau", knee=LoadInterval(2.1, 1.8, 2.4), cliff=None),
-        findings=(
-            Finding("cpu.saturated", "suspected", "the CPUs are saturated", LoadInterval(2.1, 1.8, 2.4),
-                    (Evidence("system.cpu.utilization", 0.985, ">=", 0.95, "level 20, blocks 1 to 3"),), (), 0.97),
+        curve=replace(
+            farm_curve("as found", after=True), shape="plateau", knee=LoadInterval(2.1, 1.8, 2.4), cliff=None
         ),
-        tried=(), silent_cuts=(), untried=(),
+        findings=(
+            Finding(
+                "cpu.saturated",
+                "suspected",
+                "the CPUs are saturated",
+                LoadInterval(2.1, 1.8, 2.4),
+                (Evidence("system.cpu.utilization", 0.985, ">=", 0.95, "level 20, blocks 1 to 3"),),
+                (),
+                0.97,
+            ),
+        ),
+        tried=(),
+        silent_cuts=(),
+        untried=(),
         limits=tuple(replace(limit, exhausted_at=None) for limit in farm.rounds[0].limits),
-    )  # fmt: skip
+    )
     return replace(
-        farm, rounds=(round_,), gain=None, ladder=(), next_limit=None, warnings=(),
-        after=None, before=StateSummary(Peak(10.0, 2110.0), LoadInterval(2.1, 1.8, 2.4)),
+        farm,
+        rounds=(round_,),
+        gain=None,
+        ladder=(),
+        next_limit=None,
+        warnings=(),
+        after=None,
+        before=StateSummary(Peak(10.0, 2110.0), LoadInterval(2.1, 1.8, 2.4)),
         outcome=Outcome("cpu-saturated", "The CPUs were 98 % busy; no setting of the target gives more of them."),
-    )  # fmt: skip
+    )
 
 
 def interrupted() -> Investigation:
@@ -368,20 +532,30 @@ def interrupted() -> Investigation:
     farm = render_farm()
     findings = tuple(replace(finding, status="suspected") for finding in farm.rounds[0].findings[:1])
     return replace(
-        farm, rounds=(replace(farm.rounds[0], tried=(), findings=findings),), gain=None, ladder=(), after=None,
-        next_limit=None, outcome=Outcome("interrupted", "Stopped by the user."),
+        farm,
+        rounds=(replace(farm.rounds[0], tried=(), findings=findings),),
+        gain=None,
+        ladder=(),
+        after=None,
+        next_limit=None,
+        outcome=Outcome("interrupted", "Stopped by the user."),
         conduct=replace(CONDUCT, steps=27, flags={}, repeated=0),
-    )  # fmt: skip
+    )
 
 
 def bare() -> Investigation:
     """Interrupted before the first curve was whole: every part that may be missing is missing."""
     farm = interrupted()
     return replace(
-        farm, rounds=(), before=None, after=None, warnings=(),
-        study=replace(farm.study, story="", cage={}, axis_unit="", target_version=""), host=replace(HOST, facts={}),
+        farm,
+        rounds=(),
+        before=None,
+        after=None,
+        warnings=(),
+        study=replace(farm.study, story="", cage={}, axis_unit="", target_version=""),
+        host=replace(HOST, facts={}),
         conduct=replace(farm.conduct, steps=3, ticks=0, late_ticks=0, recorder_cpu_share=0.0),
-    )  # fmt: skip
+    )
 
 
 def ragged() -> Investigation:
@@ -394,18 +568,31 @@ def ragged() -> Investigation:
     )
     curve = replace(farm.rounds[0].curve, points=points, shape="linear", knee=None, cliff=None, capacity=None, usl=None)
     finding = replace(
-        farm.rounds[0].findings[0], reached_at=None, ruled_out=(), explanation="",
+        farm.rounds[0].findings[0],
+        reached_at=None,
+        ruled_out=(),
+        explanation="",
         evidence=(Evidence("mariadb.open_tables", 64.0, "rises", unknown, ""),),
-    )  # fmt: skip
+    )
     remedy = replace(FARM_REMEDY, price=Price(), changes=(Change("server", "table_open_cache", None, 2000),))
-    trial = replace(farm_trial(), remedy=remedy, effective={}, levels=(), verdict=replace(farm_trial().verdict, levels=()))
-    limits = tuple(replace(limit, ceiling=float("inf"), headroom=float("inf"), exhausted_at=None) for limit in farm.rounds[0].limits)
+    trial = replace(
+        farm_trial(), remedy=remedy, effective={}, levels=(), verdict=replace(farm_trial().verdict, levels=())
+    )
+    limits = tuple(
+        replace(limit, ceiling=float("inf"), headroom=float("inf"), exhausted_at=None)
+        for limit in farm.rounds[0].limits
+    )
     return replace(
         farm,
-        rounds=(replace(farm.rounds[0], curve=curve, findings=(finding,), tried=(trial,), limits=limits, footprint=()),),
-        before=StateSummary(Peak(10.0, 2050.0), None), after=StateSummary(Peak(10.0, 2110.0), None),
-        next_limit=None, ladder=(), warnings=(),
-    )  # fmt: skip
+        rounds=(
+            replace(farm.rounds[0], curve=curve, findings=(finding,), tried=(trial,), limits=limits, footprint=()),
+        ),
+        before=StateSummary(Peak(10.0, 2050.0), None),
+        after=StateSummary(Peak(10.0, 2110.0), None),
+        next_limit=None,
+        ladder=(),
+        warnings=(),
+    )
 
 
 INVESTIGATIONS: Mapping[str, Callable[[], Investigation]] = {
@@ -418,10 +605,16 @@ INVESTIGATIONS: Mapping[str, Callable[[], Investigation]] = {
 }
 
 
-@pytest.fixture(params=INVESTIGATIONS)
+@pytest.fixture(scope="session", params=INVESTIGATIONS)
 def investigation(request: pytest.FixtureRequest) -> Investigation:
     """Each example in turn."""
     return INVESTIGATIONS[request.param]()
+
+
+@pytest.fixture(scope="session")
+def page(investigation: Investigation) -> str:
+    """Its page, rendered once: the records are frozen, and every rendering starts Vega's engine."""
+    return render_page(investigation)
 
 
 @pytest.fixture

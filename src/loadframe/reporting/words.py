@@ -365,7 +365,7 @@ def _interrupted(inv: Investigation) -> str:
 def next_step(inv: Investigation) -> str:
     """What gives next and at which load; where nothing is known of that, what to do next."""
     if inv.next_limit:
-        return next_limit_sentence(inv.next_limit, axis_unit(inv))
+        return _next_limit(inv, inv.next_limit)
     match inv.outcome.kind:
         case "interrupted":
             return f"Run it again to finish it; the finished steps are kept in {inv.run}."
@@ -380,11 +380,18 @@ def next_step(inv: Investigation) -> str:
             return "No further limit showed within the levels that were tested."
 
 
-def next_limit_sentence(limit: NextLimit, unit: str) -> str:
-    """ "Next, at about 80 active jobs: open files of the server. Why: ..."."""
-    where = "not within what was tested" if limit.load is None else f"at about {load(_rounded(limit.load), unit)}"
+def _next_limit(inv: Investigation, limit: NextLimit) -> str:
+    """ "The server runs out of open files, at about 420 active jobs. ..."; rounded as the ledger does."""
+    unit, title = axis_unit(inv), strip(sentence(limit.title))
+    listed = next((each for each in inv.rounds[-1].limits if each.id == limit.id), None) if inv.rounds else None
+    if limit.load is None:
+        where = "not within what was tested"
+    elif listed and listed.exhausted_at and listed.exhausted_at.load == limit.load:
+        where = f"at {about_load(listed.exhausted_at, unit)}"
+    else:
+        where = f"at about {load(_rounded(limit.load), unit)}"
     because = f" {sentence(limit.because)}" if limit.because else ""
-    return f"{sentence(limit.title)[:-1]}, {where}.{because}"
+    return f"{title}, {where}.{because}"
 
 
 def _rounded(value: float) -> float:

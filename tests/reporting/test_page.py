@@ -1,0 +1,193 @@
+"""The page is one file that a stranger can read: whole, offline, without a script, safe with any user's text."""
+
+from __future__ import annotations
+
+import errno
+import html
+import json
+import os
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from loadframe.errors import RunError
+from loadframe.model import Investigation
+from loadframe.reporting import words
+from loadframe.reporting.page import render_page, write_page
+from loadframe.reporting.text import render_text
+
+VOID = {"meta", "br", "link", "img", "hr", "input", "rect", "path", "line", "circle"}
+NOT_A_VALUE = re.compile(r"\b(None|nan|NaN|inf|Infinity|Undefined)\b")
+
+
+class Reader(HTMLParser):
+    """What a browser would fetch, run and show."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.scripts: list[dict[str, str | None]] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.open: list[str] = []
+        self.shown: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.handlers += [name for name in values if name.startswith("on")]
+        if tag == "script":
+            self.scripts.append(values)
+        if values.get("id"):
+            self.ids.append(values["id"] or "")
+        for name in ("src", "href", "xlink:href", "srcset", "poster", "data", "action"):
+            target = values.get(name)
+            if target and tag != "a":
+                self.fetched.append(target)
+            elif target:
+                self.links.append(target)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style", "title"} & set(self.open):
+            self.shown.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.shown).split())
+
+
+def test_the_page_is_well_formed_and_fetches_nothing(page: str) -> None:
+    reader = Reader(page)
+    assert reader.open == []
+    assert [target for target in reader.fetched if not target.startswith("#")] == []
+    assert "@import" not in page
+    assert all(target.startswith("#") for target in re.findall(r"url\(['\"]?([^)'\"]*)", page))
+
+
+def test_no_script_is_needed_to_read_it(page: str) -> None:
+    reader = Reader(page)
+    assert all(script.get("type") == "application/json" for script in reader.scripts)
+    assert reader.handlers == []
+
+
+def test_the_answer_comes_first_and_the_next_step_is_there(investigation: Investigation, page: str) -> None:
+    text = Reader(page).text
+    question, answer = investigation.study.question, words.answer(investigation)
+    assert text.index(question) < text.index(answer) < text.index(words.next_step(investigation))
+    assert text.index(answer) < 400
+
+
+def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> None:
+    """Every sentence of the text that carries a claim stands in the page as well."""
+    text = Reader(page).text
+    flat = " ".join(render_text(investigation).split())
+    sentences = [words.answer(investigation), words.next_step(investigation)]
+    unit = words.axis_unit(investigation)
+    sentences += [words.state_sentence(s, unit) for s in (investigation.before, investigation.after) if s]
+    sentences += [words.gain_sentence(investigation.gain, unit)] if investigation.gain else []
+    sentences += [words.sentence(text) for text in words.durability_sentences(investigation)]
+    for said in sentences:
+        assert said in text
+        assert " ".join(said.split()) in flat
+    for round_ in investigation.rounds:
+        assert all(words.sentence(cut) in text and words.sentence(cut) in flat for cut in round_.silent_cuts)
+
+
+def test_a_missing_part_leaves_no_trace(investigation: Investigation, page: str) -> None:
+    for shown in (Reader(page).text, render_text(investigation)):
+        found = NOT_A_VALUE.search(shown)
+        assert not found, shown[max(0, found.start() - 60) : found.end() + 60]
+        assert "()" not in shown
+
+
+def test_no_section_is_empty(page: str) -> None:
+    for section in re.findall(r"<section[^>]*>(.*?)</section>", page, flags=re.S):
+        content = re.sub(r"<h2>.*?</h2>|<script.*?</script>|<[^>]+>", " ", section, flags=re.S)
+        assert content.strip(), section
+
+
+def test_every_link_has_its_target(page: str) -> None:
+    reader = Reader(page)
+    assert all(link.startswith("#") and link[1:] in reader.ids for link in reader.links)
+    assert len(reader.ids) == len(set(reader.ids))
+
+
+def test_evidence_is_linked_to_the_data_it_comes_from(farm: Investigation) -> None:
+    reader = Reader(render_page(farm))
+    assert {"#data-1", "#data-1-20", "#data-2-320"} <= set(reader.links)
+
+
+def test_user_text_cannot_become_markup(farm: Investigation) -> None:
+    attack = '<script>alert("x")</script>'
+    study = replace(
+        farm.study, question=attack, name=attack, story=attack, cage={attack: attack}, axis_unit="</script>" + attack
+    )
+    finding = replace(farm.rounds[0].findings[0], title=attack)
+    trial = farm.rounds[0].tried[0]
+    trial = replace(trial, note=attack, remedy=replace(trial.remedy, title=attack))
+    first = replace(farm.rounds[0], findings=(finding,), tried=(trial,), treatment=attack)
+    page = render_page(replace(farm, study=study, rounds=(first, farm.rounds[1]), run=attack))
+    assert "<script>" not in page
+    assert html.escape(attack, quote=True).replace("&quot;", "&#34;") in page
+    assert all(script.get("type") == "application/json" for script in Reader(page).scripts)
+
+
+def test_the_charts_can_be_taken_from_the_page(farm: Investigation) -> None:
+    page = render_page(farm)
+    specs = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S)
+    assert len(specs) >= 5
+    assert all(json.loads(spec)["layer"] for spec in specs)
+
+
+def test_configured_and_effective_are_told_apart(farm: Investigation) -> None:
+    text = Reader(render_page(farm)).text
+    assert "cut silently" in text
+    assert "# in effect: 431" in text
+    assert "already enough" in text
+
+
+def test_durability_kept_and_relaxed_stand_side_by_side(queue: Investigation) -> None:
+    text = Reader(render_page(queue)).text
+    assert "With durability kept: 8.6 times" in text
+    assert "With durability relaxed: 48 times" in text
+    assert "the last commits may be lost at power loss" in text
+
+
+def test_the_page_replaces_an_older_one_as_a_whole(farm: Investigation, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("older")
+    write_page(farm, path)
+    assert path.read_text(encoding="utf-8") == render_page(farm)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_full_disk_leaves_the_older_page_and_says_what_to_do(
+    examples: dict[str, Investigation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("older")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="No space left on device") as raised:
+        write_page(examples["bare"], path)
+    assert "loadframe report" in str(raised.value)
+    assert path.read_text() == "older"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_folder_that_is_not_there_is_named(examples: dict[str, Investigation], tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="nowhere"):
+        write_page(examples["bare"], tmp_path / "nowhere" / "report.html")

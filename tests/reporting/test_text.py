@@ -1,0 +1,53 @@
+"""The end of the command: the answer first, on one screen, in plain text."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.model import Investigation
+from loadframe.reporting import words
+from loadframe.reporting.text import render_curve, render_text
+
+
+def test_the_answer_is_the_first_line(investigation: Investigation) -> None:
+    first = render_text(investigation).splitlines()[0]
+    assert words.answer(investigation).startswith(first)
+
+
+def test_it_fits_a_screen_and_has_no_control_characters(investigation: Investigation) -> None:
+    text = render_text(investigation)
+    assert len(text.splitlines()) <= 44
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert all(character == "\n" or character.isprintable() for character in text)
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_it_keeps_to_the_width(farm: Investigation, width: int) -> None:
+    assert max(len(line) for line in render_text(farm, width=width).splitlines()) <= width
+
+
+def test_it_carries_what_a_reader_needs(farm: Investigation) -> None:
+    text = " ".join(render_text(farm).split())
+    for part in (
+        farm.study.question,
+        "look-ups that the table cache could not answer: 1,240/s",
+        "cpu.saturated: CPUs were 41 % busy",
+        "table_open_cache from 64 to 2000",
+        "the server uses 431",
+        "152 MiB before, 261 MiB after",
+        "the hypervisor gave the CPU to somebody else",
+        "at about 420 active jobs",
+        farm.report,
+    ):
+        assert part in text, part
+
+
+def test_a_curve_alone_shows_every_level_with_a_bar(farm: Investigation) -> None:
+    text = render_curve(farm.rounds[0].curve)
+    lines = text.splitlines()
+    bars = {line.split()[0]: line.count("#") for line in lines[1:10]}
+    assert list(bars) == ["5", "10", "12", "15", "20", "40", "80", "160", "320"]
+    assert bars["5"] == 40
+    assert bars["20"] == 14
+    assert "Throughput falls to 35 % between 12 and 20 active jobs." in text
+    assert "Knee: 13 active jobs (12 to 14)." in text

@@ -1,0 +1,157 @@
+"""A claim is worded by its standing, and a number carries no more digits than its interval supports."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.model import Decision, Evidence, Investigation, LoadInterval, NextLimit, OutcomeKind, Verdict
+from loadframe.reporting import facts, rounding, words
+from loadframe.units import METRICS
+
+
+def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
+    return Verdict(ratio, low, high, decision, 5, "bootstrap")
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        (verdict(4.13, 3.82, 4.41), "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"),
+        (verdict(47.53, 43.4, 52.1), "48 times the throughput (95 % interval 43 to 52, 5 blocks)"),
+        (verdict(1.5, 1.04, 1.96), "1.50 times the throughput (95 % interval 1.04 to 1.96, 5 blocks)"),
+        (
+            verdict(1.02, 0.97, 1.06, "no-proven-difference"),
+            "no proven difference: 1.02 times the throughput (95 % interval 0.97 to 1.06, 5 blocks)",
+        ),
+        (verdict(0.8, 0.7, 0.9, "worse"), "worse: 0.8 times the throughput (95 % interval 0.7 to 0.9, 5 blocks)"),
+        (verdict(2.0, math.nan, math.nan), "2.00 times the throughput (no interval, 5 blocks)"),
+    ],
+)
+def test_a_gain_is_rounded_to_what_its_interval_supports(given_: Verdict, said: str) -> None:
+    assert words.gain_sentence(given_) == said
+
+
+@given(
+    st.floats(min_value=0.01, max_value=1e6),
+    st.floats(min_value=1e-4, max_value=0.5),
+    st.floats(min_value=1e-4, max_value=0.5),
+)
+def test_rounding_moves_nothing_by_more_than_half_the_interval(value: float, below: float, above: float) -> None:
+    low, high = value * (1 - below), value * (1 + above)
+    shown = [float(text.replace(",", "")) for text in rounding.with_interval(value, low, high)]
+    slack = max((high - low) / 2, 0.0005) * 1.0001
+    for exact, rounded in zip((value, low, high), shown, strict=True):
+        assert abs(exact - rounded) <= slack
+
+
+def test_the_side_of_one_survives_rounding() -> None:
+    _, low, _ = rounding.with_interval(1.5, 1.004, 1.996)
+    assert float(low) > 1
+
+
+def test_a_suspected_cause_is_never_stated(farm: Investigation) -> None:
+    first = farm.rounds[0]
+    suspected = tuple(replace(finding, status="suspected") for finding in first.findings)
+    kinds: list[OutcomeKind] = ["no-proven-gain", "limit-without-remedy", "interrupted"]
+    for kind in kinds:
+        inv = replace(
+            farm, rounds=(replace(first, findings=suspected, tried=()),), gain=None,
+            outcome=replace(farm.outcome, kind=kind),
+        )  # fmt: skip
+        answer = words.answer(inv)
+        assert "suspected" in answer, answer
+        assert "not proved" in answer
+        assert "confirmed" not in answer
+
+
+def test_the_answer_names_load_cause_change_and_gain(farm: Investigation) -> None:
+    answer = words.answer(farm)
+    for part in ("about 13 active jobs", "table cache is full", "from 64 to 2000", "2.9 times", "2.7 to 3.0"):
+        assert part in answer, answer
+
+
+def test_the_answer_says_at_which_levels_the_gain_holds(farm: Investigation) -> None:
+    """The peak hardly moves here: a factor without its levels would mislead."""
+    assert "at 20, 40 and 80 active jobs" in words.answer(farm)
+
+
+def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:
+    assert "table_open_cache from 64 to 2000 (the target uses 431)" in words.answer(farm)
+
+
+def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> None:
+    inv = examples["cpu_saturated"]
+    assert words.answer(inv).startswith("The CPU is the limit")
+    assert "nothing is changed" in words.answer(inv)
+    unlimited = replace(inv, outcome=replace(inv.outcome, kind="no-limit-reached"))
+    assert words.answer(unlimited).startswith("No limit was reached up to 320 active jobs")
+    assert "above 320 active jobs" in words.next_step(unlimited)
+
+
+def test_the_next_limit_is_rounded_as_in_the_ledger(farm: Investigation) -> None:
+    """The ledger shows 420 (390 to 450): the first screen must not say 415."""
+    assert "at about 420 active jobs" in words.next_step(farm)
+
+
+def test_a_next_limit_outside_what_was_tested_names_no_load(farm: Investigation) -> None:
+    limit = NextLimit("disk.busy", None, "the disk", "it is 40 % busy")
+    said = words.next_step(replace(farm, next_limit=limit))
+    assert "not within what was tested" in said
+    assert "jobs" not in said
+
+
+def test_a_refuted_finding_another_round_confirmed_is_not_called_refuted(farm: Investigation) -> None:
+    first = farm.rounds[0]
+    again = replace(farm.rounds[1], findings=(replace(first.findings[0], status="refuted"),))
+    inv = replace(farm, rounds=(first, again))
+    assert [finding.id for finding in facts.refuted_findings(inv)] == ["mariadb.table_definition_cache"]
+
+
+def test_every_metric_is_described_in_words_that_stand_alone() -> None:
+    for name in METRICS:
+        said = words.metric_words(name)
+        assert said and said != name
+        assert not said.startswith("of "), f"{name}: {said!r} needs another line to be understood"
+
+
+def test_every_metric_in_evidence_is_described(investigation: Investigation) -> None:
+    for round_ in investigation.rounds:
+        for finding in round_.findings:
+            for piece in finding.evidence:
+                assert (
+                    words.evidence_sentence(piece).startswith(METRICS[piece.metric].what[:3]) or piece.metric in METRICS
+                )
+                assert not re.search(r"\w_\w|\w\.\w+\.", words.metric_words(piece.metric))
+
+
+def test_a_metric_nobody_registered_is_still_readable() -> None:
+    said = words.evidence_sentence(Evidence("nginx.requests_waiting", 12.0, ">", 3.0, "level 8"))
+    assert said == "nginx requests waiting: 12 (sign: more than 3; level 8)"
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        (LoadInterval(12.6, 11.8, 13.9), "13 active jobs (12 to 14)"),
+        (LoadInterval(80.0, 80.0, 80.0), "80 active jobs"),
+        (LoadInterval(171.0, 148.0, 204.0), "170 active jobs (150 to 200)"),
+    ],
+)
+def test_a_load_is_said_in_the_users_units(interval: LoadInterval, said: str) -> None:
+    assert words.load_interval(interval, "active jobs") == said
+
+
+def test_one_is_singular() -> None:
+    assert words.load(1.0, "workers") == "1 worker"
+    assert words.load(2.0, "workers") == "2 workers"
+
+
+def test_settings_keep_their_spelling_at_the_start_of_a_sentence() -> None:
+    assert words.sentence("table_open_cache was cut") == "table_open_cache was cut."
+    assert words.sentence("the disk was busy.") == "The disk was busy."
