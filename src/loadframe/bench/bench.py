@@ -227,7 +227,7 @@ class Bench:
     def _step(
         self, summary: Summary, started: float, round_number: int, block: int, treatment: str, level: float
     ) -> Step:
-        ticks = self._reader.ticks_between(summary.window_start_s - TICK_S, summary.window_end_s + TICK_S)
+        ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         metrics = window_metrics(
             ticks,
             summary.window_start_s,
@@ -236,7 +236,10 @@ class Bench:
             embedded=self._target.embedded,
         )
         self._add_derived(metrics, summary)
-        late = bool(stalls(ticks, TICK_S))
+        late = any(
+            stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
+            for stall in stalls(ticks, TICK_S)
+        )
         return Step(
             number=self._steps,
             round=round_number,

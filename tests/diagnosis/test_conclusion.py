@@ -1,0 +1,116 @@
+"""What the rounds add up to, said honestly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from loadframe.analysis.comparison import verdict
+from loadframe.diagnosis import conclusion
+from loadframe.model import (
+    Curve,
+    CurvePoint,
+    Evidence,
+    Finding,
+    Limit,
+    LoadInterval,
+    Peak,
+    Price,
+    Remedy,
+    Round,
+    Step,
+    TargetState,
+    Trial,
+)
+
+LOSS = "it may be lost"
+
+
+def curve(*, knee: float | None = None) -> Curve:
+    points = tuple(CurvePoint(load, 100.0, 95.0, 105.0, 1.0) for load in (1.0, 2.0, 4.0))
+    at = None if knee is None else LoadInterval(knee, knee, knee)
+    return Curve("jobs", "A", points, "plateau", Peak(1.0, 100.0), at, None, None, None)
+
+
+def finding(name: str, *, score: float = 0.6, metric: str = "system.disk.flushes_per_request") -> Finding:
+    evidence = (Evidence(metric, 4.0, ">=", 0.5, "past the bend"),)
+    return Finding(name, "suspected", name, LoadInterval(2, 2, 2), evidence, (), score)
+
+
+def trial(name: str, factor: float, *, gives_up: str | None = None) -> Trial:
+    before = {1.0: [100.0, 101.0, 99.0, 100.5]}
+    found = verdict(before, {1.0: [factor * value for value in before[1.0]]})
+    remedy = Remedy(name, name, ("disk.fsync",), (), Price(gives_up))
+    return Trial(remedy, found, found.decision == "better", (), {})
+
+
+def one_round(*trials: Trial, findings: tuple[Finding, ...] = (), limits: tuple[Limit, ...] = ()) -> Round:
+    return Round(1, "A", TargetState(), {}, curve(), limits, findings, trials, ())
+
+
+def limit(name: str, load: float) -> Limit:
+    return Limit(name, "server", 100, None, 100, 50, 50, False, "", LoadInterval(load, load, load))
+
+
+def test_the_gain_is_the_product_of_what_was_kept() -> None:
+    rounds = [one_round(trial("wal", 8.0)), one_round(trial("normal", 6.0, gives_up=LOSS)), one_round(trial("x", 0.5))]
+    total = conclusion.gain(rounds)
+    kept = conclusion.gain_durability_kept(rounds)
+    assert total is not None
+    assert kept is not None
+    assert total.ratio == pytest.approx(48, rel=0.01)
+    assert kept.ratio == pytest.approx(8, rel=0.01)
+    assert sum(step.share for step in conclusion.ladder(rounds)) == pytest.approx(1)
+    assert conclusion.outcome(rounds).kind == "gained"
+
+
+def test_without_a_price_there_is_no_second_gain() -> None:
+    assert conclusion.gain_durability_kept([one_round(trial("wal", 8.0))]) is None
+    assert conclusion.gain([one_round()]) is None
+
+
+@pytest.mark.parametrize(
+    ("rounds", "kind"),
+    [
+        ([one_round()], "no-limit-reached"),
+        ([one_round(findings=(finding("cpu.saturated"),))], "cpu-saturated"),
+        ([one_round(findings=(finding("disk.saturated"),))], "limit-without-remedy"),
+        ([one_round(trial("wal", 1.0), findings=(finding("disk.fsync"),))], "no-proven-gain"),
+    ],
+)
+def test_nothing_gained_is_said_so(rounds: list[Round], kind: str) -> None:
+    assert conclusion.outcome(rounds).kind == kind
+    assert conclusion.outcome(rounds, interrupted=True).kind == "interrupted"
+
+
+def test_a_cause_is_confirmed_only_when_its_cost_moves_with_the_throughput(make_step: Callable[..., Step]) -> None:
+    cause = finding("disk.fsync")
+    before = [make_step(1, 100, {"system.disk.flushes_per_request": 4.0})]
+    moved = [make_step(1, 800, {"system.disk.flushes_per_request": 1.0})]
+    unmoved = [make_step(1, 800, {"system.disk.flushes_per_request": 4.0})]
+    better, same = trial("wal", 8.0), trial("wal", 1.0)
+    assert conclusion.judge(cause, better.remedy, better.verdict, before, moved) == "confirmed"
+    assert conclusion.judge(cause, better.remedy, better.verdict, before, unmoved) == "suspected"
+    assert conclusion.judge(cause, same.remedy, same.verdict, before, unmoved) == "refuted"
+
+
+def test_a_remedy_says_nothing_about_other_findings(make_step: Callable[..., Step]) -> None:
+    other = finding("lock.row")
+    better = trial("wal", 8.0)
+    steps = [make_step(1, 100, {})]
+    assert conclusion.judge(other, better.remedy, better.verdict, steps, steps) == "suspected"
+
+
+def test_next_comes_what_grows_with_the_load_and_runs_out_first() -> None:
+    last = one_round(findings=(finding("cpu.saturated"),), limits=(limit("far", 900), limit("near", 300)))
+    found = conclusion.next_limit(last)
+    assert found is not None
+    assert (found.id, found.load) == ("near", 300)
+
+
+def test_with_nothing_growing_next_is_what_caps_the_throughput() -> None:
+    found = conclusion.next_limit(one_round(findings=(finding("lock.writer"),)))
+    assert found is not None
+    assert found.id == "lock.writer"
+    assert conclusion.next_limit(one_round()) is None

@@ -1,0 +1,152 @@
+"""A cause is suspected only on its evidence, and look-alikes are told apart by what must be absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+import pytest
+
+from loadframe.analysis.curve import LevelSample, fit
+from loadframe.diagnosis.findings import diagnose
+from loadframe.diagnosis.signatures import SIGNATURES
+from loadframe.diagnosis.windows import look
+from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import RULES
+from loadframe.model import Finding, Step, TargetState
+from loadframe.units import METRICS
+
+StepMaker = Callable[..., Step]
+IDLE = {"system.cpu.utilization": 0.5, "system.cpu.count": 2.0, "system.pressure.io.some": 0.01}
+
+
+def diagnosed(steps: Sequence[Step], state: TargetState | None = None) -> tuple[Finding, ...]:
+    levels = sorted({step.level for step in steps})
+    samples = [
+        LevelSample(
+            level,
+            tuple(step.throughput for step in steps if step.level == level),
+            tuple(step.latency.p95_ms for step in steps if step.level == level),
+        )
+        for level in levels
+    ]
+    curve = fit(samples, axis="active_jobs", treatment="A")
+    limits = [one.limit for one in read_limits(steps, state or TargetState(), {})]
+    return diagnose(curve, look(curve, steps), limits)
+
+
+def farm(
+    make_step: StepMaker, ceiling: float, *, churn: float = 2.0, jobs: Sequence[float] = (4, 8, 16, 32, 64)
+) -> list[Step]:
+    """Five tables per job; once they do not fit, each request opens `churn` tables and takes three times as long."""
+    steps = []
+    for block in (1, 2, 3):
+        for level in jobs:
+            full = 5 * level > ceiling
+            throughput = (3000 if full else 9000) * (1 + 0.02 * block)
+            metrics = {
+                **IDLE,
+                "mariadb.open_tables": min(5 * level, ceiling),
+                "mariadb.table_open_cache": ceiling,
+                "mariadb.opened_tables": churn * throughput if full else 1.0,
+            }
+            steps.append(make_step(level, throughput, metrics, block=block))
+    return steps
+
+
+def test_a_full_table_cache_with_churn_comes_first(make_step: StepMaker) -> None:
+    first = diagnosed(farm(make_step, 64))[0]
+    assert first.id == "mariadb.table_open_cache"
+    assert first.status == "suspected"
+    assert {"mariadb.open_tables", "mariadb.opened_tables"} <= {item.metric for item in first.evidence}
+
+
+def test_a_full_cache_that_costs_nothing_is_ruled_out_by_its_counter(make_step: StepMaker) -> None:
+    steps = farm(make_step, 64, churn=0.001)
+    findings = diagnosed([*steps])
+    assert "mariadb.table_open_cache" not in {finding.id for finding in findings}
+
+
+def test_a_cache_that_is_not_full_is_ruled_out(make_step: StepMaker) -> None:
+    steps = []
+    for step in farm(make_step, 64):
+        metrics = {**step.metrics, "mariadb.table_open_cache": 4000.0, "system.disk.flushes_per_request": 3.0}
+        steps.append(
+            make_step(step.level, step.throughput, {**metrics, "system.pressure.io.some": 0.9}, block=step.block)
+        )
+    findings = diagnosed(steps)
+    assert [finding.id for finding in findings] == ["disk.fsync"]
+    assert "mariadb.table_open_cache" in {cleared.id for cleared in findings[0].ruled_out}
+
+
+QUEUE = {
+    **IDLE,
+    "system.disk.flushes_per_request": 4.0,
+    "system.pressure.io.some": 0.8,
+    "workload.lock_held": 0.95,
+    "workload.lock_waiting": 2.0,
+}
+
+
+def queue(make_step: StepMaker, **changed: float) -> list[Step]:
+    """The same throughput with one worker and with eight."""
+    metrics = {**QUEUE, **{name.replace("__", "."): value for name, value in changed.items()}}
+    return [
+        make_step(level, 400 * (1 + 0.03 * block), metrics, block=block)
+        for block in (1, 2, 3)
+        for level in (1, 2, 4, 8)
+    ]
+
+
+def test_commits_that_wait_for_the_disk_are_the_deeper_cause_of_the_held_lock(make_step: StepMaker) -> None:
+    assert [finding.id for finding in diagnosed(queue(make_step))] == ["disk.fsync", "lock.writer"]
+
+
+def test_without_flushes_the_lock_alone_is_left(make_step: StepMaker) -> None:
+    found = diagnosed(queue(make_step, **{"system.disk.flushes_per_request": 0.01}))
+    assert [finding.id for finding in found] == ["lock.writer"]
+    cleared = {one.id: one.because for one in found[0].ruled_out}
+    assert "system.disk.flushes_per_request" in cleared["disk.fsync"]
+
+
+def test_busy_cpus_are_no_lock_and_no_disk(make_step: StepMaker) -> None:
+    found = diagnosed(queue(make_step, **{"system.cpu.utilization": 0.97, "system.pressure.cpu.some": 0.9}))
+    assert [finding.id for finding in found] == ["cpu.saturated"]
+    assert {"disk.fsync", "lock.writer"} <= {one.id for one in found[0].ruled_out}
+
+
+def test_a_stranger_on_the_cpu_is_not_blamed_on_the_target(make_step: StepMaker) -> None:
+    found = diagnosed(queue(make_step, **{"system.cpu.utilization": 0.97, "system.cpu.foreign": 0.6}))
+    assert "cpu.saturated" not in {finding.id for finding in found}
+
+
+def test_an_idle_machine_gives_no_finding(make_step: StepMaker) -> None:
+    steps = [make_step(level, 100 * level, IDLE, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+    assert diagnosed(steps) == ()
+
+
+def test_every_metric_of_the_rules_is_registered() -> None:
+    used = {condition.metric for one in SIGNATURES for condition in (*one.present, *one.absent)}
+    for rule in RULES:
+        used |= {name for name in (rule.use, rule.ceiling, rule.thrash, rule.errors) if name and name != "one"}
+    assert used <= set(METRICS)
+
+
+def test_chains_name_limits_that_exist() -> None:
+    known = {rule.id for rule in RULES}
+    for rule in RULES:
+        assert set(rule.chain) <= known
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda signature: signature.id)
+def test_every_threshold_names_its_source(signature: object) -> None:
+    for condition in (*signature.present, *signature.absent):  # type: ignore[attr-defined]
+        assert condition.source
+
+
+def test_the_evidence_is_what_was_measured(make_step: StepMaker) -> None:
+    steps = queue(make_step)
+    first = diagnosed(steps)[0]
+    flushes = next(item for item in first.evidence if item.metric == "system.disk.flushes_per_request")
+    assert flushes.value == pytest.approx(fmean(step.metrics[flushes.metric] for step in steps))
+    assert flushes.threshold <= flushes.value

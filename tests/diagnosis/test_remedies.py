@@ -1,0 +1,95 @@
+"""A remedy is a chain: every link that has to hold, in order, sized from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.diagnosis.remedies import Situation, propose, state_after
+from loadframe.model import Finding, Remedy, SettingValue, TargetState
+
+MARIADB: dict[str, SettingValue] = {
+    "RLIMIT_NOFILE": 1024,
+    "open_files_limit": 1024,
+    "table_open_cache": 64,
+    "max_connections": 151,
+}
+
+
+def finding(name: str) -> Finding:
+    return Finding(name, "suspected", name, None, (), (), 1.0)
+
+
+def situation(
+    kind: str, effective: Mapping[str, SettingValue], *, demand: float | None = None, state: TargetState | None = None
+) -> Situation:
+    ceilings = {"mariadb.table_open_cache": 64.0, "process.open_files": 1024.0}
+    demands = {"mariadb.table_open_cache": demand}
+    return Situation(kind, state or TargetState(), effective, demands, ceilings)
+
+
+def only(remedies: tuple[Remedy, ...]) -> Remedy:
+    assert len(remedies) == 1
+    return remedies[0]
+
+
+def test_a_larger_table_cache_raises_the_files_first() -> None:
+    remedy = only(propose([finding("mariadb.table_open_cache")], situation("mariadb", MARIADB, demand=10_000)))
+    assert [change.setting for change in remedy.changes] == ["RLIMIT_NOFILE", "open_files_limit", "table_open_cache"]
+    files, limit, tables = (int(change.after) for change in remedy.changes)
+    assert tables >= 1.2 * 10_000
+    assert limit >= 10 + 151 + 2 * tables
+    assert files >= limit
+    assert all(change.needed for change in remedy.changes)
+
+
+def test_a_link_that_suffices_is_named_and_left_alone() -> None:
+    roomy = {**MARIADB, "RLIMIT_NOFILE": 1_000_000, "open_files_limit": 500_000}
+    remedy = only(propose([finding("mariadb.table_open_cache")], situation("mariadb", roomy, demand=10_000)))
+    assert [(change.setting, change.needed) for change in remedy.changes] == [
+        ("RLIMIT_NOFILE", False),
+        ("open_files_limit", False),
+        ("table_open_cache", True),
+    ]
+    assert remedy.changes[0].before == remedy.changes[0].after == 1_000_000
+    after = state_after(TargetState({"table_open_cache": 64}), remedy)
+    assert set(after.settings) == {"table_open_cache"}
+    assert after.limits == {}
+
+
+def test_where_the_need_is_unknown_the_ceiling_is_quadrupled() -> None:
+    remedy = only(propose([finding("mariadb.table_open_cache")], situation("mariadb", MARIADB, demand=None)))
+    assert remedy.changes[-1].after == 260
+
+
+@given(st.floats(1, 1e6))
+def test_the_raised_ceiling_always_covers_the_need(demand: float) -> None:
+    remedy = only(propose([finding("mariadb.table_open_cache")], situation("mariadb", MARIADB, demand=demand)))
+    assert float(remedy.changes[-1].after) >= max(demand, 128)
+
+
+def test_sqlite_goes_to_the_write_ahead_log_before_it_gives_durability_up() -> None:
+    rollback: dict[str, SettingValue] = {"journal_mode": "delete", "synchronous": "FULL"}
+    first = only(propose([finding("disk.fsync"), finding("lock.writer")], situation("sqlite", rollback)))
+    assert first.id == "sqlite.journal_mode.wal"
+    assert first.price.durability is None
+    logged: dict[str, SettingValue] = {"journal_mode": "wal", "synchronous": 2}
+    second = only(propose([finding("disk.fsync"), finding("lock.writer")], situation("sqlite", logged)))
+    assert second.id == "sqlite.synchronous.normal"
+    assert "lost" in (second.price.durability or "")
+
+
+def test_nothing_is_proposed_where_nothing_is_left_to_gain() -> None:
+    best: dict[str, SettingValue] = {"journal_mode": "wal", "synchronous": "NORMAL"}
+    assert propose([finding("disk.fsync"), finding("lock.writer")], situation("sqlite", best)) == ()
+    assert propose([finding("cpu.saturated")], situation("mariadb", MARIADB)) == ()
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "nginx"])
+def test_remedies_for_sqlite_are_not_offered_to_others(kind: str) -> None:
+    rollback: dict[str, SettingValue] = {"journal_mode": "delete", "synchronous": "FULL"}
+    ids = {remedy.id for remedy in propose([finding("disk.fsync")], situation(kind, rollback))}
+    assert not any(name.startswith("sqlite") for name in ids)
