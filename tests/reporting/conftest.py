@@ -78,7 +78,8 @@ def build_footprint(
     rows = []
     for block in range(1, BLOCKS + 1):
         for level in noise.sample(levels, len(levels)):
-            row = {"level": float(level), "block": float(block), "throughput": throughput(level) * noise.gauss(1, 0.03)}
+            row = {"step": len(rows) + 1.0, "level": float(level), "block": float(block), "errors": 0.0}
+            row |= {"throughput": throughput(level) * noise.gauss(1, 0.03), "latency_p95_ms": noise.gauss(8, 1)}
             row.update({name: metric(level) * noise.gauss(1, 0.02) for name, metric in metrics.items()})
             rows.append(row)
     return tuple(rows)

@@ -140,6 +140,9 @@ def test_user_text_cannot_become_markup(farm: Investigation) -> None:
     assert "<script>" not in page
     assert html.escape(attack, quote=True).replace("&quot;", "&#34;") in page
     assert all(script.get("type") == "application/json" for script in Reader(page).scripts)
+    specs = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S)
+    assert any("alert" in spec for spec in specs)
+    assert not any("<" in spec or ">" in spec for spec in specs)
 
 
 def test_the_charts_can_be_taken_from_the_page(farm: Investigation) -> None:

@@ -314,7 +314,7 @@ def ladder(inv: Investigation, size: Size) -> Drawing | None:
     scale = alt.Scale(type="log", domain=[min(1.0, *(float(row["to"]) for row in rows)), reached * 3], nice=False)
     ticks = alt.Axis(tickCount=5, format=vega.number_format(reached))
     x = alt.X("from:Q", title="times the throughput before (log scale)", scale=scale, axis=ticks)
-    y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(labelLimit=170, ticks=False, domain=False))
+    y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(labelLimit=230, ticks=False, domain=False))
     colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=["step", "total"], range=[AFTER, INK]))
     base = vega.data(rows).encode(y=y)
     bars = base.mark_bar(height=20).encode(x=x, x2=alt.X2("to:Q"), color=colour)

@@ -23,7 +23,7 @@ from loadframe.model import (
     Trial,
 )
 
-FOOTPRINT_KEYS = frozenset({"level", "throughput", "block", "number", "round"})
+FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "errors"})
 """What a row of Round.footprint says of its step, besides its metrics."""
 
 Role = Literal["before", "between", "after"]

@@ -6,9 +6,11 @@ question, names, paths) is escaped by the template engine; only our own SVG and 
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -22,6 +24,17 @@ from loadframe.errors import RunError
 from loadframe.model import Investigation, Round
 from loadframe.reporting import charts, facts, rounding, words
 from loadframe.units import METRICS, show, show_metric
+
+STEP_COLUMNS = {
+    "step": "step",
+    "level": "level",
+    "block": "block",
+    "throughput": "requests/s",
+    "latency_p95_ms": "p95 in ms",
+    "errors": "errors",
+}
+COUNTED = frozenset({"step", "level", "block", "errors"})
+"""Columns that were set or counted, not measured: shown as they are."""
 
 
 def write_page(inv: Investigation, path: Path) -> None:
@@ -102,22 +115,27 @@ def _anchor(level: float) -> str:
 
 
 def _steps_table(round_: Round) -> dict[str, Any]:
-    """Every step of a round: level, block, throughput and every metric that is not zero throughout."""
+    """Every step of a round: its number, level, block, throughput, p95 latency, errors, and every metric that is not
+    zero throughout."""
     names = facts.footprint_metrics(round_.footprint)
     rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
-    first_of_level: set[float] = set()
-    lines = []
+    anchored: set[float] = set()
+    lines: list[dict[str, Any]] = []
     for row in rows:
         level = row.get("level", 0.0)
-        lines.append(
-            {
-                "id": f"data-{round_.number}-{_anchor(level)}" if level not in first_of_level else None,
-                "level": rounding.exact(level),
-                "block": rounding.exact(row.get("block", 0.0)),
-                "throughput": rounding.plain(row["throughput"]) if "throughput" in row else "",
-                "metrics": [show_metric(name, row[name]) if name in row else "" for name in names],
-            }
-        )
-        first_of_level.add(level)
+        anchor = "" if level in anchored else f"data-{round_.number}-{_anchor(level)}"
+        metrics = [show_metric(name, row[name]) if name in row else "" for name in names]
+        lines.append({"id": anchor, "cells": _cells(row) + metrics})
+        anchored.add(level)
     heads = [(name, METRICS[name].what if name in METRICS else "") for name in names]
-    return {"round": round_, "heads": heads, "lines": lines}
+    return {"round": round_, "heads": heads, "lines": lines, "columns": list(STEP_COLUMNS.values())}
+
+
+def _cells(row: Mapping[str, float]) -> list[str]:
+    """A step's own numbers; those that the row does not have stay empty."""
+    return [
+        (rounding.exact if name in COUNTED else rounding.plain)(row[name])
+        if math.isfinite(row.get(name, math.nan))
+        else ""
+        for name in STEP_COLUMNS
+    ]

@@ -382,16 +382,26 @@ def next_step(inv: Investigation) -> str:
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> str:
     """ "The server runs out of open files, at about 420 active jobs. ..."; rounded as the ledger does."""
-    unit, title = axis_unit(inv), strip(sentence(limit.title))
-    listed = next((each for each in inv.rounds[-1].limits if each.id == limit.id), None) if inv.rounds else None
-    if limit.load is None:
-        where = "not within what was tested"
-    elif listed and listed.exhausted_at and listed.exhausted_at.load == limit.load:
-        where = f"at {about_load(listed.exhausted_at, unit)}"
-    else:
-        where = f"at about {load(_rounded(limit.load), unit)}"
+    title = f"{limit.title} runs out" if limit.title == limit.id else strip(sentence(limit.title))
     because = f" {sentence(limit.because)}" if limit.because else ""
-    return f"{title}, {where}.{because}"
+    if limit.load is None:
+        return f"{title}, not within what was tested.{because}"
+    interval = _listed_interval(inv, limit) or LoadInterval(limit.load, limit.load, limit.load)
+    if rounding.has_width(interval.low, interval.high):
+        where = about_load(interval, axis_unit(inv))
+    else:
+        where = f"about {load(_rounded(limit.load), axis_unit(inv))}"
+    return f"{title}, at {where}.{because}"
+
+
+def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | None:
+    """The interval with which the last round's ledger or findings give this very load."""
+    if not inv.rounds:
+        return None
+    last = inv.rounds[-1]
+    listed = [each.exhausted_at for each in last.limits if each.id == limit.id]
+    listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
+    return next((interval for interval in listed if interval and interval.load == limit.load), None)
 
 
 def _rounded(value: float) -> float:
