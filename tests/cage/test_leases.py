@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +123,8 @@ def test_after_kill_9_the_next_sweep_ends_all_and_removes_all(places: Path) -> N
         assert sweep() == []
     finally:
         for descriptor in watched:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
             os.close(descriptor)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import resource
@@ -108,6 +109,8 @@ def test_it_dies_with_its_parent_even_when_that_is_killed(user: str) -> None:
     try:
         assert has_ended(child)
     finally:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(child, signal.SIGKILL)
         os.close(child)
 
 
