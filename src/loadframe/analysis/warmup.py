@@ -1,0 +1,111 @@
+"""Where the warm-up ends: MSER-5 on a binned throughput series, with a floor and a guard against noise.
+
+MSER: White (1997), "An effective truncation heuristic for bias reduction in simulation output", Simulation 69;
+MSER-5 (the same on means of five): White, Cobb and Spratt (2000), "A comparison of five steady-state truncation
+heuristics for simulation", Winter Simulation Conference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+BATCH = 5
+"""Bins per batch: the 5 of MSER-5."""
+
+SHORTEST_BATCHES = 6
+"""Fewer batches (30 bins after the floor) cannot say whether the series has settled."""
+
+SHORTEST_TAIL = 3
+"""Batches that a truncation must leave: the statistic of one or two means nothing."""
+
+WINDOW = 3
+"""Batches that must agree with the settled part before the warm-up counts as over."""
+
+MEANINGFUL_SHARE = 0.02
+"""A head that differs from the tail by less than this share is not worth cutting off."""
+
+STANDARD_ERRORS = 3.0
+"""A head must differ from the tail by this many standard errors, or it is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """Seconds to cut off, and whether the series had settled by then."""
+
+    warmup_s: float
+    settled: bool
+
+
+def mser(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """MSER(d) = sum over i >= d of (z_i - mean_d)^2 / (k - d)^2, for every truncation d of the k values."""
+    left = np.arange(len(values), 0, -1, dtype=np.float64)
+    centred = values - values.mean()
+    tail_sum = np.cumsum(centred[::-1])[::-1]
+    tail_square = np.cumsum(centred[::-1] ** 2)[::-1]
+    squares: NDArray[np.float64] = np.maximum(tail_square - tail_sum**2 / left, 0.0) / left**2
+    return squares
+
+
+def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, longest_s: float | None = None) -> WarmUp:
+    """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds).
+
+    Never below `floor_s`; at most half of the series, or `longest_s`. Not settled when the minimum of MSER-5 lies
+    beyond that bound and the series is at another level there, or when fewer than 30 bins are left after the floor
+    (then warmup_s is the floor). What is not distinguishable from the settled part is kept: MSER alone cuts flat
+    noise at random places.
+    Raises ValueError where `bin_s` is not positive.
+    """
+    if bin_s <= 0:
+        raise ValueError(f"bin_s is {bin_s}; a bin must last longer than zero seconds")
+    series = np.asarray(throughput, dtype=np.float64)
+    floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
+    batches = max(len(series) - floor_bins, 0) // BATCH
+    if batches < SHORTEST_BATCHES:
+        return WarmUp(floor_s, settled=False)
+    # Batches are counted from the floor; the incomplete last one is left out.
+    means = series[floor_bins : floor_bins + batches * BATCH].reshape(batches, BATCH).mean(axis=1)
+    cut = int(np.argmin(mser(means)[: batches - SHORTEST_TAIL + 1]))
+    steady = _steady(means[min(cut, batches // 2) :])
+    batch_s = BATCH * bin_s
+    bound_s = max(floor_s, longest_s if longest_s is not None else len(series) * bin_s / 2)
+    bound = min(int((bound_s - floor_s) / batch_s + 1e-9), batches - SHORTEST_TAIL)
+    if cut > bound and steady.differs(means[bound : bound + WINDOW]):
+        return WarmUp(bound_s, settled=False)
+    last = min(cut, bound)
+    # MSER overshoots where noise makes a later start look calmer; the first calm window is early enough.
+    calm = (
+        d for d in range(last) if not steady.differs(means[d : d + 1]) and not steady.differs(means[d : d + WINDOW])
+    )
+    return WarmUp(floor_s + next(calm, last) * batch_s, settled=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steady:
+    """The level of the settled part, and the long-run variance of one batch around it."""
+
+    level: float
+    variance: float
+    count: int
+
+    def differs(self, window: NDArray[np.float64]) -> bool:
+        """Whether a window is at another level, beyond the noise. Its median, so that one stall does not decide."""
+        difference = abs(float(np.median(window)) - self.level)
+        error = math.sqrt(self.variance * (1 / len(window) + 1 / self.count))
+        return difference > max(STANDARD_ERRORS * error, MEANINGFUL_SHARE * abs(self.level))
+
+
+def _steady(tail: NDArray[np.float64]) -> _Steady:
+    """Level and noise of the tail; the noise around its trend, or a climb would hide in its own variance."""
+    time = np.arange(len(tail), dtype=np.float64)
+    time -= time.mean()
+    residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
+    power = float((residuals**2).sum())
+    correlation = float((residuals[1:] * residuals[:-1]).sum()) / power if power > 0 else 0.0
+    correlation = min(max(correlation, 0.0), 0.9)
+    # Long-run variance of an AR(1) series: neighbouring batches repeat each other.
+    variance = power / max(len(tail) - 2, 1) * (1 + correlation) / (1 - correlation)
+    return _Steady(float(tail.mean()), variance, len(tail))
