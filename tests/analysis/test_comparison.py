@@ -1,0 +1,125 @@
+"""Verdicts: identical systems are called different as rarely as promised, real gains are found in few blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.analysis.comparison import combine, shares, verdict
+from loadframe.model import Verdict
+
+
+def paired(
+    random: np.random.Generator, blocks: int, factor: float, noise: float, levels: tuple[float, ...] = (1.0, 2.0, 4.0)
+) -> tuple[dict[float, list[float]], dict[float, list[float]]]:
+    """Throughputs with noise of their own, and drift that both treatments share in a block."""
+    drift = np.exp(random.normal(0, 0.2, blocks))
+    before = {level: list(100 * level * drift * np.exp(random.normal(0, noise, blocks))) for level in levels}
+    after = {level: list(100 * level * factor * drift * np.exp(random.normal(0, noise, blocks))) for level in levels}
+    return before, after
+
+
+def test_identical_systems_are_rarely_called_different() -> None:
+    random = np.random.default_rng(1)
+    wrong = sum(verdict(*paired(random, 5, 1.0, 0.1)).decision != "no-proven-difference" for _ in range(400))
+    assert wrong <= 0.05 * 400 + 2 * math.sqrt(0.05 * 0.95 * 400)
+
+
+def test_looking_again_and_again_does_not_make_a_difference_of_noise() -> None:
+    random = np.random.default_rng(2)
+    wrong = 0
+    for _ in range(200):
+        before, after = paired(random, 10, 1.0, 0.1, (1.0,))
+        for look, blocks in enumerate(range(3, 11), start=1):
+            found = verdict({1.0: before[1.0][:blocks]}, {1.0: after[1.0][:blocks]}, looks=look)
+            if found.decision != "no-proven-difference":
+                wrong += 1
+                break
+    assert wrong <= 0.05 * 200 + 2 * math.sqrt(0.05 * 0.95 * 200)
+
+
+@pytest.mark.parametrize(("factor", "decision"), [(1.3, "better"), (1 / 1.3, "worse")])
+def test_a_factor_of_1_3_is_found_in_four_blocks(factor: float, decision: str) -> None:
+    random = np.random.default_rng(3)
+    found = [verdict(*paired(random, 4, factor, 0.05)) for _ in range(100)]
+    assert sum(each.decision == decision for each in found) >= 95
+    assert sum(each.low <= factor <= each.high for each in found) >= 90
+
+
+def test_one_block_proves_nothing_and_shows_what_was_seen() -> None:
+    found = verdict({1.0: [100], 2.0: [100]}, {1.0: [200], 2.0: [400]})
+    assert found.decision == "no-proven-difference"
+    assert [found.low, found.high] == pytest.approx([2, 4])
+    assert found.ratio == pytest.approx(math.sqrt(8))
+
+
+def test_later_looks_have_wider_intervals() -> None:
+    before, after = paired(np.random.default_rng(4), 5, 1.2, 0.05)
+    first, third = verdict(before, after, looks=1), verdict(before, after, looks=3)
+    assert third.low < first.low <= first.high < third.high
+
+
+def test_only_common_levels_and_complete_blocks_count() -> None:
+    found = verdict({1.0: [10, 10, 10], 2.0: [10, 10], 9.0: [1]}, {1.0: [20, 20, 20], 2.0: [20, 20, 20]})
+    assert (found.levels, found.blocks) == ((1.0, 2.0), 2)
+
+
+def test_a_level_that_failed_before_is_a_gain_and_one_that_fails_after_a_loss() -> None:
+    gain = verdict({1.0: [0, 0, 0]}, {1.0: [100, 101, 99]})
+    loss = verdict({1.0: [100, 101, 99]}, {1.0: [0, 0, 0]})
+    assert (gain.decision, loss.decision) == ("better", "worse")
+    assert "zero" in gain.method
+    assert verdict({1.0: [0, 0]}, {1.0: [0, 0]}).ratio == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [({1.0: [1]}, {2.0: [1]}), ({1.0: []}, {1.0: [1]}), ({1.0: [-1]}, {1.0: [1]}), ({}, {})]
+)
+def test_what_cannot_be_compared_is_refused(before: dict[float, list[float]], after: dict[float, list[float]]) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        verdict(before, after)
+
+
+positive = st.floats(min_value=1e-300, max_value=1e300, allow_nan=False)
+
+
+@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=6), st.integers(1, 5))
+def test_swapping_the_treatments_gives_the_reciprocal(pairs: list[tuple[float, float]], looks: int) -> None:
+    before, after = {1.0: [pair[0] for pair in pairs]}, {1.0: [pair[1] for pair in pairs]}
+    forth, back = verdict(before, after, looks=looks), verdict(after, before, looks=looks)
+    for one, other in [(forth.ratio, back.ratio), (forth.low, back.high), (forth.high, back.low)]:
+        assert math.isfinite(one)
+        assert math.log(one) == pytest.approx(-math.log(other), abs=1e-6)
+    opposite = {"better": "worse", "worse": "better"}.get(forth.decision, forth.decision)
+    assert back.decision == opposite
+
+
+def proven(ratio: float, low: float, high: float, levels: tuple[float, ...] = (1.0,)) -> Verdict:
+    return Verdict(ratio, low, high, "better", 4, "test", (), levels)
+
+
+def test_the_whole_gain_is_the_product_with_quadrature_of_intervals() -> None:
+    whole = combine([proven(2, 1.8, 2.2), proven(3, 2.5, 3.6)])
+    assert whole.ratio == pytest.approx(6)
+    assert math.log(6 / whole.low) == pytest.approx(math.hypot(math.log(2 / 1.8), math.log(3 / 2.5)))
+    assert whole.decision == "better"
+    assert "different levels" not in whole.method
+    assert "different levels" in combine([proven(2, 1, 3), proven(2, 1, 3, (2.0,))]).method
+
+
+def test_a_single_verdict_is_the_whole_gain() -> None:
+    only = proven(2, 1.8, 2.2)
+    assert combine([only]) is only
+    with pytest.raises(ValueError, match="no verdict"):
+        combine([])
+
+
+def test_shares_add_up_and_name_what_is_given_up() -> None:
+    steps = shares([("wal", proven(8, 7, 9), None), ("synchronous", proven(2, 1.8, 2.2), "the last commits")])
+    assert [step.share for step in steps] == pytest.approx([0.75, 0.25])
+    assert steps[1].gives_up == "the last commits"
+    assert [step.share for step in shares([("a", proven(2, 1, 3), None), ("b", proven(0.5, 0.4, 0.6), None)])] == [0, 0]
