@@ -1,0 +1,93 @@
+"""The load at which a limit runs out: found, bracketed or refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.analysis.exhaustion import demand_at, exhausted_at
+
+LOADS = np.repeat([5.0, 10, 20, 40, 80], 3)
+
+
+def test_tables_per_job_run_out_where_the_cache_is_full() -> None:
+    uses = np.minimum(5 * LOADS, 64)
+    found = exhausted_at(LOADS, uses, 64)
+    assert found is not None
+    assert found.load == pytest.approx(12.8)
+    assert 10 <= found.low <= 12.8 <= found.high <= 20
+
+
+def test_a_ceiling_not_reached_yet_is_predicted_with_an_interval() -> None:
+    random = np.random.default_rng(5)
+    inside = 0
+    for _ in range(200):
+        found = exhausted_at(LOADS, 30 + 5 * LOADS + random.normal(0, 10, len(LOADS)), 2000)
+        assert found is not None
+        inside += found.low <= (2000 - 30) / 5 <= found.high
+    assert inside >= 180
+
+
+def test_two_exact_points_give_a_wide_interval() -> None:
+    found = exhausted_at(np.array([10.0, 20.0]), np.array([50.0, 100.0]), 400)
+    assert found is not None
+    assert found.load == pytest.approx(80)
+    assert found.low >= 20
+    assert found.high - found.low > 0.2 * found.load
+
+
+def test_a_use_that_does_not_grow_never_runs_out() -> None:
+    random = np.random.default_rng(6)
+    flat = [exhausted_at(LOADS, 100 + random.normal(0, 5, len(LOADS)), 1000) for _ in range(200)]
+    assert sum(found is None for found in flat) >= 190
+    assert exhausted_at(LOADS, 100 + 0.01 * LOADS, 1000) is None
+    assert exhausted_at(LOADS, 500 - LOADS, 1000) is None
+    assert exhausted_at(np.array([5.0]), np.array([10.0]), 1000) is None
+
+
+def test_with_one_level_below_the_ceiling_the_answer_is_the_bracket() -> None:
+    found = exhausted_at(np.array([5.0, 20.0, 40.0]), np.array([25.0, 64.0, 64.0]), 64)
+    assert found is not None
+    assert (found.low, found.high) == (5, 20)
+    assert found.load == pytest.approx(10)
+
+
+def test_a_ceiling_reached_everywhere_was_reached_at_the_lowest_load() -> None:
+    found = exhausted_at(LOADS, np.full(len(LOADS), 64.0), 64)
+    assert found is not None
+    assert (found.low, found.load, found.high) == (5, 5, 5)
+
+
+def test_a_load_beyond_what_matters_is_no_answer() -> None:
+    assert exhausted_at(LOADS, 5 * LOADS, 4000, highest_load=500) is None
+    assert exhausted_at(LOADS, 5 * LOADS, 2000, highest_load=500) is not None
+
+
+def test_demand_goes_on_beyond_the_ceiling() -> None:
+    uses = np.minimum(5 * LOADS, 64)
+    assert demand_at(LOADS, uses, 64, 80) == pytest.approx(400)
+    assert demand_at(LOADS, np.full(len(LOADS), 64.0), 64, 80) is None
+
+
+def test_a_flat_use_is_not_extrapolated_along_noise() -> None:
+    random = np.random.default_rng(7)
+    wanted = demand_at(LOADS, 100 + random.normal(0, 5, len(LOADS)), 1000, 8000)
+    assert wanted == pytest.approx(100, abs=5)
+
+
+def test_a_ceiling_of_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="ceiling"):
+        exhausted_at(LOADS, LOADS, 0)
+    with pytest.raises(ValueError, match="one use per load"):
+        demand_at(LOADS, LOADS[:3], 10, 1)
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 1e6), st.floats(0, 1e9)), max_size=12), st.floats(1, 1e9))
+def test_every_answer_is_finite_and_ordered(points: list[tuple[float, float]], ceiling: float) -> None:
+    loads, uses = np.array([p[0] for p in points]), np.array([p[1] for p in points])
+    found = exhausted_at(loads, uses, ceiling)
+    if found is not None:
+        assert np.isfinite([found.low, found.load, found.high]).all()
+        assert found.low <= found.load <= found.high
