@@ -1,0 +1,301 @@
+"""The curve over the levels, and what its shape says: knee, cliff, peak, capacity, scalability law.
+
+The definition of a cliff is that of the MariaDB thread pool comparisons in tests/data/curves.json; formulas and
+thresholds are explained in docs/mathematics.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student
+
+from loadframe.analysis import scalability as law
+from loadframe.analysis import segments
+from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Peak, Scalability, Shape
+
+CONFIDENCE = 0.95
+
+CLIFF_KEPT = 0.6
+"""A level that keeps less than this share of the throughput of the level before is a cliff (DESIGN.md's word)."""
+
+CLIFF_SPAN = 2.5
+"""Levels up to this factor apart count as neighbours for a cliff, so that levels added between two others by bisection
+do not make a cliff vanish; usual ladders of levels grow by 2 to 2.5."""
+
+PROPORTIONAL = 0.5
+"""A curve that ends with at least this elasticity (growth per growth of load) still grows in proportion."""
+
+WIDE_INTERVAL = 0.2
+FEW_BLOCKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSample:
+    """What was measured at one level: throughputs (1/s) and p95 latencies, one per block."""
+
+    load: float
+    throughputs: tuple[float, ...]
+    latencies_p95_ms: tuple[float, ...]
+
+
+def fit(
+    samples: Sequence[LevelSample],
+    *,
+    axis: str,
+    treatment: str,
+    within_latency_p95_ms: float | None = None,
+    scalability: bool = False,
+    seed: int = 0,
+) -> Curve:
+    """The curve of one treatment from its levels, in any order.
+
+    A point is the median over the blocks with the t-interval of the mean log throughput (95 %). The knee is where a
+    continuous segmented fit first bends downwards (segments.py), the cliff the tightest bracket around the first fall
+    below 60 %, capacity the highest load up to which every level meets `within_latency_p95_ms`. Points of which the
+    data cannot say enough are None, with a warning. Raises ValueError for no level, a level without a throughput, two
+    samples of one level, a load that is not positive, or a throughput that is negative or not finite.
+    """
+    ordered = _checked(samples)
+    points = tuple(_point(sample) for sample in ordered)
+    peak_point = max(points, key=lambda point: point.throughput)
+    peak = Peak(peak_point.load, peak_point.throughput)
+    warnings = _measuring_warnings(ordered, points)
+    cliff: Cliff | None = None
+    knee: LoadInterval | None = None
+    shape: Shape = "plateau"
+    if peak.throughput > 0:
+        data = segments.series([point.load for point in points], [sample.throughputs for sample in ordered])
+        cliff = _cliff(data)
+        before = data if cliff is None else data.upto(cliff.from_load)
+        bend = segments.first_bend(before, seed, proven=cliff is not None and _fallen_already(before))
+        knee = _knee(bend, cliff, points)
+        shape = "cliff" if cliff is not None else _shape(bend, data)
+        warnings += _shape_warnings(shape, points, knee)
+    capacity, capacity_warnings = _capacity(ordered, within_latency_p95_ms)
+    usl, usl_warnings = _law(points) if scalability else (None, [])
+    return Curve(
+        axis=axis,
+        treatment=treatment,
+        points=points,
+        shape=shape,
+        peak=peak,
+        knee=knee,
+        cliff=cliff,
+        capacity=capacity,
+        usl=usl,
+        warnings=tuple(warnings + capacity_warnings + usl_warnings),
+    )
+
+
+def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
+    ordered = sorted(samples, key=lambda sample: sample.load)
+    if not ordered:
+        raise ValueError("a curve needs at least one level")
+    for sample in ordered:
+        if not (math.isfinite(sample.load) and sample.load > 0):
+            raise ValueError(f"load {sample.load} must be finite and above zero")
+        if not sample.throughputs or not all(math.isfinite(value) and value >= 0 for value in sample.throughputs):
+            raise ValueError(f"level {sample.load} needs finite throughputs of at least 0, got {sample.throughputs}")
+    for before, after in itertools.pairwise(ordered):
+        if before.load == after.load:
+            raise ValueError(f"level {before.load} comes twice; give its blocks together")
+    return ordered
+
+
+# --- points ---------------------------------------------------------------------------------------------------------
+
+
+def _point(sample: LevelSample) -> CurvePoint:
+    median = float(np.median(sample.throughputs))
+    low, high = _interval(sample.throughputs)
+    latencies = _latencies(sample)
+    return CurvePoint(
+        load=sample.load,
+        throughput=median,
+        throughput_low=min(low, median),
+        throughput_high=max(high, median),
+        latency_p95_ms=float(np.median(latencies)) if latencies else None,
+        steps=len(sample.throughputs),
+    )
+
+
+def _interval(values: tuple[float, ...]) -> tuple[float, float]:
+    """t-interval on the logarithm; the extremes seen where a zero has no logarithm or there is one value."""
+    if len(values) < 2 or min(values) <= 0:
+        return min(values), max(values)
+    logs = np.log(values)
+    quantile = float(student.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+    half = quantile * float(logs.std(ddof=1)) / math.sqrt(len(values))
+    centre = float(logs.mean())
+    # Two blocks can differ so much that the interval is wider than doubles are.
+    return math.exp(max(centre - half, -700.0)), math.exp(min(centre + half, 700.0))
+
+
+def _latencies(sample: LevelSample) -> tuple[float, ...]:
+    return tuple(value for value in sample.latencies_p95_ms if math.isfinite(value))
+
+
+# --- cliff, knee, shape ---------------------------------------------------------------------------------------------
+
+
+def _cliff(data: segments.Series) -> Cliff | None:
+    """The first level that keeps < 60 % of one at most CLIFF_SPAN below it (or of the level before it), proven."""
+    for fallen in range(1, len(data.load)):
+        near = [i for i in range(fallen) if i == fallen - 1 or data.load[fallen] <= CLIFF_SPAN * data.load[i]]
+        held = max(near, key=lambda i: (data.value[i], i))
+        if data.value[fallen] < CLIFF_KEPT * data.value[held] and _proven_fall(data, held, fallen):
+            return _tightest(data, held, fallen)
+    return None
+
+
+def _proven_fall(data: segments.Series, held: int, fallen: int) -> bool:
+    """Whether the fall exceeds the noise of the blocks; single blocks have none to exceed."""
+    if data.freedom == 0:
+        return True
+    # Every pair of neighbours is tested, hence Bonferroni over them.
+    tests = len(data.load) - 1
+    quantile = float(student.ppf(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom))
+    error = data.noise * math.hypot(float(data.scale[held]), float(data.scale[fallen]))
+    return float(data.value[held] - data.value[fallen]) > quantile * error
+
+
+def _fallen_already(before: segments.Series) -> bool:
+    """Whether the last level before the cliff has lost as much as a cliff, though over several levels."""
+    top, last = int(before.value.argmax()), len(before.load) - 1
+    return bool(before.value[last] < CLIFF_KEPT * before.value[top]) and _proven_fall(before, top, last)
+
+
+def _tightest(data: segments.Series, held: int, fallen: int) -> Cliff:
+    """From the highest level whose throughput is nearer, in logarithms, to the one before, to the next level."""
+    middle = math.sqrt(float(data.value[held]) * float(data.value[fallen]))
+    last = max(i for i in range(held, fallen) if data.value[i] > middle or i == held)
+    return Cliff(
+        from_load=float(data.load[last]),
+        to_load=float(data.load[last + 1]),
+        throughput_kept=float(data.value[last + 1] / data.value[last]),
+    )
+
+
+def _knee(bend: segments.Bend, cliff: Cliff | None, points: tuple[CurvePoint, ...]) -> LoadInterval | None:
+    """The first bend; without a proven one before the cliff, the cliff itself."""
+    if bend.knee is not None or cliff is None:
+        return bend.knee
+    if cliff.from_load == points[0].load:
+        # No level held before it: the bend is at the lowest level or below.
+        return LoadInterval(cliff.from_load, cliff.from_load, cliff.to_load)
+    middle = math.sqrt(cliff.from_load) * math.sqrt(cliff.to_load)
+    return LoadInterval(min(max(middle, cliff.from_load), cliff.to_load), cliff.from_load, cliff.to_load)
+
+
+def _shape(bend: segments.Bend, data: segments.Series) -> Shape:
+    fitted = bend.fitted
+    top, last = int(fitted.argmax()), len(fitted) - 1
+    falls = bend.knee is not None and fitted[last] < fitted[top] * (1 - segments.SMALLEST_BEND)
+    # Where the bend alone is proved (the end of a rise), the fall behind it needs a proof of its own.
+    if falls and (bend.kind.startswith("plateau") or _proven_fall(data, top, last)):
+        return "decline"
+    if bend.kind in ("flat", "rise-plateau") or last == 0:
+        return "plateau"
+    elasticity = (fitted[-1] - fitted[-2]) / fitted[-1] / (1 - data.load[-2] / data.load[-1])
+    return "linear" if elasticity >= PROPORTIONAL else "plateau"
+
+
+# --- capacity and law -----------------------------------------------------------------------------------------------
+
+
+def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
+    """The load at which p95 latency crosses the objective, log-log between levels; interval from the blocks' extremes.
+
+    With single blocks the interval is the last level that meets it and the first that misses it.
+    """
+    if limit_ms is None:
+        return None, []
+    levels = [sample for sample in samples if _latencies(sample) or max(sample.throughputs) <= 0]
+    if not levels:
+        return None, ["No latency was measured, so the capacity under the objective is unknown."]
+    loads = [sample.load for sample in levels]
+    # A level at which nothing succeeded misses any objective.
+    rows = [_latencies(sample) if max(sample.throughputs) > 0 else (math.inf,) for sample in levels]
+    middle = _crossing(loads, [float(np.median(row)) for row in rows], limit_ms)
+    if middle is None:
+        return None, [f"Even the lowest level, {loads[0]:g}, misses the objective of {limit_ms:g} ms; start lower."]
+    low = _crossing(loads, [max(row) for row in rows], limit_ms)
+    high = _crossing(loads, [min(row) for row in rows], limit_ms) or middle
+    low = loads[0] if low is None else low
+    if max(len(row) for row in rows) == 1:
+        low = max(load for load in loads if load <= middle)
+        high = min((load for load in loads if load > middle), default=middle)
+    warnings = []
+    if middle >= loads[-1]:
+        warnings.append(
+            f"The highest level, {loads[-1]:g}, still meets {limit_ms:g} ms; load further for the capacity."
+        )
+    return LoadInterval(middle, min(low, middle), max(high, middle)), warnings
+
+
+def _crossing(loads: list[float], latencies_ms: list[float], limit_ms: float) -> float | None:
+    """The highest load before latency first exceeds the limit; None if it does so at once."""
+    missed = next((i for i, latency in enumerate(latencies_ms) if latency > limit_ms), None)
+    if missed is None:
+        return loads[-1]
+    if missed == 0:
+        return None
+    below, above = latencies_ms[missed - 1], latencies_ms[missed]
+    if not math.isfinite(above) or below <= 0:
+        return loads[missed - 1]
+    share = math.log(limit_ms / below) / math.log(above / below)
+    step = math.log(loads[missed] / loads[missed - 1])
+    return min(loads[missed - 1] * math.exp(share * step), loads[missed])
+
+
+def _law(points: tuple[CurvePoint, ...]) -> tuple[Scalability | None, list[str]]:
+    usable = [point for point in points if point.throughput > 0]
+    if len(usable) < law.FEWEST_POINTS:
+        needed = law.FEWEST_POINTS
+        return None, [f"The scalability law needs {needed} levels with throughput; {len(usable)} were measured."]
+    load = np.array([point.load for point in usable])
+    return law.fit(load, np.array([point.throughput for point in usable])), []
+
+
+# --- warnings -------------------------------------------------------------------------------------------------------
+
+
+def _measuring_warnings(samples: list[LevelSample], points: tuple[CurvePoint, ...]) -> list[str]:
+    warnings = []
+    single = [point.load for point in points if point.steps == 1]
+    fewest = min(point.steps for point in points)
+    if single:
+        warnings.append(f"One block only at {_listed(single)}: there is no interval, and noise may pass for a shape.")
+    elif fewest < FEW_BLOCKS:
+        warnings.append(f"Only {fewest} blocks at some levels: the intervals are wide. Measure {FEW_BLOCKS} or more.")
+    wide = [
+        point.load
+        for point in points
+        if point.throughput_high - point.throughput_low > 2 * WIDE_INTERVAL * point.throughput
+    ]
+    if wide:
+        warnings.append(f"The interval is wider than -+{100 * WIDE_INTERVAL:.0f} % at {_listed(wide)}.")
+    failed = [sample.load for sample in samples if max(sample.throughputs) <= 0]
+    if failed:
+        warnings.append(f"No request succeeded at {_listed(failed)}.")
+    return warnings
+
+
+def _shape_warnings(shape: Shape, points: tuple[CurvePoint, ...], knee: LoadInterval | None) -> list[str]:
+    warnings = []
+    if len(points) < 3:
+        warnings.append(f"{len(points)} level(s) have no bend; measure at least 3.")
+    if shape == "linear" and knee is None:
+        warnings.append(f"The throughput still grows at the highest level, {points[-1].load:g}; load further.")
+    if knee is not None and shape in ("decline", "cliff") and knee.load <= points[0].load:
+        warnings.append(f"The throughput falls from the lowest level on; the knee is at {points[0].load:g} or below.")
+    return warnings
+
+
+def _listed(loads: list[float]) -> str:
+    return "level " + ", ".join(f"{load:g}" for load in loads)
