@@ -116,7 +116,9 @@ class Bench:
     # --- treatments -----------------------------------------------------------------------------------------------
 
     def declare(self, name: str, title: str, state: TargetState) -> None:
-        """Give a state of the target a short name; steps carry it."""
+        """Give a state of the target a short name; steps carry it. Settings are spelt as the target answers them."""
+        settings = targets.check_settings(self.study.target.kind, state.settings)
+        state = TargetState(settings, state.limits)
         self._treatments[name] = state
         self.run.append_line("treatments.jsonl", "treatment", Treatment(name, title, state))
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadframe.analysis import exhaustion
+from loadframe.cage.processes import most_open_files
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.windows import look
 from loadframe.ledger.reading import Series, read_limits, silent_cuts
 from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
 from loadframe.runs.record import footprint
+from loadframe.targets.registry import check_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def examine(
             findings=findings,
             tried=(),
             untried=(),
-            silent_cuts=silent_cuts({**state.settings, **state.limits}, effective),
+            silent_cuts=silent_cuts({**check_settings(target_kind, state.settings), **state.limits}, effective),
             footprint=footprint(steps, sorted(evidence)),
         ),
         situation=Situation(
@@ -67,6 +69,7 @@ def examine(
             effective=effective,
             demands=demands,
             ceilings={limit.id: limit.ceiling for limit in limits},
+            most_open_files=most_open_files(),
         ),
         bend=windows.bend,
     )

@@ -22,7 +22,7 @@ class Situation:
     """What a remedy is made from. effective: settings and process limits as the target uses them now.
 
     demands: limit id -> the use expected at the highest level if nothing capped it (None: not estimable).
-    ceilings: limit id -> the ceiling in effect. layer_limits: process limits that cannot be exceeded on this machine.
+    ceilings: limit id -> the ceiling in effect. most_open_files: what this machine lets a process have at most.
     """
 
     target_kind: str
@@ -30,6 +30,7 @@ class Situation:
     effective: Mapping[str, SettingValue]
     demands: Mapping[str, float | None]
     ceilings: Mapping[str, float]
+    most_open_files: int = 2**31 - 1
 
 
 Builder = Callable[[Situation], Remedy | None]
@@ -52,8 +53,17 @@ def _raise_table_open_cache(situation: Situation) -> Remedy | None:
     size = _raised(situation, "mariadb.table_open_cache", "table_open_cache")
     if size is None:
         return None
-    connections = _whole(situation.effective, "max_connections", 151)
-    files = 10 + connections + 2 * size
+    others = 10 + _whole(situation.effective, "max_connections", 151)
+    most = (situation.most_open_files - others) // 2
+    if most <= situation.ceilings["mariadb.table_open_cache"]:
+        return None  # the machine allows no more files: the chain ends at its hard limit
+    note = "each open table takes memory and, for most engines, two file descriptors"
+    if size > most:
+        note += (
+            f"; {size:,} tables are wanted, the {situation.most_open_files:,} files this machine allows hold {most:,}"
+        )
+        size = most
+    files = others + 2 * size
     return Remedy(
         id="mariadb.table_open_cache.raise",
         title=f"let the table cache hold {size:,} tables",
@@ -64,7 +74,7 @@ def _raise_table_open_cache(situation: Situation) -> Remedy | None:
                 situation, "table_open_cache", size, "the tables that the highest level keeps in use, and a fifth more"
             ),
         ),
-        price=Price(note="each open table takes memory and, for most engines, two file descriptors"),
+        price=Price(note=note),
         source="mysqld's start-up arithmetic: files = 10 + max_connections + 2 x table_open_cache",
     )
 
@@ -158,7 +168,7 @@ def _write_ahead_log(situation: Situation) -> Remedy | None:
         title="commit to a write-ahead log",
         addresses=("disk.fsync", "lock.writer"),
         changes=(
-            _server_change(situation, "journal_mode", "wal", "one append and one flush per commit instead of several"),
+            _server_change(situation, "journal_mode", "WAL", "one append and one flush per commit instead of several"),
         ),
         price=Price(note="two more files beside the database; every process that uses it must be on this machine"),
         source="SQLite, Write-Ahead Logging",

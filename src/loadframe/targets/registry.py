@@ -10,21 +10,11 @@ from dataclasses import dataclass
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
-from loadframe.model import SettingValue
+from loadframe.model import Requirement, SettingValue
 from loadframe.targets import mariadb, mariadb_server, sqlite, sqlite_settings
 from loadframe.targets.base import Target
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 from loadframe.targets.mariadb_settings import CATALOGUE as MARIADB
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """What a kind of target needs. found: where or which version; None where it is missing."""
-
-    kind: str
-    what: str
-    found: str | None
-    how_to_get_it: str
 
 
 @dataclass(frozen=True, slots=True)
