@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from loadframe.analysis.exhaustion import demand_at, exhausted_at
 
@@ -28,6 +31,18 @@ def test_a_ceiling_not_reached_yet_is_predicted_with_an_interval() -> None:
         assert found is not None
         inside += found.low <= (2000 - 30) / 5 <= found.high
     assert inside >= 180
+
+
+def test_the_ends_are_those_of_fieller() -> None:
+    uses = 30 + 5 * LOADS + np.random.default_rng(8).normal(0, 10, len(LOADS))
+    found = exhausted_at(LOADS, uses, 700)
+    assert found is not None
+    slope, intercept = np.polyfit(LOADS, uses, 1)
+    error = math.sqrt(((uses - intercept - slope * LOADS) ** 2).sum() / (len(LOADS) - 2))
+    distance = (LOADS - LOADS.mean()) @ (LOADS - LOADS.mean())
+    for end in (found.low, found.high):
+        spread = math.sqrt(1 / len(LOADS) + (end - LOADS.mean()) ** 2 / distance)
+        assert abs(intercept + slope * end - 700) == pytest.approx(student.ppf(0.975, len(LOADS) - 2) * error * spread)
 
 
 def test_two_exact_points_give_a_wide_interval() -> None:
