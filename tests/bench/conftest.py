@@ -1,0 +1,127 @@
+"""A bench without a machine: throughput comes from a function, time from a counter."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from loadframe.bench.budget import Budget
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.errors import TargetError
+from loadframe.model import Latency, SettingValue, Step, TargetState
+from loadframe.progress import Silent
+from loadframe.study import Study, parse
+
+STUDY = """
+[study]
+name = "simulated"
+question = "?"
+[target]
+kind = "mariadb"
+[target.settings]
+table_open_cache = 64
+[workload]
+kind = "render-farm"
+[load]
+axis = "active_jobs"
+levels = [4, 8, 16, 32]
+[measure]
+window = "1s"
+blocks = { min = 3, max = 5 }
+budget = "1000s"
+"""
+
+Model = Callable[[TargetState, float], tuple[float, Mapping[str, float]]]
+
+
+@dataclass
+class Clock:
+    """Seconds that pass only when somebody says so."""
+
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@dataclass
+class SimulatedBench:
+    """Answers like loadframe.bench.bench.Bench; `model` gives throughput and metrics of a state at a level."""
+
+    study: Study
+    model: Model
+    clock: Clock
+    refuses: Callable[[TargetState], bool] = lambda state: False
+    step_s: float = 1.5
+    noise: float = 0.02
+    used: list[str] = field(default_factory=list)
+    states: dict[str, TargetState] = field(default_factory=dict)
+    random: random.Random = field(default_factory=lambda: random.Random(7))
+
+    @property
+    def start_state(self) -> TargetState:
+        return TargetState(dict(self.study.target.settings), {})
+
+    @property
+    def treatments(self) -> int:
+        return len(self.states)
+
+    def declare(self, name: str, title: str, state: TargetState) -> None:
+        self.states[name] = state
+
+    def use(self, name: str) -> dict[str, SettingValue]:
+        if self.refuses(self.states[name]):
+            raise TargetError("the server will not start with this")
+        if not self.used or self.used[-1] != name:
+            self.used.append(name)
+        return {
+            "RLIMIT_NOFILE": 1_000_000,
+            "open_files_limit": 500_000,
+            "max_connections": 151,
+            **self.states[name].settings,
+        }
+
+    def take_step(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+        self.use(treatment)
+        self.clock.now_s += self.step_s
+        throughput, metrics = self.model(self.states[treatment], level)
+        throughput *= 1 + self.random.gauss(0, self.noise)
+        return Step(
+            number=self.random.randrange(10**9),
+            round=round_number,
+            block=block,
+            treatment=treatment,
+            level=level,
+            started_s=0,
+            ended_s=1,
+            window_start_s=0,
+            window_end_s=1,
+            requests=int(throughput),
+            errors=0,
+            throughput=throughput,
+            batches=(throughput,),
+            latency=Latency(1, 1, 2, 3, 4),
+            waiting_share=0,
+            operations=(),
+            metrics=metrics,
+        )
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bookkeeping]:
+    """A book over a simulated bench; `overrides` as for --set."""
+
+    def make(model: Model, *overrides: str, **bench: object) -> Bookkeeping:
+        clock = Clock()
+        study = parse(STUDY, overrides)
+        monkeypatch.setattr("loadframe.bench.sweep.time.monotonic", clock)
+        fake = SimulatedBench(study, model, clock, **bench)  # type: ignore[arg-type]
+        budget = Budget(study.measure.budget, study.measure.window, clock=clock)
+        book = Bookkeeping(fake, budget, Silent(), random.Random(1))  # type: ignore[arg-type]
+        book.next_treatment("as given", fake.start_state)
+        return book
+
+    return make

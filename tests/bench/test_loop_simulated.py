@@ -1,0 +1,165 @@
+"""The parts of the loop against a simulated target: blocks, bisection, proof, budget, remedies that do not help."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from loadframe.bench.examination import Examined, examine
+from loadframe.bench.proof import judged_levels, prove
+from loadframe.bench.sweep import Bookkeeping, sweep
+from loadframe.bench.trials import try_remedies
+from loadframe.model import Curve, TargetState
+
+Simulated = Callable[..., Bookkeeping]
+
+
+def table_cache(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
+    """Five tables per job; requests are three times as slow once they do not fit into the cache."""
+    size = float(state.settings["table_open_cache"])
+    full = 5 * level > size
+    throughput = 3000.0 if full else 9000.0
+    return throughput, {
+        "system.cpu.utilization": 0.5,
+        "system.cpu.count": 2.0,
+        "mariadb.open_tables": min(5 * level + 3, size),
+        "mariadb.table_open_cache": size,
+        "mariadb.opened_tables": 2 * throughput if full else 1.0,
+        "target.memory.rss": 1e8 + 1e4 * size,
+    }
+
+
+def examined(book: Bookkeeping, curve: Curve) -> Examined:
+    return examine(
+        book.of("A"),
+        number=1,
+        treatment="A",
+        state=book.bench.start_state,
+        effective=book.bench.use("A"),
+        curve=curve,
+        target_kind="mariadb",
+        highest_level=book.bench.study.levels[-1],
+    )
+
+
+def test_every_block_holds_every_level_once_in_its_own_order(simulated: Simulated) -> None:
+    book = simulated(table_cache)
+    sweep(book, "A", round_number=1)
+    orders = []
+    for block in (1, 2, 3):
+        levels = [step.level for step in book.steps if step.block == block and step.level in (4, 8, 16, 32)]
+        assert sorted(levels) == [4, 8, 16, 32]
+        orders.append(levels)
+    assert len({tuple(order) for order in orders}) > 1
+
+
+def test_the_cliff_is_bracketed_between_the_levels_of_the_study(simulated: Simulated) -> None:
+    book = simulated(table_cache)
+    curve = sweep(book, "A", round_number=1)
+    assert curve.cliff is not None
+    assert 8 <= curve.cliff.from_load <= 12.8 <= curve.cliff.to_load <= 16
+    assert curve.cliff.to_load / curve.cliff.from_load <= 1.2
+
+
+def test_noise_is_answered_with_more_blocks_and_the_budget_ends_them(simulated: Simulated) -> None:
+    def flat(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
+        return 5000.0, {}
+
+    noisy = simulated(flat, noise=0.3)
+    sweep(noisy, "A", round_number=1)
+    assert max(step.block for step in noisy.steps) == 5
+    calm = simulated(flat, noise=0.001)
+    sweep(calm, "A", round_number=1)
+    assert max(step.block for step in calm.steps) == 3
+    poor = simulated(flat, "measure.budget=10s", noise=0.3)
+    sweep(poor, "A", round_number=1)
+    assert max(step.block for step in poor.steps) == 2
+
+
+def test_the_loop_finds_the_cache_proves_the_gain_and_confirms(simulated: Simulated) -> None:
+    book = simulated(table_cache)
+    found = examined(book, sweep(book, "A", round_number=1))
+    assert found.round.findings[0].id == "mariadb.table_open_cache"
+    reached = found.round.findings[0].reached_at
+    assert reached is not None
+    assert reached.load == pytest.approx(12.2, rel=0.1)
+    tried = try_remedies(book, found, set())
+    assert tried.kept is not None
+    name, state = tried.kept
+    assert name == "B"
+    assert float(state.settings["table_open_cache"]) >= 1.2 * 5 * 32
+    assert tried.round.findings[0].status == "confirmed"
+    trial = tried.round.tried[0]
+    assert trial.verdict.low > 2.5
+    assert trial.remedy.price.memory_after_bytes is not None
+
+
+def test_a_remedy_without_effect_is_taken_back_and_its_finding_refuted(simulated: Simulated) -> None:
+    def stubborn(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
+        full = level > 12
+        return (3000.0 if full else 9000.0), {
+            "mariadb.open_tables": min(5 * level + 3, float(state.settings["table_open_cache"])),
+            "mariadb.table_open_cache": float(state.settings["table_open_cache"]),
+            "mariadb.opened_tables": 6000.0 if full else 1.0,
+        }
+
+    book = simulated(stubborn)
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    assert tried.kept is None
+    assert tried.round.findings[0].status == "refuted"
+    assert book.bench.use("A")["table_open_cache"] == 64
+    assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]
+
+
+def test_a_server_that_will_not_start_with_a_remedy_keeps_its_state_and_says_why(simulated: Simulated) -> None:
+    book = simulated(table_cache, refuses=lambda state: float(state.settings["table_open_cache"]) > 64)
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    assert tried.kept is None
+    assert "will not start" in tried.round.untried[0].because
+    assert tried.round.findings[0].status == "suspected"
+
+
+def test_layers_that_the_study_does_not_allow_are_shown_not_tried(simulated: Simulated) -> None:
+    book = simulated(table_cache, 'remedies.allow=["process"]')
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    assert tried.round.tried == ()
+    assert "remedies.allow" in tried.round.untried[0].because
+
+
+def test_a_proof_alternates_and_pairs_its_blocks(simulated: Simulated) -> None:
+    book = simulated(table_cache)
+    book.next_treatment("bigger", TargetState({"table_open_cache": 400}, {}))
+    verdict, ratios, steps = prove(book, "A", "B", [16, 32], round_number=1, reserve_steps=0)
+    assert verdict.decision == "better"
+    assert verdict.ratio == pytest.approx(3, rel=0.1)
+    assert {ratio.load for ratio in ratios} == {16, 32}
+    for block in range(1, verdict.blocks + 1):
+        mine = [(step.treatment, step.level) for step in steps if step.block == block]
+        assert sorted(mine) == [("A", 16), ("A", 32), ("B", 16), ("B", 32)]
+
+
+def test_two_equal_treatments_are_rarely_told_apart(simulated: Simulated) -> None:
+    """At 95 % confidence, looks included: at most 4 of 60 (the chance of more is below 20 % even at the full 5 %)."""
+    wrong = 0
+    for seed in range(60):
+        book = simulated(table_cache, noise=0.05, random=random.Random(seed))
+        book.next_treatment("the same", TargetState({"table_open_cache": 64}, {}))
+        verdict, _, _ = prove(book, "A", "B", [16, 32], round_number=1, reserve_steps=0)
+        wrong += verdict.decision != "no-proven-difference"
+    assert wrong <= 4
+
+
+def test_a_remedy_is_judged_where_the_load_is_past_the_bend(simulated: Simulated) -> None:
+    book = simulated(table_cache)
+    curve = sweep(book, "A", round_number=1)
+    assert curve.cliff is not None
+    levels = judged_levels(curve, curve.cliff.from_load)
+    assert all(level > curve.cliff.from_load for level in levels)
+    assert levels[-1] == 32
+    assert len(judged_levels(curve, None)) == 3
+    assert judged_levels(curve, 1000) == (32,)
