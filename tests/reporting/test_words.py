@@ -55,6 +55,21 @@ def test_the_side_of_one_survives_rounding() -> None:
     assert float(low) > 1
 
 
+def test_a_wide_interval_does_not_reach_down_to_nothing() -> None:
+    """Seen on a noisy machine: 9.6 (2.9 to 31) was printed as "10 (0 to 30)", as if nothing had been proved."""
+    assert rounding.with_interval(9.6, 2.9, 31.0) == ("9.6", "2.9", "31")
+    assert rounding.with_interval(5.22, 1.02, 26.72) == ("5.2", "1.02", "27")
+
+
+def test_a_value_read_back_in_another_spelling_is_no_cut(queue: Investigation) -> None:
+    trial = queue.rounds[0].tried[0]
+    spelled = replace(trial, effective={"journal_mode": "WAL"})
+    inv = replace(queue, rounds=(replace(queue.rounds[0], tried=(spelled,)), *queue.rounds[1:]))
+    assert "the target uses" not in words.answer(inv)
+    assert facts.same_value(True, "ON") and facts.same_value(2000, "2000") and facts.same_value(1.0, 1)
+    assert not facts.same_value(2000, 431) and not facts.same_value("FULL", "NORMAL")
+
+
 def test_a_suspected_cause_is_never_stated(farm: Investigation) -> None:
     first = farm.rounds[0]
     suspected = tuple(replace(finding, status="suspected") for finding in first.findings)
@@ -132,7 +147,7 @@ def test_every_metric_in_evidence_is_described(investigation: Investigation) -> 
 
 def test_a_metric_nobody_registered_is_still_readable() -> None:
     said = words.evidence_sentence(Evidence("nginx.requests_waiting", 12.0, ">", 3.0, "level 8"))
-    assert said == "nginx requests waiting: 12 (sign: more than 3; level 8)"
+    assert said == "nginx requests waiting: 12 (threshold: more than 3; level 8)"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +160,11 @@ def test_a_metric_nobody_registered_is_still_readable() -> None:
 )
 def test_a_load_is_said_in_the_users_units(interval: LoadInterval, said: str) -> None:
     assert words.load_interval(interval, "active jobs") == said
+
+
+def test_a_server_that_names_itself_is_not_named_twice(farm: Investigation) -> None:
+    assert words.target(farm) == "mariadb 10.11.14"
+    assert words.target(replace(farm, study=replace(farm.study, target_version="MariaDB 10.11"))) == "MariaDB 10.11"
 
 
 def test_one_is_singular() -> None:

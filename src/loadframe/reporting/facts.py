@@ -19,12 +19,16 @@ from loadframe.model import (
     Limit,
     Remedy,
     Round,
+    RuledOut,
     SettingValue,
     Trial,
 )
 
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "errors"})
 """What a row of Round.footprint says of its step, besides its metrics."""
+
+SWITCHES = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
+"""What servers read back for a switch, as the one spelling to compare by."""
 
 Role = Literal["before", "between", "after"]
 
@@ -61,6 +65,16 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
         if suspected:
             return (suspected[0],)
     return ()
+
+
+def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[RuledOut, ...]]]:
+    """The main findings, each with what was ruled out beside it, except what an earlier one already says."""
+    said: set[RuledOut] = set()
+    pairs = []
+    for finding in main_findings(inv):
+        pairs.append((finding, tuple(item for item in finding.ruled_out if item not in said)))
+        said.update(finding.ruled_out)
+    return pairs
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
@@ -147,7 +161,13 @@ def shown(value: SettingValue | None) -> str:
 
 def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
     """Whether the target uses something else than what the change asked for."""
-    return change.setting in effective and shown(effective[change.setting]) != shown(change.after)
+    return change.setting in effective and not same_value(effective[change.setting], change.after)
+
+
+def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:
+    """Whether a target would take both for the same: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
+    spelled = [SWITCHES.get(shown(value).strip().lower(), shown(value).strip().lower()) for value in (one, other)]
+    return spelled[0] == spelled[1]
 
 
 def gives_up(inv: Investigation) -> tuple[str, ...]:

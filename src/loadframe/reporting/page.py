@@ -70,7 +70,7 @@ def render_page(inv: Investigation) -> str:
         charts=drawn,
         evidence_charts=[chart for name, chart in drawn.items() if name.startswith("evidence")],
         footprint_charts=[chart for name, chart in drawn.items() if name.startswith("footprint")],
-        findings=[(finding, facts.round_of(inv, finding)) for finding in facts.main_findings(inv)],
+        findings=[(finding, facts.round_of(inv, finding), out) for finding, out in facts.findings_and_ruled_out(inv)],
         refuted=facts.refuted_findings(inv),
         trials=[(round_, trial) for round_ in inv.rounds for trial in round_.tried],
         net=facts.net_changes(inv),

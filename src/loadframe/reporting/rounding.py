@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import math
 
+WIDE = 4.0
+
 
 def decimals_for(value: float, low: float, high: float) -> int:
     """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width.
 
-    Where rounding would move an interval's end onto 1 although it is not 1 ("1.0 to 1.9" for 1.04 to 1.9), further
-    decimals are taken, up to three: for a ratio it is the side of 1 that decides.
+    More are taken, up to three, where rounding would hide what matters: a low end that would become 0 ("0 to 30" for
+    2.9 to 31), or an end that would become 1 although it is not ("1.0 to 1.9" for 1.04 to 1.9) - for a ratio it is the
+    side of 1 that decides.
     """
     half_width = abs(high - low) / 2
     if not math.isfinite(half_width) or half_width <= 0:
         return _significant_decimals(value, 3)
     decimals = min(3, -math.floor(math.log10(half_width)))
-    while decimals < 3 and any(round(end, decimals) == 1 and end != 1 for end in (low, high)):
+    while decimals < 3 and any(round(end, decimals) in (0, 1) and end not in (0, 1) for end in (low, value, high)):
         decimals += 1
     return decimals
 
@@ -50,9 +53,19 @@ def exact(value: float) -> str:
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """(value, low, high) as text with the digits that the interval supports."""
+    """(value, low, high) as text with the digits that the interval supports; where its ends are far apart (more than
+    WIDE times), each with two significant digits of its own ("5.2", "1.02", "27")."""
+    if 0 < low <= value <= high < math.inf and high > WIDE * low:
+        return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)
     return fixed(value, decimals), fixed(low, decimals), fixed(high, decimals)
+
+
+def _two_digits(value: float) -> str:
+    decimals = 1 - math.floor(math.log10(value))
+    while decimals < 3 and round(value, decimals) == 1 and value != 1:
+        decimals += 1
+    return fixed(value, decimals)
 
 
 def has_width(low: float, high: float) -> bool:

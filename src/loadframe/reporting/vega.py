@@ -6,6 +6,7 @@ Colours are Okabe and Ito's, which people with any colour vision tell apart: ver
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -108,10 +109,14 @@ def _unevenness(values: list[float]) -> float:
 
 
 def data(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    """A chart of these rows, which become part of its specification."""
+    """A chart of these rows, which become part of its specification.
+
+    They travel as one string until `specification` unpacks them: Altair copies its data deeply at every call, which
+    took longer than all the drawing.
+    """
     import altair as alt
 
-    return alt.Chart(alt.InlineData(values=[dict(row) for row in rows]))
+    return alt.Chart(alt.InlineData(values=json.dumps([dict(row) for row in rows], allow_nan=False)))
 
 
 def shade(low: float, high: float, x: alt.X, colour: str, opacity: float) -> alt.Chart:
@@ -151,6 +156,7 @@ def ceiling(value: float, label: str, colour: str, x: alt.X, y: alt.Y, left: flo
 def specification(drawn: Drawing, background: str | None = None) -> dict[str, Any]:
     """The Vega-Lite specification with the look that all charts share."""
     spec: dict[str, Any] = drawn.to_dict(validate=False)
+    spec["datasets"] = {name: json.loads(rows) for name, rows in spec["datasets"].items()}
     spec["background"] = background
     spec["padding"] = {"left": 4, "right": 10, "top": 6, "bottom": 4}
     ink = {"labelColor": QUIET, "titleColor": QUIET, "gridColor": "#E4E7EB", "domainColor": "#9AA5B1"}

@@ -47,6 +47,12 @@ STATUS = {
 }
 
 
+def target(inv: Investigation) -> str:
+    """ "mariadb 10.11.14"; servers that name themselves in their version are not named twice."""
+    kind, version = inv.study.target_kind, inv.study.target_version
+    return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
+
+
 # --- loads and throughput -------------------------------------------------------------------------------------------
 
 
@@ -120,6 +126,8 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return f"falls to {kept} between {ends}"
         case "decline" | "cliff":
             return f"falls after {bend}"
+        case "plateau" if curve.knee is None:
+            return "does not grow with the load"
         case "plateau":
             return f"levels off at {bend}"
         case "linear":
@@ -212,7 +220,7 @@ def evidence_threshold(evidence: Evidence) -> str:
 
 def evidence_sentence(evidence: Evidence) -> str:
     """One piece of evidence in a line: what, how much, what would have been suspicious, when."""
-    notes = [evidence_threshold(evidence) and f"sign: {evidence_threshold(evidence)}", evidence.window]
+    notes = [evidence_threshold(evidence) and f"threshold: {evidence_threshold(evidence)}", evidence.window]
     note = "; ".join(note for note in notes if note)
     value = show_metric(evidence.metric, evidence.value)
     return f"{metric_words(evidence.metric)}: {value}{f' ({note})' if note else ''}"
@@ -231,7 +239,7 @@ def change_words(change: facts.NetChange | Change) -> str:
     """ "table_open_cache from 64 to 2000", with what the target made of it where that differs."""
     origin = "" if change.before is None else f" from {facts.shown(change.before)}"
     effective = change.effective if isinstance(change, facts.NetChange) else None
-    cut = effective is not None and facts.shown(effective) != facts.shown(change.after)
+    cut = effective is not None and not facts.same_value(effective, change.after)
     note = f" (the target uses {facts.shown(effective)})" if cut else ""
     return f"{change.setting}{origin} to {facts.shown(change.after)}{note}"
 
@@ -382,7 +390,7 @@ def next_step(inv: Investigation) -> str:
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> str:
     """ "The server runs out of open files, at about 420 active jobs. ..."; rounded as the ledger does."""
-    title = f"{limit.title} runs out" if limit.title == limit.id else strip(sentence(limit.title))
+    title = f"The limit {limit.id} is reached" if limit.title == limit.id else strip(sentence(limit.title))
     because = f" {sentence(limit.because)}" if limit.because else ""
     if limit.load is None:
         return f"{title}, not within what was tested.{because}"
