@@ -75,7 +75,7 @@ def build_footprint(
 ) -> tuple[Mapping[str, float], ...]:
     """One row per step, with a noise of a few per cent, in a randomised order of levels per block."""
     noise = random.Random(seed)
-    rows = []
+    rows: list[Mapping[str, float]] = []
     for block in range(1, BLOCKS + 1):
         for level in noise.sample(levels, len(levels)):
             row = {"step": len(rows) + 1.0, "level": float(level), "block": float(block), "errors": 0.0}
