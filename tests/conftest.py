@@ -1,4 +1,4 @@
-"""What all tests share: server tests are skipped by name where a program is missing - or fail, where CI asks for all."""
+"""What all tests share: server tests are skipped where a program is missing - or fail, where CI asks for all."""
 
 from __future__ import annotations
 

@@ -69,5 +69,5 @@ class RecordingError(UserError):
     """A recording is empty, foreign or corrupt beyond salvage."""
 
 
-class Interrupted(LoadframeError):
+class Interrupted(LoadframeError):  # noqa: N818 - the user did it; it is no error
     """The user stopped the command; everything was reverted and what was measured is kept."""

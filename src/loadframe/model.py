@@ -406,7 +406,9 @@ class NextLimit:
     because: str
 
 
-OutcomeKind = Literal["gained", "cpu-saturated", "no-limit-reached", "limit-without-remedy", "no-proven-gain", "interrupted"]
+OutcomeKind = Literal[
+    "gained", "cpu-saturated", "no-limit-reached", "limit-without-remedy", "no-proven-gain", "interrupted"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,27 +90,34 @@ def test_every_job_is_walked_through_also_with_fewer_jobs_than_threads(
         assert sum(states) == (requests.outcome == 0).sum()
 
 
-def test_submitted_jobs_stay_few_are_archived_and_leave_nothing_behind(
-    farm_server: Endpoint, ask: Ask, tmp_path: Path
-) -> None:
-    for weights in ({"submit": 1}, {"complete": 1}, {"submit": 3, "complete": 1}):
-        workload = prepared("render-farm", farm_server, 2, ONLY | weights | {"threads": 3, "tables_per_job": 2})
-        requests = run(workload, farm_server, 2, tmp_path)
+def test_a_completed_job_is_archived_and_replaced_at_once(farm_server: Endpoint, ask: Ask, tmp_path: Path) -> None:
+    for weights in ({"submit": 1}, {"complete": 1}, {"submit": 3, "complete": 1, "dispatch": 5, "list": 1}):
+        workload = prepared("render-farm", farm_server, 6, ONLY | weights | {"threads": 3, "tables_per_job": 2})
+        requests = run(workload, farm_server, 6, tmp_path)
         submitted, completed = (
             (requests.operation == workload.operations.index(n)).sum() for n in ("submit", "complete")
         )
-        assert submitted > completed - 1 > 0
-        assert len(tables(ask)) == 2 * (2 + submitted - completed)
-        assert submitted - completed <= 3 * 2, "a thread has two jobs of its own at most"
-        assert ask("SELECT COUNT(*), COUNT(DISTINCT job) FROM archive") == [(4 * completed, completed)]
-        workload.after_step(farm_server)
-        assert len(tables(ask)) == 2 * 2
+        assert completed > 0
+        assert 0 <= completed - submitted <= 3, "each thread has at most one job that it has not replaced yet"
+        assert len(tables(ask)) == 2 * (6 - (completed - submitted))
+        assert ask("SELECT COUNT(*) FROM archive") == [(4 * completed,)]
+        assert not requests.outcome.any()
+        workload.set_level(farm_server, 6)
+        assert len(tables(ask)) == 2 * 6
         assert ask("SELECT COUNT(*) FROM archive") == [(0,)]
+
+
+def test_jobs_that_threads_share_are_not_completed(farm_server: Endpoint, tmp_path: Path) -> None:
+    options = ONLY | {"dispatch": 1, "complete": 5, "threads": 4, "tables_per_job": 2}
+    workload = prepared("render-farm", farm_server, 2, options)
+    requests = run(workload, farm_server, 2, tmp_path)
+    assert set(requests.operation) == {workload.operations.index("dispatch")}
 
 
 def test_a_list_reads_every_row_of_every_active_job(farm_server: Endpoint, ask: Ask, tmp_path: Path) -> None:
     options = ONLY | {"list": 1, "threads": 1, "rows_per_table": 50}
     workload = prepared("render-farm", farm_server, 6, options)
+    ask("FLUSH TABLES")
     before = read_rows(ask)
     requests = run(workload, farm_server, 4, tmp_path)
     ((_, opened),) = ask("SHOW GLOBAL STATUS LIKE 'Open_tables'")

@@ -48,7 +48,7 @@ class Bench:
     def __init__(self, study: Study, run: RunFolder) -> None:
         self.study = study
         self.run = run
-        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options)
+        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options, _driver_allowance(study))
         self.version = ""
         self._stack = ExitStack()
         self._steps = 0
@@ -274,6 +274,14 @@ class Bench:
         flushes = metrics.get("system.disk.flushes")
         if flushes is not None and summary.throughput > 0:
             metrics["system.disk.flushes_per_request"] = flushes / summary.throughput
+
+
+def _driver_allowance(study: Study) -> Allowance:
+    """The driver's CPUs; where the target runs inside the driver's processes and the driver has none of its own, the
+    target's."""
+    embedded = targets.KINDS[study.target.kind].embedded
+    cpus = study.cage.driver.cpus or (study.cage.cpus if embedded else None)
+    return Allowance(cpus=parse_cpus(cpus) if cpus else None)
 
 
 def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:

@@ -18,9 +18,10 @@ def check_study(study: Study) -> None:
             f"workload {study.workload.kind!r} cannot load a target of kind {study.target.kind!r}",
             remedy=f"It loads: {', '.join(sorted(workload.target_kinds))}.",
         )
-    if study.cage.open_files is not None and study.target.kind == "sqlite":
+    if study.cage.open_files is not None and targets.KINDS[study.target.kind].embedded:
         raise StudyError(
-            "cage.open_files has no meaning for SQLite, which runs inside the workers", remedy="Leave it out."
+            f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
+            remedy="Leave it out.",
         )
     if study.load.axis not in workload.axes:
         raise StudyError(

@@ -136,7 +136,7 @@ RULES: tuple[LimitRule, ...] = (
         ceiling="one",
         unit="share",
         loud=False,
-        source="Linux, Documentation/admin-guide/iostats.rst: time spent doing I/Os (weak on disks that work in parallel)",
+        source="Linux, Documentation/admin-guide/iostats.rst: time doing I/Os (weak on disks that work in parallel)",
     ),
     LimitRule(
         id="lock.writer",

@@ -25,6 +25,7 @@ class KindOfTarget:
     catalogue: Catalogue
     check_settings: Callable[[Mapping[str, SettingValue]], dict[str, SettingValue]]
     requirements: Callable[[], list[Requirement]]
+    embedded: bool
 
 
 def _mariadb_requirements() -> list[Requirement]:
@@ -46,12 +47,14 @@ KINDS: Mapping[str, KindOfTarget] = {
         MARIADB,
         mariadb.check_settings,
         _mariadb_requirements,
+        embedded=mariadb.MariadbTarget.embedded,
     ),
     "sqlite": KindOfTarget(
         lambda lease, allowance: sqlite.SqliteTarget(lease=lease, allowance=allowance),
         sqlite_settings.CATALOGUE,
         sqlite_settings.CATALOGUE.check,
         _sqlite_requirements,
+        embedded=sqlite.SqliteTarget.embedded,
     ),
 }
 

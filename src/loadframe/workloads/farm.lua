@@ -50,10 +50,10 @@ function farm.open_log(thread)
     return log
 end
 
--- sysbench marks errors that a farm would simply retry (deadlock, lock wait) with RESTART_EVENT. Anything else is
+-- sysbench marks errors that a farm would simply retry (sysbench.py: RETRIED) with RESTART_EVENT. Anything else is
 -- fatal and goes up. Returns 0 where the action was done, 1 where it has to be asked again.
-function farm.attempt(action, argument)
-    local done, problem = pcall(action, argument)
+function farm.attempt(action, ...)
+    local done, problem = pcall(action, ...)
     if done then return 0 end
     if type(problem) == "table" and problem.errcode == sysbench.error.RESTART_EVENT then return 1 end
     error(problem, 0)
@@ -84,6 +84,10 @@ function farm.list_sql(job)
     local parts = {}
     for i, name in ipairs(farm.tables_of(job)) do parts[i] = "SELECT id, state, payload FROM " .. name end
     return table.concat(parts, " UNION ALL ")
+end
+
+function farm.read_job(connection, job)
+    connection:query(farm.list_sql(job))
 end
 
 return farm

@@ -1,7 +1,7 @@
 """The render farm's job store in MariaDB, as both render-farm workloads prepare it.
 
 A job keeps k tables, called kind_job (`job_17`, `work_17`, ...), each made from the table `template`. Jobs of the pool
-are numbered; jobs that the driver submits while it runs have their own name space (`job_t0_3`: thread 0, its third).
+are numbered; a driver that completes one submits another one under the same number.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def install(endpoint: Endpoint, *, engine: str, payload_bytes: int, rows_per_tab
         )
 
 
-def create_jobs(connection: Connection, jobs: range, *, tables_per_job: int, engine: str) -> None:
+def create_jobs(connection: Connection, jobs: Sequence[int], *, tables_per_job: int, engine: str) -> None:
     """Create these jobs with their rows. A half-made job of an earlier attempt is made anew."""
     # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
     # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
@@ -133,18 +133,18 @@ def create_jobs(connection: Connection, jobs: range, *, tables_per_job: int, eng
     )
 
 
-def jobs_there(connection: Connection, tables_per_job: int) -> int:
-    """How many jobs of the pool are complete: they are made in order, and a job's last table is made last."""
+def missing_jobs(connection: Connection, wanted: int, tables_per_job: int) -> list[int]:
+    """Which of the jobs 1..wanted are not complete: not made yet, or taken away by a driver that was stopped between
+    completing one and submitting the next. A job's last table is made last and dropped with all others."""
     last_kind = TABLE_KINDS[tables_per_job - 1]
-    return len(_tables_like(connection, f"^{last_kind}_[0-9]+$"))
+    there = {int(name.rpartition("_")[2]) for name in _tables_like(connection, f"^{last_kind}_[0-9]+$")}
+    return [job for job in range(1, wanted + 1) if job not in there]
 
 
-def drop_submitted(connection: Connection) -> None:
-    """Drop what drivers submitted and did not complete, and empty the archive, once no driver is at it any more."""
+def tidy(connection: Connection) -> None:
+    """Empty the archive, once no driver is at it any more."""
     await_drivers_gone(connection)
-    names = _tables_like(connection, "^[a-z0-9]+_t[0-9]+_[0-9]+$")
-    statements = [f"DROP TABLE IF EXISTS {', '.join(names)}"] if names else []
-    execute(connection, [*statements, "TRUNCATE TABLE archive"])
+    execute(connection, ["TRUNCATE TABLE archive"])
 
 
 def _tables_like(connection: Connection, pattern: str) -> list[str]:

@@ -56,7 +56,8 @@ class JobQueue:
     one_lock = True
     runs_to_completion = False
 
-    def __init__(self, options: Mapping[str, SettingValue]) -> None:
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
         self.options = read_options(JobQueueOptions, self.kind, options)
 
     def check_level(self, level: float) -> int:
@@ -116,7 +117,7 @@ class JobQueue:
         command += [str(self.options.payload_bytes), str(number)]
         with output.open("wb") as stderr:
             return spawn(
-                command, Allowance(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=log.parent
+                command, self.allowance, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=log.parent
             )
 
 

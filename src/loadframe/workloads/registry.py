@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Requirement, SettingValue
 from loadframe.workloads import farm, job_queue, render_farm, render_farm_burst
@@ -16,7 +17,7 @@ from loadframe.workloads.options import OptionRule, did_you_mean, rules
 class Kind:
     """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine."""
 
-    make: Callable[[Mapping[str, SettingValue]], Workload]
+    make: Callable[[Mapping[str, SettingValue], Allowance], Workload]
     options: Mapping[str, tuple[OptionRule, SettingValue]]
     requirements: Callable[[str], tuple[Requirement, ...]]
 
@@ -30,9 +31,10 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def make(kind: str, options: Mapping[str, SettingValue]) -> Workload:
-    """The workload of this kind with these options. StudyError for an unknown kind or an option that does not fit."""
-    return _kind(kind).make(options)
+def make(kind: str, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> Workload:
+    """The workload of this kind with these options, its driver under the allowance (None: no restriction). StudyError
+    for an unknown kind or an option that does not fit."""
+    return _kind(kind).make(options, allowance or Allowance())
 
 
 def check(*kinds: str) -> list[Requirement]:

@@ -20,13 +20,10 @@ sysbench.cmdline.options = {
 
 -- In the order of Workload.operations.
 local DISPATCH, REPORT, SUBMIT, COMPLETE, LIST = 0, 1, 2, 3, 4
--- A thread keeps at most so many jobs of its own making, so that the number of active jobs stays the level's.
-local MOST_OWN_JOBS = 2
-
 local connection, log, deadline_s
 local bounds, total
 local share, cursor
-local own_jobs, made
+local vacant
 
 local function job_share(thread)
     local jobs, threads, mine = sysbench.opt.jobs, sysbench.opt.threads, {}
@@ -39,10 +36,14 @@ function thread_init(thread)
     connection = sysbench.sql.driver():connect()
     log = farm.open_log(thread)
     share, cursor = job_share(thread), 0
-    own_jobs, made = {}, 0
+    vacant = nil
+    -- A job is completed and at once another one is submitted in its place: the number of active jobs stays the
+    -- level's. So both happen equally often, with the mean of their weights; jobs that threads share stay.
+    local opt = sysbench.opt
+    local turnover = opt.jobs < opt.threads and 0 or (opt.submit + opt.complete) / 2
     bounds, total = {}, 0
-    for i, name in ipairs({"dispatch", "report", "submit", "complete", "list"}) do
-        total = total + sysbench.opt[name]
+    for i, weight in ipairs({opt.dispatch, opt.report, 0, turnover, opt.list}) do
+        total = total + weight
         bounds[i] = total
     end
     deadline_s = farm.now_s() + tonumber(sysbench.opt.seconds)
@@ -102,40 +103,43 @@ local function complete(job)
     connection:query("DROP TABLE " .. table.concat(names, ", "))
 end
 
--- Reads until all are read or the time is up: an unfinished list is nobody's answer and is not logged.
+-- Reads until all are read or the time is up: an unfinished list is nobody's answer and is not logged. A job that
+-- another thread completes meanwhile is no longer active: the list goes on without it.
 local function list()
     for job = 1, sysbench.opt.jobs do
         if farm.now_s() > deadline_s then return end
-        connection:query(farm.list_sql(job))
+        farm.attempt(farm.read_job, connection, job)
     end
-    for _, job in ipairs(own_jobs) do connection:query(farm.list_sql(job)) end
 end
 
 local function choose()
-    local draw = sysbench.rand.uniform(1, total)
+    local draw = sysbench.rand.uniform_double() * total
     for i, bound in ipairs(bounds) do
-        if draw <= bound then return i - 1 end
+        if draw < bound then return i - 1 end
     end
+    return DISPATCH
 end
 
 function event(thread)
     local start_s = farm.now_s()
     if start_s >= deadline_s then return true end
+    if vacant then
+        log.add(SUBMIT, start_s, farm.attempt(submit, vacant))
+        vacant = nil
+        return
+    end
     local operation = choose()
     if operation == DISPATCH then
         log.add(DISPATCH, start_s, farm.attempt(dispatch))
     elseif operation == REPORT then
         log.add(REPORT, start_s, farm.attempt(report))
     elseif operation == LIST then
-        local outcome = farm.attempt(list)
-        if farm.now_s() <= deadline_s then log.add(LIST, start_s, outcome) end
-    elseif #own_jobs == 0 or (operation == SUBMIT and #own_jobs < MOST_OWN_JOBS) then
-        made = made + 1
-        local job = string.format("t%d_%d", thread, made)
-        log.add(SUBMIT, start_s, farm.attempt(submit, job))
-        own_jobs[#own_jobs + 1] = job
+        list()
+        if farm.now_s() <= deadline_s then log.add(LIST, start_s, 0) end
     else
-        log.add(COMPLETE, start_s, farm.attempt(complete, own_jobs[1]))
-        table.remove(own_jobs, 1)
+        local job = next_job()
+        local outcome = farm.attempt(complete, job)
+        log.add(COMPLETE, start_s, outcome)
+        if outcome == 0 then vacant = job end
     end
 end

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm
@@ -35,7 +36,9 @@ class RenderFarmOptions:
     order: str = choice("turn", ("turn", "random"), "how a thread goes through its jobs")
     dispatch: int = whole(4989, 0, 1_000_000, "weight of dispatch in the mix of requests")
     report: int = whole(4989, 0, 1_000_000, "weight of report in the mix of requests")
-    submit: int = whole(10, 0, 1_000_000, "weight of submit in the mix of requests")
+    submit: int = whole(
+        10, 0, 1_000_000, "weight of submit in the mix; it counts with complete: as many are submitted as completed"
+    )
     complete: int = whole(10, 0, 1_000_000, "weight of complete in the mix of requests")
     list: int = whole(2, 0, 1_000_000, "weight of list in the mix of requests")
 
@@ -47,8 +50,8 @@ class RenderFarmOptions:
 class RenderFarm:
     """The workload. Options: RenderFarmOptions.
 
-    The number of active jobs stays the level's: a thread has at most two jobs of its own making; its submit counts as
-    complete while it has two, its complete as submit while it has none.
+    The number of active jobs stays the level's: when a thread completes a job it submits another one in its place at
+    once. With fewer jobs than threads, threads share jobs, and none is completed.
     """
 
     kind = "render-farm"
@@ -59,7 +62,8 @@ class RenderFarm:
     one_lock = False
     runs_to_completion = False
 
-    def __init__(self, options: Mapping[str, SettingValue]) -> None:
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
         self.options = read_options(RenderFarmOptions, self.kind, options)
         if not any(self.options.mix().values()):
             raise StudyError(
@@ -88,11 +92,10 @@ class RenderFarm:
         """Let the pool of prepared jobs grow to the level. It never shrinks: jobs beyond the level are left alone."""
         wanted = self.check_level(level)
         with farm.connected(endpoint, f"{wanted} active jobs") as connection:
-            farm.drop_submitted(connection)
-            there = farm.jobs_there(connection, self.options.tables_per_job)
+            farm.tidy(connection)
             farm.create_jobs(
                 connection,
-                range(there + 1, wanted + 1),
+                farm.missing_jobs(connection, wanted, self.options.tables_per_job),
                 tables_per_job=self.options.tables_per_job,
                 engine=self.options.engine,
             )
@@ -104,6 +107,7 @@ class RenderFarm:
             self.kind,
             "render_farm.lua",
             endpoint,
+            allowance=self.allowance,
             threads=self.options.threads,
             folder=folder,
             duration_s=duration_s,
@@ -118,6 +122,6 @@ class RenderFarm:
         )
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Drop the jobs that the driver submitted and did not complete, half-made ones too, and empty the archive."""
+        """Empty the archive, once the driver is gone from the server."""
         with farm.connected(endpoint, "to tidy up after a step") as connection:
-            farm.drop_submitted(connection)
+            farm.tidy(connection)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm
 from loadframe.workloads.driving import ProcessDriver
@@ -44,7 +45,8 @@ class RenderFarmBurst:
     one_lock = False
     runs_to_completion = True
 
-    def __init__(self, options: Mapping[str, SettingValue]) -> None:
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
         self.options = read_options(BurstOptions, self.kind, options)
 
     def check_level(self, level: float) -> int:
@@ -78,6 +80,7 @@ class RenderFarmBurst:
             self.kind,
             "render_farm_burst.lua",
             endpoint,
+            allowance=self.allowance,
             threads=self.options.threads,
             folder=folder,
             duration_s=None,

@@ -13,6 +13,9 @@ from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.farm import schema_of, socket_of
 
 SCRIPTS = Path(__file__).parent
+RETRIED = "1213,1020,1205,1146"
+"""Errors after which a farm asks again: sysbench's own list (deadlock, row changed, lock wait), and a table that is not
+there because somebody completed its job meanwhile."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
 
@@ -22,6 +25,7 @@ def start_script(
     script: str,
     endpoint: Endpoint,
     *,
+    allowance: Allowance,
     threads: int,
     options: Mapping[str, str | int],
     folder: Path,
@@ -36,11 +40,12 @@ def start_script(
     # All seconds, events and statistics are the script's business: sysbench only runs the threads.
     command = ["sysbench", f"--config-file={_connection_file(endpoint, folder)}", f"--threads={threads}"]
     command += ["--time=0", "--events=0", "--percentile=0", "--db-driver=mysql", "--db-ps-mode=disable"]
+    command += [f"--mysql-ignore-errors={RETRIED}"]
     command += [str(SCRIPTS / script), f"--folder={folder}"]
     command += [f"--{option}={value}" for option, value in options.items()]
     printed = folder / "sysbench.txt"
     with printed.open("wb") as output:
-        process = spawn([*command, "run"], Allowance(), stdout=output, stderr=output, cwd=folder)
+        process = spawn([*command, "run"], allowance, stdout=output, stderr=output, cwd=folder)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s)
 
