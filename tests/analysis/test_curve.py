@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from loadframe.analysis.curve import LevelSample, fit
@@ -226,6 +226,8 @@ def test_any_unit_of_throughput_gives_the_same_knee_on_a_real_curve(factor: floa
 
 
 @settings(max_examples=40, deadline=None)
+@example([[179769314.0, 1e-300, 1e-300]])
+@example([[1.0, 1.0, 2e154]])
 @given(st.lists(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=3), min_size=1, max_size=6))
 def test_any_positive_input_gives_finite_results(values: list[list[float]]) -> None:
     found = curve([1.5**i for i in range(len(values))], values, scalability=True)

@@ -116,7 +116,7 @@ def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
     weight = np.maximum(value, WEIGHT_FLOOR)
     counts = tuple(len(level) for level in blocks)
     # A single block may be any number of times the peak; beyond a million its square would only overflow.
-    shares = [np.round(np.minimum(np.asarray(level) / peak, 1e6), 12) for level in blocks]
+    shares = [np.round(np.minimum(np.asarray(level), 1e6 * peak) / peak, 12) for level in blocks]
     residuals = [(level - level.mean()) / width for level, width in zip(shares, weight, strict=True)]
     # Variance of a median: 1/n up to two values, about 1.4/n for few normal ones (pi/2 in the limit).
     spread = np.array([1 / count if count <= 2 else 1.4 / count for count in counts])
