@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
@@ -99,6 +99,7 @@ def test_a_ceiling_of_zero_is_refused() -> None:
         demand_at(LOADS, LOADS[:3], 10, 1)
 
 
+@example([(1.0, 0.0), (2.0, 1.8679900892590345e-213)], 1.0)
 @given(st.lists(st.tuples(st.floats(0.1, 1e6), st.floats(0, 1e9)), max_size=12), st.floats(1, 1e9))
 def test_every_answer_is_finite_and_ordered(points: list[tuple[float, float]], ceiling: float) -> None:
     loads, uses = np.array([p[0] for p in points]), np.array([p[1] for p in points])

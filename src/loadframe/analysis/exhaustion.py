@@ -134,14 +134,17 @@ def _crossing(line: _Line, ceiling: float) -> LoadInterval | None:
     """Fieller's interval; None where the slope is not significant, for then it has no end."""
     if not line.grows:
         return None
-    load = (ceiling - line.intercept) / line.slope
-    # With d = N - mean and e = load - mean: (b^2 - r^2/Sxx) d^2 - 2 b^2 e d + b^2 e^2 - r^2/n = 0.
-    distance = load - line.mean_load
-    first = line.slope**2 - line.reach**2 / line.sxx
-    half = line.slope**2 * distance
-    last = half * distance - line.reach**2 / line.count
-    root = math.sqrt(max(half**2 - first * last, 0.0))
-    return LoadInterval(load, line.mean_load + (half - root) / first, line.mean_load + (half + root) / first)
+    # Divided by b^2, with g = t^2 s^2 / (b^2 Sxx) < 1, d = N - mean and e = N* - mean, so that units cannot underflow:
+    # (1 - g) d^2 - 2 e d + e^2 - g Sxx / n = 0.
+    g = (line.reach / math.sqrt(line.sxx) / line.slope) ** 2
+    distance = (ceiling - line.intercept) / line.slope - line.mean_load
+    if not math.isfinite(distance) or g >= 1:
+        return None
+    root = math.sqrt(g * (distance**2 + (1 - g) * line.sxx / line.count)) if abs(distance) < 1e150 else math.inf
+    if not math.isfinite(root / (1 - g)):
+        return None
+    low, high = (distance - root) / (1 - g), (distance + root) / (1 - g)
+    return LoadInterval(line.mean_load + distance, line.mean_load + low, line.mean_load + high)
 
 
 def _within(crossing: LoadInterval | None, low: float, high: float) -> LoadInterval:
