@@ -45,7 +45,7 @@ class StudyError(UserError):
     """The study cannot be used as it stands."""
 
 
-class MissingTool(UserError):
+class MissingTool(UserError):  # noqa: N818 - what is missing is a tool
     """A program that is needed is not installed."""
 
 

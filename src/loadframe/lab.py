@@ -105,6 +105,7 @@ def _new_run(study: Study, runs: Path) -> RunFolder:
     check_study(study)
     run = RunFolder.create(runs, study.study.name)
     run.write_document("study.json", "study", study.resolved())
+    run.write_text("study.toml", study.as_toml())
     run.write_record("host.json", "host", read_host())
     return run
 

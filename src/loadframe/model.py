@@ -242,7 +242,8 @@ class Limit:
     configured is what was asked for (None: nothing was), effective what the running system really uses.
     exhausted_at: the load at which use crosses the ceiling, None where use does not grow with load.
     loud: reaching it gives errors; silent (False): reaching it only makes things slow.
-    chain: the ids of limits below that cap this one. thrash: the metric that must rise once it is reached.
+    chain: the ids of limits below that cap this one. thrash_metric: the metric that must rise once it is reached.
+    title: what it is, in words, as the subject of a sentence.
     """
 
     id: str
@@ -259,7 +260,7 @@ class Limit:
     chain: tuple[str, ...] = ()
     use_metric: str = ""
     thrash_metric: str = ""
-    note: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ def test_a_partial_study_gets_careful_defaults() -> None:
 def test_the_resolved_study_is_the_same_study(text: str) -> None:
     study = parse(text)
     assert validate(study.resolved()) == study
+    assert parse(study.as_toml()) == study
 
 
 @pytest.mark.parametrize(

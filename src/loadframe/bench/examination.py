@@ -14,7 +14,6 @@ from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.windows import look
 from loadframe.ledger.reading import Series, read_limits, silent_cuts
 from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
-from loadframe.runs.record import footprint
 from loadframe.targets.registry import check_settings
 
 
@@ -43,8 +42,6 @@ def examine(
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     windows = look(curve, steps)
     findings = diagnose(curve, windows, limits)
-    evidence = {item.metric for finding in findings for item in finding.evidence}
-    evidence |= {limit.use_metric for limit in limits}
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
         for one in series
@@ -61,7 +58,6 @@ def examine(
             tried=(),
             untried=(),
             silent_cuts=silent_cuts({**check_settings(target_kind, state.settings), **state.limits}, effective),
-            footprint=footprint(steps, sorted(evidence)),
         ),
         situation=Situation(
             target_kind=target_kind,

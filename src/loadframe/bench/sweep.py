@@ -59,11 +59,14 @@ def _letters(count: int) -> str:
 
 
 def curve_of(steps: Sequence[Step], *, axis: str, treatment: str, within_ms: float | None) -> Curve:
-    """The curve of one treatment's steps; steps with flags that spoil them count only where a level has no others."""
+    """The curve of one treatment's steps. At a level with enough sound steps, those with flags that spoil them do not
+    count."""
     samples = []
     for level in sorted({step.level for step in steps}):
         at_level = [step for step in steps if step.level == level]
-        sound = [step for step in at_level if not SPOILED.intersection(step.flags)] or at_level
+        sound = [step for step in at_level if not SPOILED.intersection(step.flags)]
+        if len(sound) < FEWEST_BLOCKS:
+            sound = at_level
         samples.append(
             curves.LevelSample(
                 load=level,

@@ -10,9 +10,9 @@ from loadframe.bench.examination import examine
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
 from loadframe.errors import RunError
-from loadframe.model import Conduct, Investigation, Round
+from loadframe.model import Conduct, Investigation, Round, Step
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.record import describe_study
+from loadframe.runs.record import describe_study, footprint
 from loadframe.study import validate
 
 
@@ -21,6 +21,7 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     steps = run.steps()
+    rounds = _with_footprints(rounds, steps)
     run.write_tables(steps, [(one.number, limit) for one in rounds for limit in one.limits])
     study = validate(run.study(), name=str(run.path / "study.json"))
     bench = run.document("bench.json", "bench")
@@ -50,6 +51,17 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
     run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
     reporting.write_page(investigation, run.path / "report.html")
     return investigation
+
+
+def _with_footprints(rounds: Sequence[Round], steps: Sequence[Step]) -> list[Round]:
+    """Every round with a row for each of its treatment's steps, which hold the metrics of all rounds' evidence: what
+    was a cause in one round can be seen gone in the next."""
+    shown = {item.metric for one in rounds for finding in one.findings for item in finding.evidence}
+    shown |= {limit.use_metric for one in rounds for limit in one.limits}
+    return [
+        replace(one, footprint=footprint([s for s in steps if s.treatment == one.treatment], sorted(shown)))
+        for one in rounds
+    ]
 
 
 def partial(run: RunFolder) -> list[Round]:

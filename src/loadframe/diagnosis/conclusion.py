@@ -107,7 +107,7 @@ def next_limit(last: Round) -> NextLimit | None:
     if growing:
         first_limit = growing[0]
         because = f"its use grows with {last.curve.axis} and meets the ceiling of {first_limit.ceiling:,.6g} there"
-        return NextLimit(first_limit.id, _load(first_limit), first_limit.id, because)
+        return NextLimit(first_limit.id, _load(first_limit), first_limit.title or first_limit.id, because)
     capping = [finding for finding in last.findings if finding.status != "refuted"]
     if capping:
         one = capping[0]

@@ -51,8 +51,8 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         return None
     share = use / limit.ceiling
     if share < REACHED:
-        because = f"{limit.use_metric} is {_say(limit.use_metric, use)} of {_say(limit.use_metric, limit.ceiling)}"
-        return RuledOut(limit.id, because)
+        ceiling = _say(limit.use_metric, limit.ceiling)
+        return RuledOut(limit.id, f"{_what(limit.use_metric)}: {_say(limit.use_metric, use)} of {ceiling}")
     harm = _harm(limit, windows)
     if isinstance(harm, str):
         return RuledOut(limit.id, harm)
@@ -76,13 +76,13 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     metric = limit.thrash_metric
     past = windows.past.get(metric)
     if past is None:
-        return f"{metric} was not measured"
+        return f"{_what(metric)} was not measured"
     per_request = past / max(windows.past.metrics["throughput"], 1e-9)
     below = (windows.below.get(metric) or 0.0) / max(windows.below.metrics["throughput"], 1e-9)
     if per_request < THRASH_PER_REQUEST:
-        return f"it is full, but {metric} is only {_say(metric, past)}"
+        return f"it is full, but only {_say(metric, past)} {_what(metric)}"
     if windows.bend is not None and per_request < THRASH_RISES * below:
-        return f"it is full, but {metric} does not rise at the bend"
+        return f"it is full, but what it costs does not rise at the bend ({_what(metric)})"
     source = "reaching a silent limit shows only in what it costs"
     evidence = [
         Evidence(
@@ -106,8 +106,7 @@ def _limit_score(limit: Limit, windows: Windows) -> float:
 
 
 def _limit_title(limit: Limit) -> str:
-    kind = "errors" if limit.loud else "silently"
-    return f"{limit.id} is full at {_number(limit.ceiling)} ({kind})"
+    return f"{limit.title or limit.id} is full at {_number(limit.ceiling)}"
 
 
 def _limit_explanation(limit: Limit) -> str:
@@ -127,11 +126,11 @@ def _signature_finding(signature: Signature, rank: int, curve: Curve, windows: W
         return None
     for condition, value in pairs:
         if not condition.holds(value):
-            return RuledOut(signature.id, f"{_name(condition)} is {_show(condition, value)}, not {_wanted(condition)}")
+            return RuledOut(signature.id, f"{_name(condition)}: {_show(condition, value)}, not {_wanted(condition)}")
     for condition in signature.absent:
         seen = _value(condition, window)
         if seen is not None and condition.holds(seen):
-            because = f"{_name(condition)} is {_show(condition, seen)}: {condition.source}"
+            because = f"{_name(condition)}: {_show(condition, seen)} ({condition.source})"
             return RuledOut(signature.id, because)
     return Finding(
         id=signature.id,
@@ -203,7 +202,11 @@ def _evidence(condition: Condition, value: float, window: Window) -> Evidence:
 
 
 def _name(condition: Condition) -> str:
-    return condition.metric + (" per request" if condition.per_request else "")
+    return _what(condition.metric) + (", per request" if condition.per_request else "")
+
+
+def _what(metric: str) -> str:
+    return METRICS[metric].what if metric in METRICS else metric
 
 
 def _show(condition: Condition, value: float) -> str:

@@ -69,4 +69,5 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
         name: fmean(values) for name in names if (values := [s.metrics[name] for s in chosen if name in s.metrics])
     }
     metrics["throughput"] = fmean(step.throughput for step in chosen)
-    return Window(words, tuple(levels), metrics)
+    span = f"{levels[0]:g}" if len(levels) == 1 else f"{levels[0]:g} to {levels[-1]:g}"
+    return Window(f"{words}, at {span}", tuple(levels), metrics)

@@ -56,6 +56,7 @@ def _series(
         chain=rule.chain,
         use_metric=rule.use,
         thrash_metric=rule.thrash or rule.errors or "",
+        title=rule.title,
     )
     return Series(limit, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
 

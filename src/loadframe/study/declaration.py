@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import tomli_w
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -182,3 +183,7 @@ class Study(Table):
     def resolved(self) -> dict[str, Any]:
         """Every key with its value, defaults included, as JSON-ready data."""
         return self.model_dump(mode="json", by_alias=True)
+
+    def as_toml(self) -> str:
+        """The same as a study file: reading it gives this study again."""
+        return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
