@@ -56,7 +56,7 @@ def test_published_cliffs_are_reproduced(name: str) -> None:
 def test_levels_added_by_bisection_narrow_the_cliff_and_do_not_hide_it() -> None:
     found = curve([10, 12, 14, 17, 20, 40], [[100], [97], [80], [50], [45], [44]])
     assert found.cliff is not None
-    assert (found.cliff.from_load, found.cliff.to_load) == (14, 17)
+    assert (found.cliff.from_load, found.cliff.to_load) == (12, 17)
 
 
 def test_a_fall_within_the_noise_is_no_cliff() -> None:

@@ -87,6 +87,7 @@ def test_cpu_and_memory_are_limits_too() -> None:
         ("ON", 1, False),
         ("1.0", 1, False),
         ("NORMAL", "FULL", True),
+        (3761, 20000, False),
     ],
 )
 def test_only_real_cuts_are_reported(asked: SettingValue, got: SettingValue, cut: bool) -> None:

@@ -171,13 +171,19 @@ def _fallen_already(before: segments.Series) -> bool:
 
 
 def _tightest(data: segments.Series, held: int, fallen: int) -> Cliff:
-    """From the highest level whose throughput is nearer, in logarithms, to the one before, to the next level."""
-    middle = math.sqrt(float(data.value[held]) * float(data.value[fallen]))
-    last = max(i for i in range(held, fallen) if data.value[i] > middle or i == held)
+    """Of the pairs of levels inside the fall that still keep less than CLIFF_KEPT, the one closest together: a sharp
+    edge is bracketed ever more tightly by further levels, a slope is not."""
+    pairs = [
+        (low, high)
+        for low in range(held, fallen)
+        for high in range(low + 1, fallen + 1)
+        if data.value[high] < CLIFF_KEPT * data.value[low] and _proven_fall(data, low, high)
+    ]
+    low, high = min(pairs, key=lambda pair: (data.load[pair[1]] / data.load[pair[0]], pair))
     return Cliff(
-        from_load=float(data.load[last]),
-        to_load=float(data.load[last + 1]),
-        throughput_kept=float(data.value[last + 1] / data.value[last]),
+        from_load=float(data.load[low]),
+        to_load=float(data.load[high]),
+        throughput_kept=float(data.value[high] / data.value[low]),
     )
 
 

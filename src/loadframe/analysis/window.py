@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from loadframe.analysis import warmup
 from loadframe.model import Latency, OperationSummary
 
-BIN_S = 0.05
-"""Throughput is looked at in slices of this length to find the end of the warm-up."""
+BINS = 80
+"""Throughput is looked at in so many slices of the step to find the end of the warm-up: MSER-5 needs enough of them."""
 BATCHES = 8
 """The window is cut into this many equal slices, for the noise within a step."""
 
@@ -61,7 +61,8 @@ def summarise(
     elif fixed_warmup_s is not None:
         start, settled = started_s + fixed_warmup_s, True
     else:
-        found = warmup.detect(_binned(end_s, started_s, ended_s), BIN_S, floor_s=floor_s)
+        bin_s = max(ended_s - started_s, 1e-6) / BINS
+        found = warmup.detect(_binned(end_s, started_s, bin_s), bin_s, floor_s=floor_s)
         start, settled = started_s + found.warmup_s, found.settled
     length = max(ended_s - start, 1e-9)
     inside: NDArray[np.bool_] = (end_s > start) & (end_s <= ended_s)
@@ -85,11 +86,10 @@ def summarise(
     )
 
 
-def _binned(end_s: NDArray[np.float64], started_s: float, ended_s: float) -> NDArray[np.float64]:
-    """Throughput (1/s) in slices of BIN_S; the last, incomplete slice is left out."""
-    bins = max(int((ended_s - started_s) / BIN_S), 1)
-    counts, _ = np.histogram(end_s, bins=bins, range=(started_s, started_s + bins * BIN_S))
-    return counts.astype(np.float64) / BIN_S
+def _binned(end_s: NDArray[np.float64], started_s: float, bin_s: float) -> NDArray[np.float64]:
+    """Throughput (1/s) in BINS slices from the start."""
+    counts, _ = np.histogram(end_s, bins=BINS, range=(started_s, started_s + BINS * bin_s))
+    return counts.astype(np.float64) / bin_s
 
 
 def _batches(end_s: NDArray[np.float64], start_s: float, ended_s: float) -> tuple[float, ...]:

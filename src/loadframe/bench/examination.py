@@ -17,6 +17,10 @@ from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
 from loadframe.targets.registry import check_settings
 
 
+FORESIGHT = 10.0
+"""Beyond this many times the highest level tested, nothing is said about when a limit runs out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Examined:
     """A round before any remedy was tried, with what remedies are made from. bend: the last load that held."""
@@ -73,6 +77,6 @@ def examine(
 
 def _with_exhaustion(series: Series, highest_level: float) -> Limit:
     found = exhaustion.exhausted_at(
-        np.array(series.loads), np.array(series.uses), series.limit.ceiling, highest_load=highest_level
+        np.array(series.loads), np.array(series.uses), series.limit.ceiling, highest_load=FORESIGHT * highest_level
     )
     return replace(series.limit, exhausted_at=found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -10,6 +11,8 @@ from loadframe.bench.sweep import Bookkeeping
 from loadframe.model import Curve, LevelRatio, Step, Verdict
 
 MOST_LEVELS = 3
+NARROW = 0.25
+"""A proof goes on until its interval is a quarter of the change to either side: enough to tell 8 from 5."""
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
@@ -27,8 +30,8 @@ def prove(
 ) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
-    Ends when the verdict is decided, when the study's most blocks are measured, or when the budget (less a reserve)
-    is used up; two blocks are always measured.
+    Ends when the verdict is decided and its interval is narrow against the change itself, when the study's most blocks
+    are measured, or when the budget (less a reserve) is used up; two blocks are always measured.
     """
     blocks = book.bench.study.measure.blocks
     per_block = 2 * len(levels)
@@ -48,10 +51,16 @@ def prove(
             continue
         looks += block >= blocks.min
         verdict = comparison.verdict(_by_level(taken, before), _by_level(taken, after), looks=max(looks, 1))
-        if block >= blocks.min and verdict.decision != "no-proven-difference":
+        if block >= blocks.min and verdict.decision != "no-proven-difference" and _narrow(verdict):
             break
     assert verdict is not None, "a study has at least two blocks"
     return verdict, _ratios(taken, before, after), taken
+
+
+def _narrow(verdict: Verdict) -> bool:
+    """Whether the interval's half-width is small against the change, both in logarithms."""
+    half = (math.log(verdict.high) - math.log(verdict.low)) / 2
+    return half <= NARROW * abs(math.log(verdict.ratio))
 
 
 def _by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:

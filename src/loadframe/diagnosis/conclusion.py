@@ -97,7 +97,8 @@ def _per_request(metric: str, steps: Sequence[Step]) -> float | None:
 
 def next_limit(last: Round) -> NextLimit | None:
     """What gives next, going by the last state measured: the cause of its bend; else the limit that the growing load
-    exhausts first; else what already caps the throughput; None where nothing is in sight."""
+    exhausts first beyond what was tested (one that was full without a bend did no harm); else what already caps the
+    throughput; None where nothing is in sight."""
     bending = [f for f in last.findings if f.status != "refuted" and _acts_at_bend(f, last)]
     if bending:
         first = bending[0]

@@ -91,7 +91,8 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     ]
     if windows.bend is not None and windows.below.get(metric) is not None:
         before = windows.below.metrics[metric]
-        evidence.append(Evidence(metric, before, "<", past / THRASH_RISES, windows.below.words, "it rises at the bend"))
+        threshold = per_request / THRASH_RISES * windows.below.metrics["throughput"]
+        evidence.append(Evidence(metric, before, "<", threshold, windows.below.words, "it rises at the bend"))
     return tuple(evidence)
 
 

@@ -56,10 +56,12 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
 
 
 def _bend(curve: Curve) -> float | None:
-    """The last load that still held: the cliff's near side where there is one, else the knee."""
-    if curve.cliff is not None:
-        return curve.cliff.from_load
-    return curve.knee.load if curve.knee is not None else None
+    """The last load that still held: the knee or the near side of the cliff, whichever comes first. None where there
+    is neither, and where the bend may as well lie at the lowest level or below: then nothing is known to hold."""
+    knee, cliff = curve.knee, curve.cliff
+    known = [knee.load] if knee is not None and knee.low > curve.points[0].load else []
+    known += [cliff.from_load] if cliff is not None else []
+    return min(known, default=None)
 
 
 def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Window:

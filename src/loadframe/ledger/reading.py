@@ -89,11 +89,15 @@ def _number(value: SettingValue | None) -> float | None:
 
 
 def silent_cuts(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """Settings that the target did not grant as asked, in words. Spelling (case, ON/1) does not count."""
+    """Settings that the target did not grant as asked, in words. More than asked for is no cut, nor is another spelling
+    of the same (case, ON for 1)."""
     cuts = []
     for name, asked in configured.items():
         got = effective.get(name)
-        if got is not None and _plain(asked) != _plain(got):
+        if got is None or _plain(asked) == _plain(got):
+            continue
+        wanted, granted = _number(asked), _number(got)
+        if wanted is None or granted is None or granted < wanted:
             cuts.append(f"{name}: {asked} was asked for, the target uses {got}")
     return tuple(cuts)
 
