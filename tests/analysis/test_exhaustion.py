@@ -65,8 +65,8 @@ def test_a_use_that_does_not_grow_never_runs_out() -> None:
 def test_with_one_level_below_the_ceiling_the_answer_is_the_bracket() -> None:
     found = exhausted_at(np.array([5.0, 20.0, 40.0]), np.array([25.0, 64.0, 64.0]), 64)
     assert found is not None
-    assert (found.low, found.high) == (5, 20)
-    assert found.load == pytest.approx(10)
+    assert (found.low, found.high) == (pytest.approx(12.8), 20)  # in proportion: 25 / 5 x 12.8 = 64
+    assert found.load == pytest.approx(16)
 
 
 def test_a_ceiling_reached_everywhere_was_reached_at_the_lowest_load() -> None:

@@ -54,15 +54,18 @@ def exhausted_at(
 
     loads, uses: (n,) one per step, several steps per load allowed, use in the ceiling's unit. From at least two loads
     below the ceiling: the regression's crossing; where the ceiling was seen to be reached it lies between the highest
-    load below and the lowest at the ceiling, and the interval is cut to that. With one load below: that bracket. With
+    load below and the lowest at the ceiling, and the interval is cut to that. With one load below: that bracket, its low
+    end raised to where use in proportion to load reaches the ceiling (a fixed part makes it later, never earlier). With
     none: low = load = high = the lowest load, read as "at or below". None where use does not grow with load (slope
     not significant, or less than 2 % of the ceiling over all loads) and the ceiling was not reached; None also where
     the crossing lies beyond `highest_load`, the largest load that means anything to the user.
     Raises ValueError where the ceiling is not positive or the arrays' lengths differ.
     """
     loads, uses = _checked(loads, uses, ceiling)
-    bracket = _bracket(loads, uses, ceiling)
     line = _regression(loads, uses, ceiling)
+    bracket = _bracket(loads, uses, ceiling)
+    if bracket is not None and line is None:
+        bracket = _in_proportion(loads, uses, ceiling, *bracket)
     crossing = _crossing(line, ceiling) if line is not None else None
     if bracket is not None:
         found: LoadInterval | None = _within(crossing, *bracket)
@@ -80,11 +83,14 @@ def demand_at(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: fl
     """The use expected at `load` if there were no ceiling: the same line, never below 0.
 
     Where use does not grow significantly the mean use is the answer: a slope made of noise must not be extrapolated.
-    None where fewer than two loads are below the ceiling. Outside the loads measured it is an extrapolation.
+    With one load below the ceiling: in proportion to it, an upper bound. None where no load is below the ceiling.
+    Outside the loads measured it is an extrapolation.
     """
-    line = _regression(*_checked(loads, uses, ceiling), ceiling)
+    loads, uses = _checked(loads, uses, ceiling)
+    line = _regression(loads, uses, ceiling)
     if line is None:
-        return None
+        below = uses < AT_CEILING * ceiling
+        return float(np.median(uses[below])) * load / float(loads[below][0]) if below.any() else None
     if abs(line.slope) <= line.reach / math.sqrt(line.sxx):
         return max(line.intercept + line.slope * line.mean_load, 0.0)
     return max(line.intercept + line.slope * load, 0.0)
@@ -109,6 +115,14 @@ def _bracket(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: flo
         return None
     below = loads[loads < reached[0]]
     return (float(below.max()) if below.size else reached[0]), reached[0]
+
+
+def _in_proportion(
+    loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float, low: float, high: float
+) -> tuple[float, float]:
+    """The bracket, its low end raised to where the use at `low`, in proportion to load, reaches the ceiling."""
+    use = float(np.median(uses[loads == low]))
+    return (min(max(low, low * ceiling / use), high) if 0 < use < ceiling else low), high
 
 
 def _regression(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float) -> _Line | None:

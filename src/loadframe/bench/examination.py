@@ -16,7 +16,6 @@ from loadframe.ledger.reading import Series, read_limits, silent_cuts
 from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
 from loadframe.targets.registry import check_settings
 
-
 FORESIGHT = 10.0
 """Beyond this many times the highest level tested, nothing is said about when a limit runs out."""
 

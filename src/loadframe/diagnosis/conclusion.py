@@ -104,7 +104,8 @@ def next_limit(last: Round) -> NextLimit | None:
         first = bending[0]
         load = first.reached_at.load if first.reached_at else None
         return NextLimit(first.id, load, first.title, f"it is there where the last curve bends: {first.explanation}")
-    growing = sorted((limit for limit in last.limits if limit.exhausted_at is not None), key=lambda limit: _load(limit))
+    highest = last.curve.points[-1].load
+    growing = sorted((limit for limit in last.limits if highest < _load(limit) < float("inf")), key=_load)
     if growing:
         first_limit = growing[0]
         because = f"its use grows with {last.curve.axis} and meets the ceiling of {first_limit.ceiling:,.6g} there"
