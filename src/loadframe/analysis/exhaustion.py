@@ -54,9 +54,9 @@ def exhausted_at(
 
     loads, uses: (n,) one per step, several steps per load allowed, use in the ceiling's unit. From at least two loads
     below the ceiling: the regression's crossing; where the ceiling was seen to be reached it lies between the highest
-    load below and the lowest at the ceiling, and the interval is cut to that. With one load below: that bracket, its low
-    end raised to where use in proportion to load reaches the ceiling (a fixed part makes it later, never earlier). With
-    none: low = load = high = the lowest load, read as "at or below". None where use does not grow with load (slope
+    load below and the lowest at the ceiling, and the interval is cut to that. With one load below: that bracket, its
+    low end raised to where use in proportion to load reaches the ceiling (a fixed part makes it later, never earlier).
+    With none: low = load = high = the lowest load, read as "at or below". None where use does not grow with load (slope
     not significant, or less than 2 % of the ceiling over all loads) and the ceiling was not reached; None also where
     the crossing lies beyond `highest_load`, the largest load that means anything to the user.
     Raises ValueError where the ceiling is not positive or the arrays' lengths differ.

@@ -50,7 +50,8 @@ def prove(
             ]
         if block < min(blocks.min, 2):
             continue
-        looks += block >= blocks.min
+        # Only looks at an open question spend error; once it is decided, more blocks narrow the interval.
+        looks += block >= blocks.min and (verdict is None or verdict.decision == "no-proven-difference")
         verdict = comparison.verdict(_by_level(taken, before), _by_level(taken, after), looks=max(looks, 1))
         if block >= blocks.min and verdict.decision != "no-proven-difference" and _narrow(verdict):
             break

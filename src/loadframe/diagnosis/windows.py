@@ -27,7 +27,7 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class Windows:
     """below and past the bend (the same window where there is no bend), and the top: the level with the most
-    throughput and all above it. falls: throughput is lost past the bend, not only no longer gained."""
+    throughput and all above it. falls: throughput is lost past a bend, not only no longer gained."""
 
     below: Window
     past: Window
@@ -43,7 +43,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
     levels = sorted({step.level for step in steps})
     top = [level for level in levels if level >= curve.peak.load]
     bend = _bend(curve)
-    falls = curve.shape in FALLING
+    falls = bend is not None and curve.shape in FALLING
     below = [level for level in levels if bend is not None and level <= bend] or levels[:1]
     past = [level for level in levels if bend is not None and level > bend] or top
     return Windows(
