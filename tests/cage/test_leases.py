@@ -189,26 +189,21 @@ def test_a_sweep_never_removes_a_folder_that_is_not_the_leases_own(places: Path)
         assert precious.exists()
 
 
-def _sweep_and_tell(barrier: object, answers: object) -> None:
-    barrier.wait()  # type: ignore[attr-defined]
-    answers.put([str(swept) for swept in sweep()])  # type: ignore[attr-defined]
-
-
 def test_two_sweeps_at_once_share_the_work_and_do_not_fail(places: Path) -> None:
     for number in range(5):
         lease = Lease.acquire(f"study {number}")
         file = lease_files(places)[0].with_name(f"{lease.id}.json")
         file.write_text(json.dumps(json.loads(file.read_text()) | {"owner": {"pid": os.getpid(), "started_ticks": 1}}))
-    context = multiprocessing.get_context("spawn")
-    barrier, answers = context.Barrier(2), context.Queue()
-    sweepers = [context.Process(target=_sweep_and_tell, args=(barrier, answers)) for _ in range(2)]
+    code = "import sys; from loadframe.cage.leases import sweep; sys.stdin.readline(); print(len(sweep()))"
+    sweepers = [
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
+    ]
     for sweeper in sweepers:
-        sweeper.start()
-    told = [answers.get(timeout=60) for _ in sweepers]
-    for sweeper in sweepers:
-        sweeper.join()
-        assert sweeper.exitcode == 0
-    assert len(told[0]) + len(told[1]) == 5
+        assert sweeper.stdin is not None
+        sweeper.stdin.write(b"now\n")
+        sweeper.stdin.flush()
+    told = [int(sweeper.communicate(timeout=60)[0]) for sweeper in sweepers]
+    assert sum(told) == 5
     assert not lease_files(places)
 
 

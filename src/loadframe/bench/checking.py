@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.cage.processes import parse_cpus
+from loadframe.cage.processes import available_cpus
 from loadframe.errors import StudyError
 from loadframe.study import Study
 from loadframe.targets import registry as targets
@@ -29,10 +29,7 @@ def check_study(study: Study) -> None:
             remedy=f"load.axis may be: {', '.join(sorted(workload.axes))}.",
         )
     for level in study.levels:
-        if level != int(level):
-            raise StudyError(
-                f"level {level:g} of {study.load.axis} is not a whole number", remedy="Give whole numbers as levels."
-            )
+        workload.check_level(level)
     for cpus in (study.cage.cpus, study.cage.driver.cpus):
         if cpus is not None:
-            parse_cpus(cpus)
+            available_cpus(cpus)

@@ -181,6 +181,18 @@ def _check_limit(name: str, value: int) -> None:
 def _cpu_options(cpus: frozenset[int] | None) -> list[str]:
     if cpus is None:
         return []
+    _check_cpus(cpus)
+    return ["--cpus", ",".join(map(str, sorted(cpus)))]
+
+
+def available_cpus(text: str) -> frozenset[int]:
+    """CPUs in the kernel's list format, all of them online. CageError for others."""
+    cpus = parse_cpus(text)
+    _check_cpus(cpus)
+    return cpus
+
+
+def _check_cpus(cpus: frozenset[int]) -> None:
     missing = cpus - online_cpus()
     if missing or not cpus:
         wanted = ",".join(map(str, sorted(missing))) or "none at all"
@@ -188,7 +200,6 @@ def _cpu_options(cpus: frozenset[int] | None) -> list[str]:
             f"The study asks for CPU {wanted}; online are {CPUS_ONLINE.read_text().strip()}",
             remedy="Choose from the CPUs that are online.",
         )
-    return ["--cpus", ",".join(map(str, sorted(cpus)))]
 
 
 def _account(user: str) -> pwd.struct_passwd:

@@ -114,8 +114,10 @@ SIGNATURES: tuple[Signature, ...] = (
         id="lock.writer",
         title="one writer holds the lock, the others wait",
         present=(
-            Condition("workload.lock_held", ">=", 0.6, "the lock is held most of the time: no second writer fits in"),
-            Condition("workload.lock_waiting", ">=", 0.5, "on average a request waits for it"),
+            Condition("workload.lock_waiting", ">=", 0.5, "on average half a request or more waits for the lock"),
+            Condition(
+                "workload.lock_held", ">=", 0.3, "held, or free only because those who wait sleep between their tries"
+            ),
         ),
         absent=(CPU_BUSY,),
         explanation="Only one writer can hold the lock; more workers queue up or sleep and retry.",

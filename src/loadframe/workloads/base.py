@@ -43,6 +43,9 @@ class Workload(Protocol):
     runs_to_completion: bool
     """True where a step ends when its work is done (a burst), False where it ends when its time is up."""
 
+    def check_level(self, level: float) -> int:
+        """The level as the whole number that it must be. StudyError where it cannot be one of this workload."""
+
     def install(self, endpoint: Endpoint) -> None:
         """Once in the life of the data: make the schema. MissingTool where the driver's program is not installed."""
 

@@ -1,0 +1,125 @@
+"""The cases on real components: the tool is told the target, the workload and what grows, and must find the rest.
+
+Gains are not asserted beyond "proved": how large they are is for benchmarks/gains.py to say. One repetition is allowed,
+because a machine that is shared may be disturbed for longer than a quick profile lasts.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loadframe
+from loadframe.model import Investigation
+
+CASES = Path(loadframe.__file__).parent / "cases"
+
+
+def expected(name: str) -> dict[str, Any]:
+    return tomllib.loads((CASES / name / "expected.toml").read_text())
+
+
+def twice(attempt: Callable[[], Investigation], proved: Callable[[Investigation], bool]) -> Investigation:
+    """The investigation, or a second one where the first could prove nothing."""
+    first = attempt()
+    return first if proved(first) else attempt()
+
+
+def has_gained(found: Investigation) -> bool:
+    return found.outcome.kind == "gained"
+
+
+def test_the_job_queue(tmp_path: Path) -> None:
+    answer = expected("job-queue")
+    overrides = ["measure.window=400ms", "measure.budget=75s"]
+    study = loadframe.case("job-queue").study(profile="quick", overrides=overrides)
+    found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
+    first = {finding.id: finding.status for finding in found.rounds[0].findings}
+    assert next(iter(first)) in answer["finding"]
+    assert set(answer["finding"]) <= set(first)
+    assert "confirmed" in first.values()
+    kept = [trial.remedy.id for one in found.rounds for trial in one.tried if trial.kept]
+    assert kept[0] == answer["kept"][0]
+    assert found.gain is not None
+    assert found.gain.low > 1
+    assert found.next_limit is not None
+    assert found.next_limit.id == "lock.writer"
+
+
+@pytest.mark.server
+def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
+    answer = expected("render-farm")
+    study = loadframe.case("render-farm").study(profile="quick", overrides=["cage.open_files=1024"])
+    found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
+    first = found.rounds[0].findings[0]
+    assert first.id == answer["finding"][0]
+    assert first.status == "confirmed"
+    truth = study.target.settings["table_open_cache"] / study.workload.options["tables_per_job"]
+    assert first.reached_at is not None
+    assert first.reached_at.load == pytest.approx(truth, rel=answer["reached_at_within"])
+    trial = next(trial for trial in found.rounds[0].tried if trial.kept)
+    assert trial.remedy.id == answer["kept"][0]
+    assert [(change.setting, change.needed) for change in trial.remedy.changes] == [
+        ("RLIMIT_NOFILE", True),
+        ("open_files_limit", True),
+        ("table_open_cache", True),
+    ]
+    assert trial.effective["table_open_cache"] == trial.remedy.changes[-1].after
+    assert int(trial.effective["RLIMIT_NOFILE"]) > 1024
+    page = Path(found.report).read_text()
+    assert "table_open_cache" in page
+    document = loadframe.investigation_json(loadframe.conclude(loadframe.open_run(Path(found.run))))
+    assert document["rounds"][0]["findings"][0]["id"] == answer["finding"][0]
+    json.dumps(document, allow_nan=False)
+
+
+@pytest.mark.server
+def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
+    """2,000 tables are asked for; under 1,024 files the server takes fewer and says so to nobody."""
+    overrides = [
+        "cage.open_files=1024",
+        "target.settings.table_open_cache=2000",
+        "load.levels=[4, 8]",
+        "measure.blocks={min=2,max=2}",
+    ]
+    study = loadframe.case("render-farm").study(profile="quick", overrides=overrides)
+    found = loadframe.investigate(study, tmp_path)
+    effective = int(found.rounds[0].effective["table_open_cache"])
+    assert effective < 2000
+    said = " ".join(found.rounds[0].silent_cuts)
+    assert "table_open_cache" in said
+    assert "2000" in said
+    assert str(effective) in said
+    limit = next(limit for limit in found.rounds[0].limits if limit.id == "mariadb.table_open_cache")
+    assert (limit.configured, limit.effective) == (2000, effective)
+    assert str(effective) in loadframe.render_text(found)
+
+
+@pytest.mark.server
+def test_a_target_with_nothing_to_gain_is_left_alone(tmp_path: Path) -> None:
+    overrides = ["target.settings.table_open_cache=4000", "load.levels=[4, 16, 64]", "measure.blocks={min=3,max=3}"]
+    study = loadframe.case("render-farm").study(profile="quick", overrides=overrides)
+    found = loadframe.investigate(study, tmp_path)
+    assert found.outcome.kind in ("no-limit-reached", "cpu-saturated", "limit-without-remedy")
+    assert found.gain is None
+    assert not any(one.tried for one in found.rounds)
+    assert not (Path(found.run) / "changes.jsonl").exists()
+
+
+@pytest.mark.server
+def test_the_burst_runs_to_completion_and_opens_every_table(tmp_path: Path) -> None:
+    overrides = ["load.levels=[40, 80]", "target.settings.table_open_cache=1000", "measure.blocks={min=2,max=2}"]
+    study = loadframe.case("render-farm").study(profile="quick", which="burst", overrides=overrides)
+    measured = loadframe.measure(study, tmp_path)
+    steps = loadframe.open_run(measured.run).steps()
+    assert {step.level for step in steps} == {40, 80}
+    for step in steps:
+        done = {operation.name: operation.requests for operation in step.operations}
+        assert done["submit"] + 1 >= step.level  # the first job is there before the burst
+        assert done["list"] > 0
+        assert step.metrics["mariadb.open_tables"] >= 5 * step.level
