@@ -1,4 +1,4 @@
-"""Stopped in the middle - Ctrl-C, SIGTERM, kill -9, a server that dies: finished steps are kept, nothing stays behind."""
+"""Stopped in the middle (Ctrl-C, SIGTERM, kill -9, a server that dies): finished steps stay, nothing else does."""
 
 from __future__ import annotations
 
