@@ -39,6 +39,7 @@ test: servers check
 
 bench: install servers
 	$(BIN)/python benchmarks/gains.py
+	$(BIN)/python benchmarks/gains.py --moved
 
 format: $(DEV)
 	$(BIN)/ruff format .

@@ -79,6 +79,12 @@ def test_missing_files_and_folders(loadframe: Command, tmp_path: Path) -> None:
     refused(loadframe("investigate"), "Missing argument", code=2)
 
 
+def test_a_missing_program_is_named_with_its_package(loadframe: Command, tmp_path: Path) -> None:
+    result = loadframe("case", "run", "render-farm", "--quick", PATH="/nonexistent")
+    refused(result, "sysbench", "apt-get install")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_runs_that_cannot_be_written(loadframe: Command, study: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused(loadframe("measure", str(study), "--runs", str(tmp_path / "file")), "cannot be made", "--runs")

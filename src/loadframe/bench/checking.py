@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from loadframe.cage.processes import available_cpus
-from loadframe.errors import StudyError
+from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study
 from loadframe.targets import registry as targets
 from loadframe.workloads import registry as workloads
 
 
 def check_study(study: Study) -> None:
-    """StudyError (or CageError for CPUs that are not there) for a study that cannot be carried out by this program."""
+    """StudyError for a study that cannot be carried out by this program, CageError for CPUs that are not there,
+    MissingTool for programs that are not installed."""
     workload = workloads.make(study.workload.kind, study.workload.options)
     targets.check_settings(study.target.kind, study.target.settings)
     if study.target.kind not in workload.target_kinds:
@@ -28,8 +29,19 @@ def check_study(study: Study) -> None:
             f"workload {study.workload.kind!r} has no axis {study.load.axis!r}",
             remedy=f"load.axis may be: {', '.join(sorted(workload.axes))}.",
         )
+    _check_programs(study)
     for level in study.levels:
         workload.check_level(level)
     for cpus in (study.cage.cpus, study.cage.driver.cpus):
         if cpus is not None:
             available_cpus(cpus)
+
+
+def _check_programs(study: Study) -> None:
+    needed = [*targets.KINDS[study.target.kind].requirements(), *workloads.check(study.workload.kind)]
+    missing = [requirement for requirement in needed if requirement.found is None]
+    if missing:
+        raise MissingTool(
+            f"this study needs {', '.join(requirement.what for requirement in missing)}, which is not installed",
+            remedy="Install: " + "; ".join(dict.fromkeys(requirement.how_to_get_it for requirement in missing)),
+        )

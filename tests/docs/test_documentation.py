@@ -1,0 +1,112 @@
+"""What the documentation says works: every command is executed, every verb is named, generated parts are up to date."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import loadframe
+from loadframe.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
+
+TRIED_ELSEWHERE = {
+    "case run render-farm --quick": "tests/servers",
+    "case run render-farm --quick --set target.settings.table_open_cache=400": "benchmarks/gains.py",
+}
+"""Commands that take minutes, and where they are run."""
+
+
+def commands() -> Iterator[str]:
+    """Every `loadframe ...` line in a shell block, in order."""
+    for page in PAGES:
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.S):
+            for line in block.splitlines():
+                command = line.partition("#")[0].strip()
+                if command.startswith(".venv/bin/loadframe "):
+                    yield command.removeprefix(".venv/bin/loadframe ")
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the study of the README."""
+    folder = tmp_path_factory.mktemp("reader")
+    (study,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    (folder / "queue.toml").write_text(study)
+    return folder
+
+
+@pytest.mark.parametrize("command", sorted(set(commands()) - set(TRIED_ELSEWHERE)))
+def test_every_command_of_the_documentation_works(command: str, workplace: Path) -> None:
+    done = subprocess.run(
+        [LOADFRAME, *shlex.split(command)],
+        cwd=workplace,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_commands_tried_elsewhere_are_documented_still() -> None:
+    assert set(TRIED_ELSEWHERE) <= set(commands())
+
+
+def verbs() -> list[str]:
+    """Every verb and sub-verb of the command line."""
+    group = typer.main.get_command(app)
+    found = []
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        found += [f"{name} {sub}" for sub in getattr(command, "commands", {})] or [name]
+    return found
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_verb_is_documented(verb: str) -> None:
+    text = " ".join(page.read_text() for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "Makefile"])
+    assert re.search(rf"loadframe {re.escape(verb)}\b", text), f"no page mentions `loadframe {verb}`"
+
+
+def test_the_python_of_the_api_page_works(workplace: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/api.md").read_text(), re.S)
+    code = code.replace('Path("study.toml")', 'Path("queue.toml")').replace("budget=2m", "budget=20s")
+    done = subprocess.run([sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_name_of_the_api_is_there_and_documented() -> None:
+    text = (ROOT / "docs/api.md").read_text()
+    for name in loadframe.__all__:
+        assert getattr(loadframe, name) is not None
+        if not name.startswith("__"):
+            assert f"`{name}" in text or f"{name}(" in text, name
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_ledger_page_is_generated_from_the_rules() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "scripts/write-docs"), "--check"], check=False)
+    assert done.returncode == 0, "run scripts/write-docs"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        assert path.read_text().startswith(('"""', "#!")), path
