@@ -32,7 +32,7 @@ def diagnosed(steps: Sequence[Step], state: TargetState | None = None) -> tuple[
     ]
     curve = fit(samples, axis="active_jobs", treatment="A")
     limits = [one.limit for one in read_limits(steps, state or TargetState(), {})]
-    return diagnose(curve, look(curve, steps), limits)
+    return diagnose(look(curve, steps), limits)
 
 
 def farm(
@@ -100,6 +100,19 @@ def queue(make_step: StepMaker, **changed: float) -> list[Step]:
 
 def test_commits_that_wait_for_the_disk_are_the_deeper_cause_of_the_held_lock(make_step: StepMaker) -> None:
     assert [finding.id for finding in diagnosed(queue(make_step))] == ["disk.fsync", "lock.writer"]
+
+
+def test_a_cause_acts_from_the_first_level_at_which_it_is_seen(make_step: StepMaker) -> None:
+    steps = []
+    for step in queue(make_step):
+        waiting = 0.02 if step.level == 1 else step.level - 1
+        metrics = {**step.metrics, "workload.lock_waiting": waiting}
+        steps.append(make_step(step.level, step.throughput, metrics, block=step.block))
+    found = {finding.id: finding.reached_at for finding in diagnosed(steps)}
+    disk, lock = found["disk.fsync"], found["lock.writer"]
+    assert disk is not None
+    assert lock is not None
+    assert (disk.load, lock.load, lock.low) == (1, 2, 1)
 
 
 def test_without_flushes_the_lock_alone_is_left(make_step: StepMaker) -> None:

@@ -44,7 +44,7 @@ def examine(
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     windows = look(curve, steps)
-    findings = diagnose(curve, windows, limits)
+    findings = diagnose(windows, limits)
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
         for one in series

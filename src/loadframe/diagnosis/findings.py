@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from loadframe.diagnosis.signatures import SIGNATURES, Condition, Signature
 from loadframe.diagnosis.windows import Window, Windows
-from loadframe.model import Curve, Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut
+from loadframe.model import Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut
 from loadframe.units import METRICS, show_metric
 
 REACHED = 0.97
@@ -20,14 +20,14 @@ THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 
 
-def diagnose(curve: Curve, windows: Windows, limits: Sequence[Limit]) -> tuple[Finding, ...]:
+def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[Finding, ...]:
     """Suspected causes, the best explained first. Empty where nothing was reached and no signature holds."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
     for limit in limits:
         _collect(_limit_finding(limit, windows), found, cleared)
     for rank, signature in enumerate(SIGNATURES):
-        _collect(_signature_finding(signature, rank, curve, windows), found, cleared)
+        _collect(_signature_finding(signature, rank, windows), found, cleared)
     found.sort(key=lambda finding: -finding.score)
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found)
 
@@ -119,7 +119,7 @@ def _limit_explanation(limit: Limit) -> str:
 # --- signatures -----------------------------------------------------------------------------------------------------
 
 
-def _signature_finding(signature: Signature, rank: int, curve: Curve, windows: Windows) -> Finding | RuledOut | None:
+def _signature_finding(signature: Signature, rank: int, windows: Windows) -> Finding | RuledOut | None:
     window = windows.past if windows.bend is not None else windows.top
     measured = [(condition, _value(condition, window)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
@@ -137,7 +137,7 @@ def _signature_finding(signature: Signature, rank: int, curve: Curve, windows: W
         id=signature.id,
         status="suspected",
         title=signature.title,
-        reached_at=_first_level(signature, curve, windows),
+        reached_at=_first_level(signature, windows),
         evidence=(
             *(_evidence(condition, value, window) for condition, value in pairs),
             *_absent_evidence(signature, window),
@@ -170,14 +170,17 @@ def _signature_score(signature: Signature, rank: int, windows: Windows, first: t
     return (0.3 if unexplained else 0.6) - 0.001 * rank
 
 
-def _first_level(signature: Signature, curve: Curve, windows: Windows) -> LoadInterval | None:
-    """The load at which it begins to act: the bend where it is absent below, else the lowest level."""
-    condition = signature.present[0]
-    before = _value(condition, windows.below)
-    if before is not None and condition.holds(before):
-        lowest = windows.below.levels[0]
-        return LoadInterval(lowest, lowest, lowest)
-    return curve.knee or _bend_interval(windows)
+def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
+    """The load at which it begins to act: the lowest level at which all that was measured holds, from the level before
+    it. None where that is at no single level."""
+    before: float | None = None
+    for window in windows.each:
+        values = [(condition, _value(condition, window)) for condition in signature.present]
+        if all(value is None or condition.holds(value) for condition, value in values):
+            level = window.levels[0]
+            return LoadInterval(level, level if before is None else before, level)
+        before = window.levels[0]
+    return None
 
 
 def _bend_interval(windows: Windows) -> LoadInterval | None:

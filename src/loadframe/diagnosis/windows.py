@@ -27,11 +27,13 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class Windows:
     """below and past the bend (the same window where there is no bend), and the top: the level with the most
-    throughput and all above it. falls: throughput is lost past a bend, not only no longer gained."""
+    throughput and all above it. each: every level by itself, rising. falls: throughput is lost past a bend, not only no
+    longer gained."""
 
     below: Window
     past: Window
     top: Window
+    each: tuple[Window, ...]
     bend: float | None
     falls: bool
 
@@ -50,6 +52,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         below=_window("below the bend" if bend is not None else "at the lowest level", below, steps),
         past=_window("past the bend" if bend is not None else "where throughput stays", past, steps),
         top=_window("from the peak on", top, steps),
+        each=tuple(_window("at one level", [level], steps) for level in levels),
         bend=bend,
         falls=falls,
     )
