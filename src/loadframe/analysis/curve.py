@@ -61,7 +61,8 @@ def fit(
     samples of one level, a load that is not positive, or a throughput that is negative or not finite.
     """
     ordered = _checked(samples)
-    points = tuple(_point(sample) for sample in ordered)
+    noise = _noise(ordered)
+    points = tuple(_point(sample, noise) for sample in ordered)
     peak_point = max(points, key=lambda point: point.throughput)
     peak = Peak(peak_point.load, peak_point.throughput)
     warnings = _measuring_warnings(ordered, points)
@@ -110,9 +111,27 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
 # --- points ---------------------------------------------------------------------------------------------------------
 
 
-def _point(sample: LevelSample) -> CurvePoint:
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """Standard deviation of log throughput within a level, pooled over all levels, and its degrees of freedom."""
+
+    deviation: float
+    freedom: int
+
+
+def _noise(samples: Sequence[LevelSample]) -> _Noise:
+    squares, freedom = 0.0, 0
+    for sample in samples:
+        if len(sample.throughputs) >= 2 and min(sample.throughputs) > 0:
+            logs = np.log(sample.throughputs)
+            squares += float(((logs - logs.mean()) ** 2).sum())
+            freedom += len(logs) - 1
+    return _Noise(math.sqrt(squares / freedom) if freedom else 0.0, freedom)
+
+
+def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
     median = float(np.median(sample.throughputs))
-    low, high = _interval(sample.throughputs)
+    low, high = _interval(sample.throughputs, noise)
     latencies = _latencies(sample)
     return CurvePoint(
         load=sample.load,
@@ -124,13 +143,17 @@ def _point(sample: LevelSample) -> CurvePoint:
     )
 
 
-def _interval(values: tuple[float, ...]) -> tuple[float, float]:
-    """t-interval on the logarithm; the extremes seen where a zero has no logarithm or there is one value."""
+def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
+    """t-interval on the logarithm; the extremes seen where a zero has no logarithm or there is one value.
+
+    The deviation is the larger of the level's own and the pooled one: a few blocks may agree by chance. The pooled
+    degrees of freedom keep t small where each level has two or three blocks.
+    """
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)
-    quantile = float(student.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
-    half = quantile * float(logs.std(ddof=1)) / math.sqrt(len(values))
+    quantile = float(student.ppf((1 + CONFIDENCE) / 2, noise.freedom))
+    half = quantile * max(float(logs.std(ddof=1)), noise.deviation) / math.sqrt(len(values))
     centre = float(logs.mean())
     # Two blocks can differ so much that the interval is wider than doubles are.
     return math.exp(max(centre - half, -700.0)), math.exp(min(centre + half, 700.0))
