@@ -36,6 +36,7 @@ system.cpu.system                 | share | CPU time in the kernel
 system.cpu.iowait                 | share | CPU idle while I/O was outstanding
 system.cpu.steal                  | share | CPU time the hypervisor gave to somebody else
 system.cpu.busiest                | share | the busiest CPU
+system.cpu.own                    | share | CPU time of the target and the driver, of all CPUs
 system.cpu.foreign                | share | CPU time of processes that belong to nobody in the study
 system.cpu.count                  | count | CPUs online
 system.processes.running          | count | runnable threads, average

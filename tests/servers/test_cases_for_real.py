@@ -41,7 +41,6 @@ def test_the_job_queue(tmp_path: Path) -> None:
     found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
     first = {finding.id: finding.status for finding in found.rounds[0].findings}
     assert next(iter(first)) in answer["finding"]
-    assert set(answer["finding"]) <= set(first)
     assert "confirmed" in first.values()
     kept = [trial.remedy.id for one in found.rounds for trial in one.tried if trial.kept]
     assert kept[0] == answer["kept"][0]

@@ -271,6 +271,9 @@ class Bench:
         if self.workload.one_lock:
             metrics["workload.lock_held"] = summary.lock_held
             metrics["workload.lock_waiting"] = summary.waiting
+        used = [metrics[name] for name in ("target.cpu.cores", "driver.cpu.cores") if name in metrics]
+        if used and "system.cpu.count" in metrics:
+            metrics["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
         flushes = metrics.get("system.disk.flushes")
         if flushes is not None and summary.throughput > 0:
             metrics["system.disk.flushes_per_request"] = flushes / summary.throughput

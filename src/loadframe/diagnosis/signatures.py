@@ -57,6 +57,7 @@ class Signature:
 
 
 CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
+OWN_CPU_BUSY = Condition("system.cpu.own", ">=", 0.9, "the study's own work fills the CPUs: nothing else is waited for")
 DISK_BUSY = Condition("system.disk.busy", ">=", 0.9, "iostats: a disk busy 90 % of the time has no reserve")
 DIRECT_RECLAIM = Condition(
     "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
@@ -107,7 +108,7 @@ SIGNATURES: tuple[Signature, ...] = (
             ),
             Condition("system.pressure.io.some", ">=", 0.2, "psi: some task waited for I/O 20 % of the time"),
         ),
-        absent=(CPU_BUSY, DIRECT_RECLAIM),
+        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
         explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
     ),
     Signature(
@@ -119,7 +120,7 @@ SIGNATURES: tuple[Signature, ...] = (
                 "workload.lock_held", ">=", 0.3, "held, or free only because those who wait sleep between their tries"
             ),
         ),
-        absent=(CPU_BUSY,),
+        absent=(OWN_CPU_BUSY,),
         explanation="Only one writer can hold the lock; more workers queue up or sleep and retry.",
         explains_falling=True,
     ),
@@ -141,7 +142,7 @@ SIGNATURES: tuple[Signature, ...] = (
                 "mariadb.table_locks_waited", ">=", 0.05, "MySQLTuner: 95 % should be immediate", per_request=True
             ),
         ),
-        absent=(CPU_BUSY,),
+        absent=(OWN_CPU_BUSY,),
         explanation="A statement locks the whole table and the others wait for it.",
         explains_falling=True,
     ),
@@ -149,7 +150,7 @@ SIGNATURES: tuple[Signature, ...] = (
         id="lock.row",
         title="transactions wait for row locks",
         present=(Condition("mariadb.row_lock_waits", ">=", 0.05, "one request in twenty waits", per_request=True),),
-        absent=(CPU_BUSY,),
+        absent=(OWN_CPU_BUSY,),
         explanation="Transactions change the same rows and wait for one another.",
         explains_falling=True,
     ),

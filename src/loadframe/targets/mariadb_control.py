@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue
+from loadframe.unix_socket import open_socket
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -84,19 +85,27 @@ class Control:
 
     def _ask(self, statement: str, values: Sequence[SettingValue]) -> list[tuple[Any, ...]]:
         if self._connection is None:
-            self._connection = self._pymysql.connect(
-                unix_socket=str(self._socket),
-                user=self._user,
-                password=self._password,
-                autocommit=True,
-                ssl_disabled=True,  # a local socket; making a TLS context takes 60 ms
-                connect_timeout=TIMEOUT_S,
-                read_timeout=TIMEOUT_S,
-                write_timeout=TIMEOUT_S,
-            )
+            self._connection = self._connected()
         with self._connection.cursor() as cursor:
             cursor.execute(statement, list(values) or None)
             return list(cursor.fetchall())
+
+    def _connected(self) -> Connection[Any]:
+        connection = self._pymysql.connect(
+            defer_connect=True,
+            user=self._user,
+            password=self._password,
+            autocommit=True,
+            ssl_disabled=True,  # a local socket; making a TLS context takes 60 ms
+            read_timeout=TIMEOUT_S,
+            write_timeout=TIMEOUT_S,
+        )
+        try:
+            connection.connect(open_socket(str(self._socket), timeout_s=TIMEOUT_S))
+        except OSError as error:
+            raise self._pymysql.err.OperationalError(CANNOT_CONNECT, str(error)) from error
+        result: Connection[Any] = connection
+        return result
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -109,5 +118,6 @@ class Control:
         return TargetError(f"MariaDB refuses `{statement}`: {text or error} (error {number})")
 
 
-CONNECTION_LOST = frozenset({0, 2003, 2006, 2013, 2014})
+CANNOT_CONNECT = 2003
+CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 """pymysql: interface error; cannot connect; gone away; lost during a query; out of sync."""

@@ -6,7 +6,6 @@ are numbered; a driver that completes one submits another one under the same num
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadframe.errors import TargetError
 from loadframe.model import Endpoint, Requirement
+from loadframe.unix_socket import open_socket
 from loadframe.workloads.requirements import program, python_package
 
 if TYPE_CHECKING:
@@ -65,11 +65,16 @@ def connected(endpoint: Endpoint, doing: str, *, schema: bool = True) -> Iterato
             ssl_disabled=True,  # a local socket; making a TLS context takes 60 ms
             client_flag=CLIENT.MULTI_STATEMENTS,
         )
-        connection.connect(_open_socket(socket_of(endpoint)))
+        connection.connect(open_socket(socket_of(endpoint)))
         try:
             yield connection
         finally:
             connection.close()
+    except OSError as error:
+        raise TargetError(
+            f"No server answers at {socket_of(endpoint)}: {error.strerror or error}.",
+            remedy="Its log says why it is not running.",
+        ) from error
     except pymysql.err.MySQLError as error:
         number, *words = error.args or (0,)
         raise TargetError(
@@ -77,19 +82,6 @@ def connected(endpoint: Endpoint, doing: str, *, schema: bool = True) -> Iterato
             remedy="If disk space, open files or tables ran out, raise that limit or lower the level; "
             "if the server has gone, its log says why.",
         ) from error
-
-
-def _open_socket(path: str) -> socket.socket:
-    """pymysql leaves a socket of its own open where the server is not there; ours is closed. TargetError."""
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.connect(path)
-    except OSError as error:
-        connection.close()
-        raise TargetError(
-            f"No server answers at {path}: {error.strerror or error}.", remedy="Its log says why it is not running."
-        ) from error
-    return connection
 
 
 def execute(connection: Connection, statements: Sequence[str]) -> None:
