@@ -8,7 +8,7 @@ conclude      what a run folder says, also one that was stopped or killed
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,10 @@ from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, examine
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
-from loadframe.bench.trials import try_remedies
+from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import partial, write_down
 from loadframe.errors import Interrupted, RunError, UserError
-from loadframe.model import Curve, Investigation, Round, SettingValue, TargetState
+from loadframe.model import Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
 from loadframe.progress import Progress, Silent
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.host import read_host
@@ -37,6 +37,7 @@ class Measurement:
 
     run: Path
     curve: Curve
+    axis_unit: str = ""
 
 
 def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -> Investigation:
@@ -44,6 +45,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
     measured until then is in the run folder either way, with a report of it."""
     run = _new_run(study, runs)
     rounds: list[Round] = []
+    total: Verdict | None = None
     with _explaining(run, rounds), _book(study, run, progress) as book:
         treatment, state = "A", book.bench.start_state
         already: set[str] = set()
@@ -57,7 +59,9 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             if tried.kept is None:
                 break
             treatment, state = tried.kept
-    return write_down(run, rounds)
+        total = prove_total(book, rounds, treatment)
+    run.close()
+    return write_down(run, rounds, total=total)
 
 
 def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Measurement:
@@ -66,7 +70,8 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
     with _explaining(run, []), _book(study, run, progress) as book:
         curve = sweep(book, "A", round_number=1)
     run.write_tables(run.steps(), [])
-    return Measurement(run.path, curve)
+    run.close()
+    return Measurement(run.path, curve, run.axis_unit())
 
 
 def open_run(path: Path) -> RunFolder:
@@ -77,12 +82,14 @@ def open_run(path: Path) -> RunFolder:
 def conclude(run: RunFolder) -> Investigation:
     """What a run folder says; for a run without a conclusion, what its finished steps say. RunError where there is
     not a single finished step."""
-    return run.investigation() or write_down(run, partial(run), interrupted=True)
+    _check_steps(run, run.steps())
+    return run.investigation() or write_down(run, partial(run), interrupted=not run.closed())
 
 
 def curves(run: RunFolder) -> dict[str, Curve]:
     """The curve of every treatment of a run, computed anew from its steps. RunError where there are none."""
     steps = run.steps()
+    _check_steps(run, steps)
     if not steps:
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
     study = validate(run.study(), name=str(run.path / "study.json"))
@@ -96,6 +103,15 @@ def curves(run: RunFolder) -> dict[str, Curve]:
         )
         for name in treatments
     }
+
+
+def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:
+    for step in steps:
+        if not (step.level > 0 and 0 <= step.throughput < float("inf")):
+            raise RunError(
+                f"{run.path}: step {step.number} has level {step.level:g} and throughput {step.throughput:g}",
+                remedy="steps.jsonl was damaged or edited.",
+            )
 
 
 # --- the frame around the loop ----------------------------------------------------------------------------------------
@@ -124,7 +140,7 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
         try:
             yield book
         finally:
-            run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps))
+            run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps, book.repeated))
 
 
 def _examine(

@@ -68,10 +68,10 @@ def test_what_was_not_measured_is_not_in_the_ledger() -> None:
 
 def test_cpu_and_memory_are_limits_too() -> None:
     metrics = {
-        "system.cpu.utilization": 0.75,
+        "system.cpu.busy_cores": 3.0,
         "system.cpu.count": 4.0,
         "system.memory.limit": 100.0,
-        "system.memory.available": 30.0,
+        "system.memory.used": 70.0,
     }
     found = limits([step(1, metrics)])
     assert found["cpu.saturated"].use == pytest.approx(3.0)

@@ -308,7 +308,7 @@ def _measuring_warnings(samples: list[LevelSample], points: tuple[CurvePoint, ..
         if point.throughput_high - point.throughput_low > 2 * WIDE_INTERVAL * point.throughput
     ]
     if wide:
-        warnings.append(f"The interval is wider than -+{100 * WIDE_INTERVAL:.0f} % at {_listed(wide)}.")
+        warnings.append(f"The interval is wider than ±{100 * WIDE_INTERVAL:.0f} % at {_listed(wide)}.")
     failed = [sample.load for sample in samples if max(sample.throughputs) <= 0]
     if failed:
         warnings.append(f"No request succeeded at {_listed(failed)}.")

@@ -71,7 +71,7 @@ class Bench:
         """The state that the study declares."""
         cage = self.study.cage
         limits = {"RLIMIT_NOFILE": cage.open_files} if cage.open_files is not None else {}
-        return TargetState(dict(self.study.target.settings), limits)
+        return TargetState(targets.check_settings(self.study.target.kind, self.study.target.settings), limits)
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -99,12 +99,12 @@ class Bench:
         finally:
             self._stack.close()
 
-    def conduct(self, seconds: float, steps: Sequence[Step]) -> Conduct:
+    def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
         """How the run went; ends the recording."""
         cost = self._recorder.stop()
         return Conduct(
             steps=len(steps),
-            repeated=0,
+            repeated=repeated,
             flags=dict(Counter(flag for step in steps for flag in step.flags)),
             recorder_cpu_share=cost.cpu_s / max(cost.elapsed_s, 1e-9),
             recorder_rss_bytes=cost.rss_bytes,
@@ -170,7 +170,7 @@ class Bench:
             requests.outcome,
             operations=self.workload.operations,
             started_s=started,
-            ended_s=float(requests.end_s[-1]),
+            ended_s=float(requests.end_s[-1]) if self.workload.runs_to_completion else started + self._duration_s(),
             floor_s=self._floor_s(),
             fixed_warmup_s=fixed,
             whole=self.workload.runs_to_completion,

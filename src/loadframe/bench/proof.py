@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import geometric_mean
 
 from loadframe.analysis import comparison
 from loadframe.bench.sweep import Bookkeeping
@@ -76,7 +76,7 @@ def _ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio,
     one, two = _by_level(steps, before), _by_level(steps, after)
     ratios = []
     for level in sorted(one.keys() & two.keys()):
-        first, second = fmean(one[level]), fmean(two[level])
-        if first > 0:
+        if min(*one[level], *two[level]) > 0:
+            first, second = geometric_mean(one[level]), geometric_mean(two[level])
             ratios.append(LevelRatio(level, first, second, second / first))
     return tuple(ratios)

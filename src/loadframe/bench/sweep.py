@@ -18,6 +18,9 @@ RESOLUTION = 0.15
 """A cliff is bracketed until the two levels around it are no further apart than this share."""
 FEWEST_BLOCKS = 2
 """Below two blocks there is no interval."""
+REPEATED_SHARE = 0.2
+"""Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
+always disturbed, repeating everything helps nobody."""
 SWEEP_SHARE = 0.4
 """More blocks than the least are measured only while a sweep uses less than this share of what was left."""
 
@@ -31,8 +34,17 @@ class Bookkeeping:
     progress: Progress
     random: random.Random
     steps: list[Step] = field(default_factory=list)
+    repeated: int = 0
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+        """A step, and where something outside the study disturbed it, once more; the disturbed one stays in the run."""
+        step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
+        if SPOILED.intersection(step.flags) and self.repeated < REPEATED_SHARE * len(self.steps):
+            self.repeated += 1
+            step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
+        return step
+
+    def _take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step, noted in the budget and shown."""
         started = time.monotonic()
         step = self.bench.take_step(round_number=round_number, block=block, treatment=treatment, level=level)

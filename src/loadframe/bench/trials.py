@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from loadframe.bench.examination import Examined
-from loadframe.bench.proof import judged_levels, prove
+from loadframe.bench.proof import MOST_LEVELS, judged_levels, prove
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.remedies import propose, state_after
 from loadframe.errors import CageError, StudyError, TargetError
-from loadframe.model import Remedy, Round, Step, TargetState, Trial, UntriedRemedy
+from loadframe.model import Remedy, Round, Step, TargetState, Trial, UntriedRemedy, Verdict
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 """The word in `remedies.allow` that permits changes in a layer."""
@@ -62,6 +62,19 @@ def try_remedies(book: Bookkeeping, examined: Examined, already: set[str]) -> Tr
     return Tried(replace(one, findings=findings, tried=tuple(tried), untried=tuple(untried)), kept)
 
 
+def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdict | None:
+    """After several kept remedies: the last state against the first one, in blocks of their own, at the levels of the
+    first proof. None after fewer, or where the budget is used up: then the product of the single verdicts has to do."""
+    kept = conclusion.kept_trials(rounds)
+    if len(kept) < 2:
+        return None
+    levels = kept[0].verdict.levels
+    if not book.budget.affords(2 * len(levels) * FEWEST_BLOCKS):
+        return None
+    verdict, _, _ = prove(book, rounds[0].treatment, last, levels, round_number=len(rounds), reserve_steps=0)
+    return verdict
+
+
 def _why_not(book: Bookkeeping, remedy: Remedy, examined: Examined, have_one: bool) -> str | None:
     """The reason why a remedy is shown, not tried; None where it may be tried."""
     study = book.bench.study
@@ -82,8 +95,9 @@ def _why_not(book: Bookkeeping, remedy: Remedy, examined: Examined, have_one: bo
 
 
 def _sweep_reserve(book: Bookkeeping) -> int:
-    """Steps to keep in hand, so that the state after a kept remedy can be measured too."""
-    return len(book.bench.study.levels) * FEWEST_BLOCKS
+    """Steps to keep in hand, so that the state after a kept remedy can be measured, and proved against the first."""
+    study = book.bench.study
+    return len(study.levels) * FEWEST_BLOCKS + 2 * MOST_LEVELS * FEWEST_BLOCKS
 
 
 def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> tuple[Trial, list[Step]]:

@@ -10,14 +10,17 @@ from loadframe.bench.examination import examine
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
 from loadframe.errors import RunError
-from loadframe.model import Conduct, Investigation, Round, Step
+from loadframe.model import Conduct, Investigation, Round, Step, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.record import describe_study, footprint
 from loadframe.study import validate
 
 
-def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """Conclude from the rounds and leave report.html and the JSON files in the run folder."""
+def write_down(
+    run: RunFolder, rounds: Sequence[Round], *, total: Verdict | None = None, interrupted: bool = False
+) -> Investigation:
+    """Conclude from the rounds and leave report.html and the JSON files in the run folder. total: the last state proved
+    against the first one."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     steps = run.steps()
@@ -30,14 +33,14 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
     investigation = Investigation(
         run=str(run.path),
         report=str(run.path / "report.html"),
-        started_at=str(run.document("run.json", "run")["started_at"]),
+        started_at=str(run.document("run.json", "run").get("started_at", "")),
         seconds=conduct.seconds,
-        study=describe_study(study, version=str(bench["version"]), axis_unit=str(bench["axis_unit"])),
+        study=describe_study(study, version=str(bench.get("version", "")), axis_unit=str(bench.get("axis_unit", ""))),
         host=run.host(),
         rounds=tuple(rounds),
         before=conclusion.summary(rounds[0]),
         after=conclusion.summary(last) if len(rounds) > 1 else None,
-        gain=conclusion.gain(rounds),
+        gain=conclusion.gain(rounds, total),
         gain_durability_kept=conclusion.gain_durability_kept(rounds),
         ladder=conclusion.ladder(rounds),
         next_limit=conclusion.next_limit(last),

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import loadframe
 from loadframe.changes.journal import Entry, read, runs_with_changes, standing
 from loadframe.cli.common import RUNS, Json, Runs, command, emit
 from loadframe.model import SettingValue
@@ -23,7 +24,8 @@ def list_changes(
 ) -> None:
     """Every change, oldest first, with what was read back."""
     with command(as_json):
-        journals = {path: read(path) for path in ([run] if run is not None else runs_with_changes(runs))}
+        chosen = [loadframe.open_run(run).path] if run is not None else runs_with_changes(runs)
+        journals = {path: read(path) for path in chosen}
         if as_json:
             rows = [{"run": str(path), **asdict(entry)} for path, entries in journals.items() for entry in entries]
             emit({"schema": "loadframe.changes/1", "changes": rows})
@@ -31,7 +33,8 @@ def list_changes(
         if not any(journals.values()):
             print("No run has changed anything.")
         for path, entries in journals.items():
-            print(path)
+            if entries:
+                print(path)
             for entry in entries:
                 print("  " + _line(entry))
 

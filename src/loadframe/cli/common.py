@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -41,8 +39,7 @@ def emit(document: dict[str, Any]) -> None:
 @contextmanager
 def command(json_wanted: bool) -> Iterator[None]:
     """Frame of every verb: leftovers of killed commands are ended first; UserError becomes a message and exit 1,
-    Ctrl-C and SIGTERM become exit 130 after everything was reverted."""
-    previous = signal.signal(signal.SIGTERM, _terminate)
+    Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted."""
     try:
         for swept in loadframe.sweep_leftovers():
             say(f"A command was killed earlier; cleaned up after it: {swept}")
@@ -53,12 +50,6 @@ def command(json_wanted: bool) -> Iterator[None]:
         _fail("Stopped.", "", "interrupted", json_wanted, INTERRUPTED)
     except UserError as error:
         _fail(str(error), error.remedy, type(error).__name__, json_wanted, MUST_ACT)
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _fail(message: str, remedy: str, kind: str, json_wanted: bool, code: int) -> NoReturn:

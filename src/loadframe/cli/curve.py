@@ -21,7 +21,8 @@ def curve(
 ) -> None:
     """Compute a run's curve anew from its steps."""
     with command(as_json):
-        curves = loadframe.curves(loadframe.open_run(run))
+        folder = loadframe.open_run(run)
+        curves = loadframe.curves(folder)
         if treatment not in curves:
             raise RunError(
                 f"{run} has no treatment {treatment!r}", remedy=f"It has: {', '.join(curves)}. Choose with --treatment."
@@ -29,4 +30,4 @@ def curve(
         if as_json:
             emit(loadframe.curve_json(curves[treatment]))
         else:
-            print(loadframe.render_curve(curves[treatment]))
+            print(loadframe.render_curve(curves[treatment], unit=folder.axis_unit()))

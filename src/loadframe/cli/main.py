@@ -42,8 +42,3 @@ app.add_typer(changes.app, name="changes")
 app.add_typer(case.app, name="case")
 app.command()(doctor.doctor)
 app.add_typer(study.app, name="study")
-
-
-def main() -> None:
-    """Entry point of the console script."""
-    app()

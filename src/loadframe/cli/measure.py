@@ -26,5 +26,5 @@ def measure(
         if as_json:
             emit({**loadframe.curve_json(measured.curve), "run": str(measured.run)})
         else:
-            print(loadframe.render_curve(measured.curve))
+            print(loadframe.render_curve(measured.curve, unit=measured.axis_unit))
             print(f"Run folder: {measured.run}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import loadframe
+from loadframe.bench.checking import check_study
 from loadframe.cli.common import Json, Sets, command, emit
 
 app = typer.Typer(no_args_is_help=True, help="The study file: its schema, and whether one is valid.")
@@ -31,7 +32,9 @@ def check(
 ) -> None:
     """Read a study and print it with every default filled in, or say what is wrong."""
     with command(as_json):
-        resolved = loadframe.load_study(study, overrides or []).resolved()
+        declared = loadframe.load_study(study, overrides or [])
+        check_study(declared)
+        resolved = declared.resolved()
         if as_json:
             emit({"schema": "loadframe.study/1", **resolved})
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from loadframe.analysis import comparison
 from loadframe.model import (
@@ -22,7 +23,11 @@ from loadframe.model import (
 from loadframe.units import METRICS
 
 NO_EFFECT = 1.1
-"""A remedy whose interval ends below this did not move the curve: its finding is refuted."""
+"""A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays
+below it helps too little to confirm a cause."""
+SATURATED = 0.6
+"""A share of time (a lock held, a disk busy) bounds the throughput by X <= 1 / D (utilisation law) only near one; below
+this, a rise of the throughput says nothing about it."""
 MOVED = 0.7
 """A cause has moved when what it costs per request fell below this share."""
 
@@ -32,9 +37,12 @@ def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
     return [trial for one in rounds for trial in one.tried if trial.kept]
 
 
-def gain(rounds: Sequence[Round]) -> Verdict | None:
-    """The whole gain: the product of the kept verdicts; None where nothing was kept."""
+def gain(rounds: Sequence[Round], total: Verdict | None = None) -> Verdict | None:
+    """The whole gain: `total`, the last state proved against the first, where that was measured; else the product of
+    the kept verdicts; None where nothing was kept."""
     kept = kept_trials(rounds)
+    if kept and total is not None:
+        return total
     return comparison.combine([trial.verdict for trial in kept]) if kept else None
 
 
@@ -68,7 +76,7 @@ def judge(
     if finding.id not in remedy.addresses:
         return finding.status
     if verdict.decision == "better":
-        return "confirmed" if _moved(finding, before, after) else "suspected"
+        return "confirmed" if verdict.ratio >= NO_EFFECT and _moved(finding, before, after) else "suspected"
     return "refuted" if verdict.high < NO_EFFECT else "suspected"
 
 
@@ -76,8 +84,16 @@ def _moved(finding: Finding, before: Sequence[Step], after: Sequence[Step]) -> b
     costs = [item.metric for item in finding.evidence if _is_cost(item.metric)]
     if not costs:
         return True
-    one, two = _per_request(costs[0], before), _per_request(costs[0], after)
+    metric = costs[0]
+    if METRICS[metric].unit == "share" and _mean(metric, before) < SATURATED:
+        return False
+    one, two = _per_request(metric, before), _per_request(metric, after)
     return one is None or two is None or two < MOVED * one
+
+
+def _mean(metric: str, steps: Sequence[Step]) -> float:
+    values = [step.metrics[metric] for step in steps if metric in step.metrics]
+    return fmean(values) if values else 0.0
 
 
 def _is_cost(metric: str) -> bool:

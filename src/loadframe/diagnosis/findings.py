@@ -46,7 +46,8 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     """A limit that was reached and whose counter of harm rises; None for shares, which signatures judge."""
     if not limit.thrash_metric:
         return None
-    use = windows.past.get(limit.use_metric)
+    uses = [window.get(limit.use_metric) for window in windows.each if window.levels[0] in windows.past.levels]
+    use = max((value for value in uses if value is not None), default=None)
     if use is None:
         return None
     share = use / limit.ceiling

@@ -168,7 +168,10 @@ SIGNATURES: tuple[Signature, ...] = (
             CPU_BUSY,
             Condition("system.pressure.cpu.some", ">=", 0.3, "psi: some task waited for a CPU 30 % of the time"),
         ),
-        absent=(Condition("system.cpu.foreign", ">=", 0.2, "somebody else uses the CPU"),),
+        absent=(
+            Condition("system.cpu.foreign", ">=", 0.2, "somebody else uses the CPU"),
+            Condition("system.cpu.steal", ">=", 0.1, "the hypervisor gives the CPU to somebody else"),
+        ),
         explanation="All CPUs are busy with the work that was asked for.",
     ),
 )

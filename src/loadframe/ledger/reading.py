@@ -63,10 +63,6 @@ def _series(
 
 def _use_and_ceiling(rule: LimitRule, metrics: Mapping[str, float]) -> tuple[float, float] | None:
     derived = {**metrics, "one": 1.0}
-    if "system.cpu.utilization" in metrics and "system.cpu.count" in metrics:
-        derived["system.cpu.busy_cores"] = metrics["system.cpu.utilization"] * metrics["system.cpu.count"]
-    if "system.memory.limit" in metrics and "system.memory.available" in metrics:
-        derived["system.memory.used"] = metrics["system.memory.limit"] - metrics["system.memory.available"]
     if rule.use not in derived or rule.ceiling not in derived or derived[rule.ceiling] <= 0:
         return None
     return derived[rule.use], derived[rule.ceiling]

@@ -328,6 +328,8 @@ def _start(inv: Investigation, finding: Finding) -> str:
     lowest = min((point.load for point in inv.rounds[0].curve.points), default=-math.inf)
     if reached.load <= lowest:
         return f"Throughput is held back from {load(reached.load, unit)} on"
+    if inv.rounds[0].curve.knee is None and inv.rounds[0].curve.cliff is None:
+        return f"From {about_load(reached, unit)} on something runs out"
     return f"Throughput gives way at {about_load(reached, unit)}"
 
 

@@ -76,6 +76,15 @@ class RunFolder:
             raise RunError(f"{path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
         return folder
 
+    def close(self) -> None:
+        """Mark the run as ended as it should."""
+        body = self.document("run.json", "run")
+        self.write_document("run.json", "run", {**body, "ended_at": datetime.now(UTC).isoformat(timespec="seconds")})
+
+    def closed(self) -> bool:
+        """Whether the run ended as it should: False for one that was stopped, killed, or still runs."""
+        return "ended_at" in self.document("run.json", "run")
+
     # --- writing --------------------------------------------------------------------------------------------------
 
     def write_text(self, name: str, text: str) -> None:
@@ -190,6 +199,11 @@ class RunFolder:
     def study(self) -> dict[str, Any]:
         """The study as resolved: every key with its value."""
         return self.document("study.json", "study")
+
+    def axis_unit(self) -> str:
+        """What the load axis counts, in words; "" where the run was stopped before that was known."""
+        known = (self.path / "bench.json").exists()
+        return str(self.document("bench.json", "bench").get("axis_unit", "")) if known else ""
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
         """A JSON document of plain values."""

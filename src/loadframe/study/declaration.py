@@ -46,6 +46,10 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+HIGHEST = 1e9
+"""No axis goes higher: a billion clients, jobs or bytes."""
+
+
 class About(Table):
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="lower case, digits and dashes: it names the run"
@@ -59,12 +63,20 @@ class TargetTable(Table):
     settings: dict[str, SettingValue] = Field(default_factory=dict, description="the state it starts in")
 
 
+def _as_list(value: object) -> object:
+    """A single CPU may be given as a number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Cpus = Annotated[str | None, BeforeValidator(_as_list)]
+
+
 class DriverCage(Table):
-    cpus: str | None = Field(None, description='CPUs the load driver may use, for instance "1" or "0-1,3"')
+    cpus: Cpus = Field(None, description='CPUs the load driver may use, for instance "1" or "0-1,3"')
 
 
 class CageTable(Table):
-    cpus: str | None = Field(None, description='CPUs the target may use, for instance "0-1"')
+    cpus: Cpus = Field(None, description='CPUs the target may use, for instance "0-1"')
     open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
     driver: DriverCage = DriverCage()
 
@@ -75,8 +87,8 @@ class WorkloadTable(Table):
 
 
 class Spread(Table):
-    low: float = Field(alias="from", gt=0)
-    high: float = Field(alias="to", gt=0)
+    low: float = Field(alias="from", gt=0, le=HIGHEST)
+    high: float = Field(alias="to", gt=0, le=HIGHEST)
     count: int = Field(ge=1, le=200)
     growth: Literal["geometric", "linear"] = "geometric"
 
@@ -109,8 +121,8 @@ class LoadTable(Table):
         if not levels:
             raise ValueError("there are no levels; give at least one, for instance levels = [1, 2, 4, 8]")
         for level in levels:
-            if not 0 < level < float("inf"):
-                raise ValueError(f"level {level:g} is impossible; levels are positive numbers")
+            if not 0 < level <= HIGHEST:
+                raise ValueError(f"level {level:g} is impossible; levels are positive numbers up to {HIGHEST:g}")
         if len(set(levels)) != len(levels):
             raise ValueError("a level is given twice; each level once")
         return sorted(levels)
@@ -149,6 +161,13 @@ class MeasureTable(Table):
     blocks: Blocks = Blocks()
     precision: float = Field(0.05, gt=0, lt=1, description="half-width of the interval at which blocks stop")
     budget: Duration = Field(600.0, description="for the whole command")
+
+    @model_validator(mode="after")
+    def _fits(self) -> MeasureTable:
+        step_s = self.window + (self.warmup or 0.0)
+        if step_s > self.budget:
+            raise ValueError(f"a single step takes {step_s:g} s, more than the budget of {self.budget:g} s")
+        return self
 
     @field_validator("window")
     @classmethod

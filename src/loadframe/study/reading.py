@@ -23,6 +23,10 @@ NOT_YET = {
 }
 
 
+LARGEST_BYTES = 1_000_000
+"""A study is a page or two; whatever is larger was given by mistake."""
+
+
 def load(path: Path, overrides: Iterable[str] = ()) -> Study:
     """The study in this file, with `section.key=value` overrides in order. StudyError where it cannot be used."""
     text = read_text(path)
@@ -32,7 +36,11 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Study:
 def read_text(path: Path) -> str:
     """The file's text. StudyError where it is not there or not text."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
+            raise StudyError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="It is no study file.")
+        return data.decode("utf-8")
     except FileNotFoundError:
         raise StudyError(f"there is no study {path}", remedy="Give the path of a TOML study file.") from None
     except IsADirectoryError:

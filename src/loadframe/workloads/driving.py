@@ -114,7 +114,7 @@ class ProcessDriver:
     def _failure(self, fact: str) -> WorkloadError:
         return WorkloadError(
             fact,
-            remedy="What it printed is below; the step's folder keeps all of it.",
+            remedy="The end of what it printed is below.",
             details="\n".join(tail(path) for path in self._printed if path.exists() and path.stat().st_size),
         )
 
