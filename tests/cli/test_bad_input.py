@@ -73,6 +73,7 @@ def test_missing_files_and_folders(loadframe: Command, tmp_path: Path) -> None:
     refused(loadframe("investigate", "nowhere.toml"), "no study nowhere.toml")
     refused(loadframe("curve", "nowhere"), "no run folder nowhere")
     refused(loadframe("report", str(tmp_path)), "not a run folder")
+    refused(loadframe("changes", "list", "nowhere"), "no run folder nowhere")
     refused(loadframe("case", "run", "render-fram"), "render-farm")
     refused(loadframe("case", "run", "job-queue", "--quick", "--full"), "--quick and --full")
     refused(loadframe("no-such-verb"), "No such command", code=2)

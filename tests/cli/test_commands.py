@@ -21,6 +21,8 @@ def test_measure_curve_and_report_on_one_run(loadframe: Command, study: Path, tm
     assert "requests/s" in shown
     report = loadframe("report", str(run), "--json").json  # type: ignore[attr-defined]
     assert report["schema"] == "loadframe.investigation/1"
+    assert report["outcome"]["kind"] != "interrupted"
+    assert not (run / "changes.jsonl").exists()
     assert (run / "report.html").read_text().startswith("<!doctype html>")
     for name in ("study.toml", "study.json", "host.json", "steps.jsonl", "metrics.parquet", "raw/host.lfr"):
         assert (run / name).stat().st_size > 0, name
@@ -70,6 +72,11 @@ def test_study_schema_and_check(loadframe: Command, study: Path) -> None:
     assert set(schema["required"]) >= {"study", "target", "workload", "load"}
     checked = loadframe("study", "check", str(study), "--set", "load.levels=[3]", "--json").json  # type: ignore[attr-defined]
     assert checked["load"]["levels"] == [3]
+
+
+def test_a_check_finds_what_only_the_target_and_the_workload_know(loadframe: Command, study: Path) -> None:
+    for override in ("target.settings.journal_mode=wall", "load.levels=[1000000]"):
+        assert loadframe("study", "check", str(study), "--set", override).code == 1  # type: ignore[attr-defined]
 
 
 def test_changes_without_any_run(loadframe: Command) -> None:

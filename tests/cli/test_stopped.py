@@ -108,6 +108,25 @@ def test_a_stopped_command_reports_what_it_measured_and_exits_130(
     assert processes_in(running.scratch) == []
 
 
+@pytest.mark.parametrize("delay_s", [0.3, 0.7])
+def test_stopped_while_it_still_starts_it_says_so_and_nothing_else(study: Path, tmp_path: Path, delay_s: float) -> None:
+    """Wherever the signal falls: before anything runs, while modules are imported, or in the first step."""
+    process = subprocess.Popen(
+        [LOADFRAME, "measure", str(study), *LONG],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert "loadframe/cli" not in err, err
+    assert process.returncode in (130, -signal.SIGINT), err
+    assert leases() == []
+
+
 def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
     start: Callable[..., Running], loadframe: Command, study: Path
 ) -> None:

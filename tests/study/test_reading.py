@@ -103,6 +103,8 @@ def test_the_resolved_study_is_the_same_study(text: str) -> None:
         ('window = "3s"', 'window = "10ms"', ["too short", "300ms"]),
         ('budget = "10m"', 'budget = "10 parsecs"', ["10 parsecs", '"10m"']),
         ("from = 5", "from = 5000", ["5000", "2000", "below"]),
+        ("to = 2000", "to = inf", ["inf"]),
+        ("to = 2000", "to = 1e300", ["1000000000"]),
         ("count = 9", "cnt = 9", ["cnt", "count"]),
         ('growth = "geometric"', 'growth = "wild"', ["wild", "geometric"]),
         ("levels = { from", "levels = [] # { from", ["no levels"]),
@@ -126,6 +128,20 @@ def test_bad_values_are_refused_with_line_value_and_what_is_right(old: str, new:
     for word in words:
         assert word in caught.value.fact
     assert caught.value.remedy
+
+
+def test_a_step_must_fit_into_the_budget() -> None:
+    with pytest.raises(StudyError, match="a single step takes 5 s, more than the budget of 4 s"):
+        parse(FULL, ["measure.budget=4s"])
+
+
+def test_a_single_cpu_may_be_a_number() -> None:
+    assert parse(PARTIAL, ["cage.cpus=1"]).cage.cpus == "1"
+
+
+def test_a_file_without_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(StudyError, match="larger than"):
+        load(Path("/dev/zero"))
 
 
 def test_what_is_no_toml_is_refused_with_its_line() -> None:

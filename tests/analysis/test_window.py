@@ -1,0 +1,74 @@
+"""What the requests of a step say: the time that was planned counts, whatever happened in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from loadframe.analysis.window import Summary, summarise
+
+
+def summary(end_s: NDArray[np.float64], *, whole: bool = False, waiting_ms: float = 0.0, failed: int = 0) -> Summary:
+    """A step planned from 10.0 to 11.0 s, 0.2 s of it warm-up at least."""
+    outcome = np.zeros(len(end_s), dtype=np.uint32)
+    outcome[len(end_s) - failed :] = 1
+    return summarise(
+        end_s,
+        np.full(len(end_s), 2.0, dtype=np.float32),
+        np.full(len(end_s), waiting_ms, dtype=np.float32),
+        np.zeros(len(end_s), dtype=np.uint32),
+        outcome,
+        operations=("submit",),
+        started_s=10.0,
+        ended_s=11.0,
+        floor_s=0.2,
+        fixed_warmup_s=None,
+        whole=whole,
+    )
+
+
+def steady(until_s: float) -> NDArray[np.float64]:
+    return np.arange(10.0, until_s, 0.001) + 0.0005
+
+
+def test_a_steady_load_counts_as_it_is() -> None:
+    found = summary(steady(11.0))
+    assert found.settled
+    assert found.throughput == pytest.approx(1000, rel=0.02)
+    assert found.window_start_s >= 10.2
+    assert len(found.batches) > 1
+
+
+def test_a_stall_is_time_lost_not_time_that_never_was() -> None:
+    assert summary(steady(10.6)).throughput < 600
+
+
+def test_what_ends_after_the_plan_does_not_count() -> None:
+    late = np.sort(np.append(steady(11.0), [11.2, 11.4]))
+    assert summary(late).requests == summary(steady(11.0)).requests
+
+
+def test_waiting_and_holding_are_told_apart() -> None:
+    found = summary(steady(11.0), waiting_ms=1.5)
+    assert found.waiting_share == pytest.approx(0.75)
+    assert found.lock_held == pytest.approx(0.5, rel=0.05)
+    assert found.waiting == pytest.approx(1.5, rel=0.05)
+
+
+def test_failed_requests_are_counted_and_are_no_throughput() -> None:
+    good, bad = summary(steady(11.0)), summary(steady(11.0), failed=100)
+    assert bad.errors == 100
+    assert bad.requests == good.requests - 100
+
+
+def test_a_burst_counts_as_a_whole() -> None:
+    found = summary(steady(11.0), whole=True)
+    assert found.window_start_s == 10.0
+    assert found.requests == 1000
+
+
+def test_a_step_without_a_request_in_its_window_is_no_crash() -> None:
+    found = summary(np.array([10.01]))
+    assert found.throughput == 0
+    assert found.latency.p95_ms == 0
