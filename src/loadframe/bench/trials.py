@@ -56,9 +56,10 @@ def try_remedies(book: Bookkeeping, examined: Examined, already: set[str]) -> Tr
         before = [step for step in steps if step.treatment == one.treatment]
         after = [step for step in steps if step.treatment == name]
         findings = tuple(settle(f, conclusion.judge(f, remedy, trial.verdict, before, after)) for f in findings)
-        already.add(remedy.id)
         if trial.kept:
             kept = (name, state)
+        else:
+            already.add(remedy.id)
     return Tried(replace(one, findings=findings, tried=tuple(tried), untried=tuple(untried)), kept)
 
 
