@@ -68,13 +68,25 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 
 def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main findings, each with what was ruled out beside it, except what an earlier one already says."""
+    """The main findings and those only suspected, each with what was ruled out beside it, except what an earlier one already says."""
     said: set[RuledOut] = set()
     pairs = []
-    for finding in main_findings(inv):
+    for finding in (*main_findings(inv), *suspected_findings(inv)):
         pairs.append((finding, tuple(item for item in finding.ruled_out if item not in said)))
         said.update(finding.ruled_out)
     return pairs
+
+
+def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
+    """Causes that were seen besides the main ones and that no trial has confirmed or refuted, each id once."""
+    settled = {f.id for r in inv.rounds for f in r.findings if f.status != "suspected"}
+    settled |= {finding.id for finding in main_findings(inv)}
+    found: dict[str, Finding] = {}
+    for round_ in inv.rounds:
+        for finding in round_.findings:
+            if finding.id not in settled:
+                found.setdefault(finding.id, finding)
+    return tuple(found.values())
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:

@@ -64,7 +64,8 @@ def _findings(inv: Investigation) -> list[Part]:
         parts.append(("Gave" if not parts else "Then", [words.finding_sentence(finding, unit), *evidence]))
     out = [item for finding in facts.main_findings(inv)[:1] for item in _ruled_out(finding)][:4]
     out += [f"- {finding.id}: {words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
-    return [*parts, ("Ruled out", out)]
+    suspected = [words.finding_sentence(finding, unit) for finding in facts.suspected_findings(inv)[:3]]
+    return [*parts, ("Suspected", suspected), ("Ruled out", out)]
 
 
 def _ruled_out(finding: Finding) -> list[str]:
