@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,17 @@ def test_a_cause_is_confirmed_only_when_its_cost_moves_with_the_throughput(make_
     assert conclusion.judge(cause, better.remedy, better.verdict, before, moved) == "confirmed"
     assert conclusion.judge(cause, better.remedy, better.verdict, before, unmoved) == "suspected"
     assert conclusion.judge(cause, same.remedy, same.verdict, before, unmoved) == "refuted"
+
+
+def test_failures_that_end_are_worth_something_even_without_more_throughput(make_step: Callable[..., Step]) -> None:
+    failing = [replace(make_step(1, 100, {"system.disk.flushes_per_request": 4.0}), errors=50)]
+    sound = [make_step(1, 100, {"system.disk.flushes_per_request": 1.0})]
+    same = trial("wal", 1.0)
+    assert same.verdict.decision == "no-proven-difference"
+    assert conclusion.cures_failures(failing, sound)
+    assert not conclusion.cures_failures(sound, sound)
+    assert not conclusion.cures_failures(failing, [replace(sound[0], errors=20)])
+    assert conclusion.judge(finding("disk.fsync"), same.remedy, same.verdict, failing, sound) == "confirmed"
 
 
 def test_a_remedy_says_nothing_about_other_findings(make_step: Callable[..., Step]) -> None:

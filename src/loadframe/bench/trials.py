@@ -112,7 +112,10 @@ def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> 
         round_number=one.number,
         reserve_steps=_sweep_reserve(book),
     )
-    kept = verdict.decision == "better"
+    before = [step for step in steps if step.treatment == one.treatment]
+    after = [step for step in steps if step.treatment == name]
+    cures = verdict.decision != "worse" and conclusion.cures_failures(before, after)
+    kept = verdict.decision == "better" or cures
     if not kept:
         book.bench.use(one.treatment)
     named = {change.setting for change in remedy.changes}
@@ -129,8 +132,13 @@ def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> 
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=one.treatment,
         treatment_after=name,
+        note=_cure(conclusion.failed_share(before), conclusion.failed_share(after)) if cures else "",
     )
     return trial, steps
+
+
+def _cure(before: float, after: float) -> str:
+    return f"requests that failed fell from {100 * before:.3g} % to {100 * after:.3g} %"
 
 
 def _memory(steps: Sequence[Step], treatment: str) -> float | None:

@@ -68,13 +68,33 @@ def summary(one: Round) -> StateSummary:
     return StateSummary(one.curve.peak, one.curve.knee)
 
 
+FAILING = 0.01
+"""One request in a hundred failing is too many."""
+CURED = 0.1
+"""A remedy cures failures when a tenth of them or less is left."""
+
+
+def failed_share(steps: Sequence[Step]) -> float:
+    """The share of all requests of these steps that failed."""
+    failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
+    return failed / (failed + done) if failed + done else 0.0
+
+
+def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
+    """Whether requests that failed before no longer do: worth something even where no more of them are done."""
+    share = failed_share(before)
+    return share >= FAILING and failed_share(after) <= CURED * share
+
+
 def judge(
     finding: Finding, remedy: Remedy, verdict: Verdict, before: Sequence[Step], after: Sequence[Step]
 ) -> FindingStatus:
-    """What a trial says about a finding: confirmed where throughput rose and what the cause costs per request fell,
-    refuted where neither the throughput nor anything of value moved, else still suspected."""
+    """What a trial says about a finding: confirmed where throughput rose, or failures ended, and what the cause costs
+    per request fell; refuted where neither the throughput nor anything of value moved; else still suspected."""
     if finding.id not in remedy.addresses:
         return finding.status
+    if verdict.decision != "worse" and cures_failures(before, after):
+        return "confirmed" if _moved(finding, before, after) else "suspected"
     if verdict.decision == "better":
         return "confirmed" if verdict.ratio >= NO_EFFECT and _moved(finding, before, after) else "suspected"
     return "refuted" if verdict.high < NO_EFFECT else "suspected"

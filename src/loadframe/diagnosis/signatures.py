@@ -130,7 +130,7 @@ SIGNATURES: tuple[Signature, ...] = (
         present=(
             Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True),
         ),
-        absent=(),
+        absent=(Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),),
         explanation="Requests fail at once where they could wait for the lock.",
         explains_falling=True,
     ),

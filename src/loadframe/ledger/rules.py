@@ -60,7 +60,7 @@ RULES: tuple[LimitRule, ...] = (
     ),
     LimitRule(
         id="mariadb.max_connections",
-        title="client connections",
+        title="the number of client connections",
         layer="server",
         use="mariadb.max_used_connections",
         ceiling="mariadb.max_connections",

@@ -68,7 +68,7 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 
 def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main findings and those only suspected, each with what was ruled out beside it, except what an earlier one already says."""
+    """The main findings and those only suspected, each with what was ruled out beside it and not said before."""
     said: set[RuledOut] = set()
     pairs = []
     for finding in (*main_findings(inv), *suspected_findings(inv)):

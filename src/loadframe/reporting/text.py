@@ -79,6 +79,7 @@ def _changes(inv: Investigation) -> list[Part]:
         for trial in kept
         for change in facts.needed_changes(trial.remedy)
     ]
+    changes += [words.sentence(trial.note) for trial in kept if trial.note]
     taken_back = [
         f"- {trial.remedy.title}: {words.trial_sentence(trial)}"
         for round_ in inv.rounds

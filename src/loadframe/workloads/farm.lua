@@ -6,6 +6,7 @@ local ffi = require("ffi")
 ffi.cdef [[
 typedef struct { long seconds; long nanoseconds; } loadframe_time;
 int loadframe_clock_gettime(int clock, loadframe_time *now) __asm__("clock_gettime");
+int loadframe_usleep(unsigned int microseconds) __asm__("usleep");
 typedef struct __attribute__((packed)) {
     double end_s; float latency_ms; float waiting_ms; uint32_t operation; uint32_t outcome;
 } loadframe_request;
@@ -26,6 +27,16 @@ local instant = ffi.new("loadframe_time")
 function farm.now_s()
     ffi.C.loadframe_clock_gettime(CLOCK_MONOTONIC, instant)
     return tonumber(instant.seconds) + tonumber(instant.nanoseconds) * 1e-9
+end
+
+-- A connection, or nil where the server refuses one (all may be taken): a farm's thread tries again later.
+function farm.connect()
+    local made, connection = pcall(function() return sysbench.sql.driver():connect() end)
+    return made and connection or nil
+end
+
+function farm.sleep_s(seconds)
+    ffi.C.loadframe_usleep(seconds * 1e6)
 end
 
 -- The request log of one thread: records of 24 bytes, laid out as in request_log.py.

@@ -20,6 +20,9 @@ sysbench.cmdline.options = {
 
 -- In the order of Workload.operations.
 local DISPATCH, REPORT, SUBMIT, COMPLETE, LIST = 0, 1, 2, 3, 4
+-- A thread that is refused a connection asks again after this long; each refusal is a request that failed.
+local REFUSED_PAUSE_S = 0.01
+
 local connection, log, deadline_s
 local bounds, total
 local share, cursor
@@ -33,7 +36,7 @@ local function job_share(thread)
 end
 
 function thread_init(thread)
-    connection = sysbench.sql.driver():connect()
+    connection = farm.connect()
     log = farm.open_log(thread)
     share, cursor = job_share(thread), 0
     vacant = nil
@@ -51,7 +54,7 @@ end
 
 function thread_done()
     log.close()
-    connection:disconnect()
+    if connection then connection:disconnect() end
 end
 
 local function next_job()
@@ -123,6 +126,14 @@ end
 function event(thread)
     local start_s = farm.now_s()
     if start_s >= deadline_s then return true end
+    if not connection then
+        connection = farm.connect()
+        if not connection then
+            log.add(DISPATCH, start_s, 1)
+            farm.sleep_s(REFUSED_PAUSE_S)
+        end
+        return
+    end
     if vacant then
         log.add(SUBMIT, start_s, farm.attempt(submit, vacant))
         vacant = nil
