@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.model import Endpoint, SettingValue
+from loadframe.model import Endpoint, SettingValue, TargetState
+from loadframe.targets.mariadb import MariadbTarget
 from loadframe.workloads import farm
 from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.registry import make
@@ -212,3 +215,19 @@ def test_the_burst_submits_every_job_recursively_and_lists_only_then(
 def test_the_script_and_the_log_agree_on_the_order_of_operations() -> None:
     script = Path(farm.__file__).with_name("render_farm.lua").read_text()
     assert "local " + ", ".join(name.upper() for name in RenderFarm.operations) + " = 0, 1, 2, 3, 4" in script
+
+
+def test_refused_connections_are_failed_requests_not_the_end_of_the_driver(tmp_path: Path) -> None:
+    with Lease.acquire("a test of a server with few connections") as lease:
+        target = MariadbTarget(lease=lease, allowance=Allowance())
+        try:
+            target.create()
+            target.start(TargetState({"max_connections": 10}))
+            workload = prepared("render-farm", target.endpoint(), 32, ONLY | {"dispatch": 1, "threads": 32})
+            requests = run(workload, target.endpoint(), 32, tmp_path)
+            refused = target.counters()["Connection_errors_max_connections"]
+        finally:
+            target.destroy()
+    assert (requests.outcome == 0).any()
+    assert (requests.outcome != 0).any()
+    assert refused > 0
