@@ -121,5 +121,5 @@ def test_the_burst_runs_to_completion_and_opens_every_table(tmp_path: Path) -> N
         done = {operation.name: operation.requests for operation in step.operations}
         assert done["submit"] + 1 >= step.level  # the first job is there before the burst
         assert done["list"] > 0
-        # Counters are asked four times a second; of a burst that is shorter than a second the last tables may be missed.
+        # Counters are asked four times a second: of a short burst the last tables may be missed.
         assert step.metrics["mariadb.open_tables"] >= 3 * step.level
