@@ -69,7 +69,7 @@ class ProcessDriver:
         return True
 
     def requests(self) -> Requests:
-        """What was done. WorkloadError where a process failed, or none of them finished a single request."""
+        """What was done. WorkloadError where a process failed, or not a single request succeeded."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first."
@@ -77,8 +77,8 @@ class ProcessDriver:
         if self._failed is not None:
             raise self._failure(f"The driver {self._name} failed: {_ended(self._failed)}.")
         requests = request_log.read(self._logs)
-        if not len(requests) and not self._killed:
-            raise self._failure(f"The driver {self._name} ended without finishing a single request.")
+        if not (requests.outcome == 0).any() and not self._killed:
+            raise self._failure(f"The driver {self._name} ended without a single request that succeeded.")
         return requests
 
     def kill(self) -> None:
@@ -120,9 +120,11 @@ class ProcessDriver:
 
 
 def tail(path: Path) -> str:
-    """The last lines of what a driver printed, each once: its threads often say the same."""
-    lines = path.read_text(errors="replace").splitlines()
-    return "\n".join(list(dict.fromkeys(lines))[-TAIL_LINES:])
+    """The last lines of what a driver printed, each once: its threads often say the same. Where statistics came after
+    it, the last fatal line comes first."""
+    lines = list(dict.fromkeys(path.read_text(errors="replace").splitlines()))
+    fatal = [line for line in lines[:-TAIL_LINES] if "FATAL" in line][-2:]
+    return "\n".join(fatal + lines[-TAIL_LINES:])
 
 
 def _ended(process: subprocess.Popen[bytes]) -> str:
