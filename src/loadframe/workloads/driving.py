@@ -69,7 +69,7 @@ class ProcessDriver:
         return True
 
     def requests(self) -> Requests:
-        """What was done. WorkloadError where a process failed, or not a single request succeeded."""
+        """What was done. WorkloadError where a process failed, no request was made, or none succeeded and the driver says why."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first."
@@ -77,7 +77,8 @@ class ProcessDriver:
         if self._failed is not None:
             raise self._failure(f"The driver {self._name} failed: {_ended(self._failed)}.")
         requests = request_log.read(self._logs)
-        if not (requests.outcome == 0).any() and not self._killed:
+        in_vain = not (requests.outcome == 0).any() and self._complained()
+        if (in_vain or not len(requests)) and not self._killed:
             raise self._failure(f"The driver {self._name} ended without a single request that succeeded.")
         return requests
 
@@ -110,6 +111,9 @@ class ProcessDriver:
         """Remember the process that failed by itself, before we end any: those fail too, but by our hand."""
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self._processes if process.poll() not in (None, 0)), None)
+
+    def _complained(self) -> bool:
+        return any("FATAL" in path.read_text(errors="replace") for path in self._printed if path.exists())
 
     def _failure(self, fact: str) -> WorkloadError:
         return WorkloadError(
