@@ -69,7 +69,7 @@ class ProcessDriver:
         return True
 
     def requests(self) -> Requests:
-        """What was done. WorkloadError where a process failed, or no request was made, or all failed and it says why."""
+        """What was done. WorkloadError where a process failed, nothing was asked, or all failed and it says why."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first."
