@@ -61,6 +61,21 @@ def test_a_full_table_cache_with_churn_comes_first(make_step: StepMaker) -> None
     assert {"mariadb.open_tables", "mariadb.opened_tables"} <= {item.metric for item in first.evidence}
 
 
+def test_a_cache_acts_from_where_requests_pay_not_from_where_it_is_full_of_leftovers(make_step: StepMaker) -> None:
+    """Listings leave second copies of tables in the cache: it is full at 8 jobs, and too small from 13 on."""
+    steps = []
+    for step in farm(make_step, 64, jobs=(4, 8, 12, 14, 32, 64)):
+        use = min(64.0, 9 * step.level)
+        steps.append(
+            make_step(step.level, step.throughput, {**step.metrics, "mariadb.open_tables": use}, block=step.block)
+        )
+    first = diagnosed(steps)[0]
+    assert first.id == "mariadb.table_open_cache"
+    assert first.reached_at is not None
+    assert (first.reached_at.low, first.reached_at.high) == (12, 14)
+    assert first.reached_at.low < first.reached_at.load < first.reached_at.high
+
+
 def test_a_full_cache_that_costs_nothing_is_ruled_out_by_its_counter(make_step: StepMaker) -> None:
     steps = farm(make_step, 64, churn=0.001)
     findings = diagnosed([*steps])

@@ -60,14 +60,15 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     reached = Evidence(
         limit.use_metric, use, ">=", REACHED * limit.ceiling, windows.past.words, "the ceiling: " + limit.source
     )
+    reached_at = _acts_from(limit, windows) or limit.exhausted_at or _bend_interval(windows)
     return Finding(
         id=limit.id,
         status="suspected",
         title=_limit_title(limit),
-        reached_at=limit.exhausted_at or _bend_interval(windows),
+        reached_at=reached_at,
         evidence=(reached, *harm),
         ruled_out=(),
-        score=_limit_score(limit, windows),
+        score=_limit_score(reached_at, windows),
         explanation=_limit_explanation(limit),
     )
 
@@ -78,8 +79,8 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     past = windows.past.get(metric)
     if past is None:
         return f"{_what(metric)} was not measured"
-    per_request = past / max(windows.past.metrics["throughput"], 1e-9)
-    below = (windows.below.get(metric) or 0.0) / max(windows.below.metrics["throughput"], 1e-9)
+    per_request = _cost_per_request(limit, windows.past) or 0.0
+    below = _cost_per_request(limit, windows.below) or 0.0
     if per_request < THRASH_PER_REQUEST:
         return f"it is full, but only {_say(metric, past)} {_what(metric)}"
     if windows.bend is not None and per_request < THRASH_RISES * below:
@@ -97,13 +98,38 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     return tuple(evidence)
 
 
-def _limit_score(limit: Limit, windows: Windows) -> float:
-    """1 where the load at which it runs out is the load of the bend, less the further they are apart (in octaves)."""
+def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
+    """The load from which on requests pay for a full limit: between the last level at which few do and the first of
+    those at which they do without exception. A cache is full of what nobody asks for any more long before it is too
+    small; so where the ledger sees it full outside of these two levels, what it costs decides.
+
+    None where all levels pay, or none does, or it was not measured."""
+    costs = [(window.levels[0], _cost_per_request(limit, window)) for window in windows.each]
+    if any(cost is None for _, cost in costs):
+        return None
+    spared = [level for level, cost in costs if cost is not None and cost < THRASH_PER_REQUEST]
+    if not spared or spared[-1] == costs[-1][0]:
+        return None
+    low, high = spared[-1], min(level for level, _ in costs if level > spared[-1])
+    ledger = limit.exhausted_at
+    if ledger is None or not low <= ledger.load <= high:
+        return LoadInterval(math.sqrt(low * high), low, high)
+    return LoadInterval(ledger.load, max(low, ledger.low), min(high, ledger.high))
+
+
+def _cost_per_request(limit: Limit, window: Window) -> float | None:
+    cost = window.get(limit.thrash_metric)
+    return None if cost is None else cost / max(window.metrics["throughput"], 1e-9)
+
+
+def _limit_score(reached_at: LoadInterval | None, windows: Windows) -> float:
+    """1 where the load at which it begins to act is the load of the bend, less the further they are apart (in
+    octaves)."""
     if windows.bend is None:
         return 0.6
-    if limit.exhausted_at is None:
+    if reached_at is None:
         return 0.7
-    octaves = abs(math.log2(limit.exhausted_at.load / windows.bend))
+    octaves = abs(math.log2(reached_at.load / windows.bend))
     return 0.7 + 0.3 * math.exp(-octaves)
 
 
