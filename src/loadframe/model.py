@@ -352,10 +352,21 @@ class LevelRatio:
 
 
 @dataclass(frozen=True, slots=True)
+class OperationTimes:
+    """What one kind of request took at one level, before and after a change: means over all its requests."""
+
+    load: float
+    name: str
+    before_ms: float
+    after_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """A remedy that was tried, its verdict against the state before, and what became of it.
 
-    effective: what the target really used after the change, for every setting that the remedy named.
+    effective: what the target really used after the change, for every setting that the remedy named. operations: what
+    each kind of request took, by level.
     """
 
     remedy: Remedy
@@ -366,6 +377,7 @@ class Trial:
     treatment_before: str = ""
     treatment_after: str = ""
     note: str = ""
+    operations: tuple[OperationTimes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

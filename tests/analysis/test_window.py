@@ -10,7 +10,7 @@ from loadframe.analysis.window import Summary, summarise
 
 
 def summary(end_s: NDArray[np.float64], *, whole: bool = False, waiting_ms: float = 0.0, failed: int = 0) -> Summary:
-    """A step planned from 10.0 to 11.0 s, 0.2 s of it warm-up at least."""
+    """A step of 1 s from 10.0 s on, 0.2 s of it warm-up at least."""
     outcome = np.zeros(len(end_s), dtype=np.uint32)
     outcome[len(end_s) - failed :] = 1
     return summarise(
@@ -20,23 +20,23 @@ def summary(end_s: NDArray[np.float64], *, whole: bool = False, waiting_ms: floa
         np.zeros(len(end_s), dtype=np.uint32),
         outcome,
         operations=("submit",),
-        started_s=10.0,
-        ended_s=11.0,
+        judged=("submit",),
+        planned_s=None if whole else 1.0,
         floor_s=0.2,
         fixed_warmup_s=None,
-        whole=whole,
     )
 
 
 def steady(until_s: float) -> NDArray[np.float64]:
-    return np.arange(10.0, until_s, 0.001) + 0.0005
+    """One request each millisecond; the first, of 2 ms, begins at 10.0 s."""
+    return np.arange(10.002, until_s, 0.001)
 
 
 def test_a_steady_load_counts_as_it_is() -> None:
     found = summary(steady(11.0))
     assert found.settled
     assert found.throughput == pytest.approx(1000, rel=0.02)
-    assert found.window_start_s >= 10.2
+    assert found.window_start_s > 10.19
     assert len(found.batches) > 1
 
 
@@ -64,8 +64,30 @@ def test_failed_requests_are_counted_and_are_no_throughput() -> None:
 
 def test_a_burst_counts_as_a_whole() -> None:
     found = summary(steady(11.0), whole=True)
-    assert found.window_start_s == 10.0
-    assert found.requests == 1000
+    assert (found.window_start_s, found.window_end_s) == (pytest.approx(10.0), pytest.approx(11.0, abs=0.002))
+    assert found.requests == len(steady(11.0))
+
+
+def test_the_window_of_a_burst_is_that_of_the_requests_that_are_judged() -> None:
+    """100 jobs are created from 10 to 20 s, then 400 are read within 2 s."""
+    end_s = np.concatenate([np.linspace(10.1, 20.0, 100), np.linspace(20.005, 22.0, 400)])
+    found = summarise(
+        end_s,
+        np.full(500, 5.0, dtype=np.float32),
+        np.zeros(500, dtype=np.float32),
+        (end_s > 20.0).astype(np.uint32),
+        np.zeros(500, dtype=np.uint32),
+        operations=("submit", "read"),
+        judged=("read",),
+        planned_s=None,
+        floor_s=0.2,
+        fixed_warmup_s=None,
+    )
+    assert (found.window_start_s, found.window_end_s) == (pytest.approx(20.0, abs=0.001), 22.0)
+    assert (found.started_s, found.ended_s) == (pytest.approx(10.095), 22.0)
+    assert found.throughput == pytest.approx(200, rel=0.01)
+    assert {each.name: each.requests for each in found.operations} == {"submit": 100, "read": 400}
+    assert found.inside.sum() == 400
 
 
 def test_a_step_without_a_request_in_its_window_is_no_crash() -> None:

@@ -18,7 +18,6 @@ from loadframe.targets.mariadb import MariadbTarget
 from loadframe.workloads import farm
 from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.registry import make
-from loadframe.workloads.render_farm import RenderFarm
 from loadframe.workloads.request_log import Requests
 
 pytestmark = pytest.mark.server
@@ -198,8 +197,8 @@ def test_the_burst_submits_every_job_recursively_and_lists_only_then(
     workload = prepared("render-farm-burst", farm_server, jobs, options)
     assert tables(ask) == set(farm.tables_of(1, 3)), "a burst begins with an empty farm and its first job"
     requests = run(workload, farm_server, jobs, tmp_path)
-    submits, lists = requests.operation == 0, requests.operation == 1
-    assert (submits.sum(), lists.sum()) == (jobs - 1, listing)
+    submits, reads, lists = (requests.operation == operation for operation in range(3))
+    assert (submits.sum(), reads.sum(), lists.sum()) == (jobs - 1, listing * jobs, listing)
     begins_s = requests.end_s - requests.latency_ms / 1e3
     assert begins_s[lists].min() >= requests.end_s[submits].max() - 1e-3
     assert len(tables(ask)) == 3 * jobs
@@ -212,9 +211,12 @@ def test_the_burst_submits_every_job_recursively_and_lists_only_then(
     assert tables(ask) == set(farm.tables_of(1, 3))
 
 
-def test_the_script_and_the_log_agree_on_the_order_of_operations() -> None:
-    script = Path(farm.__file__).with_name("render_farm.lua").read_text()
-    assert "local " + ", ".join(name.upper() for name in RenderFarm.operations) + " = 0, 1, 2, 3, 4" in script
+@pytest.mark.parametrize("kind", ["render-farm", "render-farm-burst"])
+def test_the_script_and_the_log_agree_on_the_order_of_operations(kind: str) -> None:
+    script = Path(farm.__file__).with_name(kind.replace("-", "_") + ".lua").read_text()
+    operations = make(kind, {}).operations
+    numbers = ", ".join(str(number) for number in range(len(operations)))
+    assert f"local {', '.join(name.upper() for name in operations)} = {numbers}" in script
 
 
 def test_refused_connections_are_failed_requests_not_the_end_of_the_driver(tmp_path: Path) -> None:

@@ -19,8 +19,11 @@ BATCHES = 8
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the requests of one step say; fields as in model.Step. inside: which requests count, shape (requests,)."""
+    """What the requests of one step say; fields as in model.Step. inside: which requests count, shape (requests,);
+    operations: of every kind of request, also of those that are not judged."""
 
+    started_s: float
+    ended_s: float
     window_start_s: float
     window_end_s: float
     requests: int
@@ -45,45 +48,67 @@ def summarise(
     outcome: NDArray[np.uint32],
     *,
     operations: Sequence[str],
-    started_s: float,
-    ended_s: float,
+    judged: Sequence[str],
+    planned_s: float | None,
     floor_s: float,
     fixed_warmup_s: float | None,
-    whole: bool,
 ) -> Summary:
-    """Summary of requests that ended between started_s and ended_s; arrays of shape (requests,), in order of end_s.
+    """Summary of the requests of the `judged` operations; arrays of shape (requests,), at least one, in order of end_s.
 
+    planned_s: the step's length from its first request on; what ends later does not count. None: it ran until its
+    work was done; then all judged requests count, from the first one's start to the last one's end, without a warm-up.
     floor_s: the least that is cut off as warm-up; fixed_warmup_s: cut exactly this instead of detecting it.
-    whole: the step ran until its work was done; all of it counts and there is no warm-up.
     """
-    if whole:
-        start, settled = started_s, True
-    elif fixed_warmup_s is not None:
-        start, settled = started_s + fixed_warmup_s, True
+    chosen = np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
+    begin_s = end_s - latency_ms / 1000.0
+    started_s = float(begin_s.min())
+    if planned_s is None:
+        if not chosen.any():
+            chosen = np.ones(len(end_s), dtype=np.bool_)
+        start, until, settled = float(begin_s[chosen].min()), float(end_s[chosen].max()), True
     else:
-        bin_s = max(ended_s - started_s, 1e-6) / BINS
-        found = warmup.detect(_binned(end_s, started_s, bin_s), bin_s, floor_s=floor_s)
-        start, settled = started_s + found.warmup_s, found.settled
-    length = max(ended_s - start, 1e-9)
-    inside: NDArray[np.bool_] = (end_s > start) & (end_s <= ended_s)
+        until = started_s + planned_s
+        start, settled = _warmed_up(end_s[chosen], started_s, planned_s, floor_s, fixed_warmup_s)
+    length = max(until - start, 1e-9)
+    in_window = (end_s > start) & (end_s <= until)
+    inside: NDArray[np.bool_] = chosen & in_window
     done = inside & (outcome == 0)
     held_ms = np.maximum(latency_ms - waiting_ms, 0.0)
     return Summary(
+        started_s=started_s,
+        ended_s=float(end_s[-1]) if planned_s is None else until,
         window_start_s=start,
-        window_end_s=ended_s,
+        window_end_s=until,
         requests=int(done.sum()),
         errors=int((inside & (outcome != 0)).sum()),
         throughput=float(done.sum()) / length,
-        batches=_batches(end_s[done], start, ended_s),
+        batches=_batches(end_s[done], start, until),
         latency=_latency(latency_ms[done]),
         waiting_share=_share(waiting_ms[done], latency_ms[done]),
-        operations=_operations(operations, operation, outcome, latency_ms, inside),
+        operations=_operations(
+            operations,
+            operation,
+            outcome,
+            latency_ms,
+            in_window if planned_s is not None else np.full(len(end_s), True),
+        ),
         lock_held=float(held_ms[done].sum()) / 1000.0 / length,
         waiting=float(waiting_ms[inside].sum()) / 1000.0 / length,
         concurrency=float(latency_ms[inside].sum()) / 1000.0 / length,
         settled=settled,
         inside=inside,
     )
+
+
+def _warmed_up(
+    end_s: NDArray[np.float64], started_s: float, length_s: float, floor_s: float, fixed_s: float | None
+) -> tuple[float, bool]:
+    """Where the warm-up ends, and whether it did before it had to."""
+    if fixed_s is not None:
+        return started_s + fixed_s, True
+    bin_s = max(length_s, 1e-6) / BINS
+    found = warmup.detect(_binned(end_s, started_s, bin_s), bin_s, floor_s=floor_s)
+    return started_s + found.warmup_s, found.settled
 
 
 def _binned(end_s: NDArray[np.float64], started_s: float, bin_s: float) -> NDArray[np.float64]:

@@ -160,8 +160,6 @@ class Bench:
             driver.kill()
         self._recorder.mark("step-end", step=self._steps)
         self._recorder.flush()
-        fixed = self.study.measure.warmup
-        started = float((requests.end_s - requests.latency_ms / 1000.0).min())
         summary = summarise(
             requests.end_s,
             requests.latency_ms,
@@ -169,13 +167,12 @@ class Bench:
             requests.operation,
             requests.outcome,
             operations=self.workload.operations,
-            started_s=started,
-            ended_s=float(requests.end_s[-1]) if self.workload.runs_to_completion else started + self._duration_s(),
+            judged=self.workload.judged,
+            planned_s=None if self.workload.runs_to_completion else self._duration_s(),
             floor_s=self._floor_s(),
-            fixed_warmup_s=fixed,
-            whole=self.workload.runs_to_completion,
+            fixed_warmup_s=self.study.measure.warmup,
         )
-        step = self._step(summary, started, round_number, block, treatment, level)
+        step = self._step(summary, round_number, block, treatment, level)
         self.run.add_step(step, requests.to_bytes(), requests.latency_ms[summary.inside])
         self.workload.after_step(endpoint)
         return step
@@ -226,9 +223,7 @@ class Bench:
                 self._target.counters()
             raise
 
-    def _step(
-        self, summary: Summary, started: float, round_number: int, block: int, treatment: str, level: float
-    ) -> Step:
+    def _step(self, summary: Summary, round_number: int, block: int, treatment: str, level: float) -> Step:
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         metrics = window_metrics(
             ticks,
@@ -248,8 +243,8 @@ class Bench:
             block=block,
             treatment=treatment,
             level=level,
-            started_s=started,
-            ended_s=summary.window_end_s,
+            started_s=summary.started_s,
+            ended_s=summary.ended_s,
             window_start_s=summary.window_start_s,
             window_end_s=summary.window_end_s,
             requests=summary.requests,

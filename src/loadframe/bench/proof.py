@@ -8,7 +8,7 @@ from statistics import geometric_mean
 
 from loadframe.analysis import comparison
 from loadframe.bench.sweep import Bookkeeping
-from loadframe.model import Curve, LevelRatio, Step, Verdict
+from loadframe.model import Curve, LevelRatio, OperationTimes, Step, Verdict
 
 MOST_LEVELS = 2
 """Few levels leave time for many blocks, and it is the blocks that narrow the interval."""
@@ -80,3 +80,20 @@ def _ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio,
             first, second = geometric_mean(one[level]), geometric_mean(two[level])
             ratios.append(LevelRatio(level, first, second, second / first))
     return tuple(ratios)
+
+
+def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
+    """What each kind of request took before and after, by level; of kinds that both have at a level."""
+    one, two = _mean_times(before), _mean_times(after)
+    return tuple(OperationTimes(*key, one[key], two[key]) for key in one if key in two)
+
+
+def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
+    """Mean time (ms) over all requests of all steps, by level, rising, and name, in the workload's order."""
+    sums: dict[tuple[float, str], tuple[float, int]] = {}
+    for step in sorted(steps, key=lambda step: step.level):
+        for each in step.operations:
+            total, count = sums.get((step.level, each.name), (0.0, 0))
+            asked = each.requests + each.errors
+            sums[step.level, each.name] = (total + each.mean_ms * asked, count + asked)
+    return {key: total / count for key, (total, count) in sums.items() if count}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from loadframe.bench.examination import Examined
-from loadframe.bench.proof import MOST_LEVELS, judged_levels, prove
+from loadframe.bench.proof import MOST_LEVELS, judged_levels, operation_times, prove
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
@@ -133,6 +133,7 @@ def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> 
         treatment_before=one.treatment,
         treatment_after=name,
         note=_cure(conclusion.failed_share(before), conclusion.failed_share(after)) if cures else "",
+        operations=operation_times(before, after),
     )
     return trial, steps
 

@@ -91,6 +91,7 @@ def _changes(inv: Investigation) -> list[Part]:
     prices = [words.sentence(line) for trial in kept for line in words.price_sentences(trial.remedy.price)]
     return [
         ("Changed", changes),
+        ("Requests", [words.sentence(words.operations_sentence(trial, words.axis_unit(inv))) for trial in kept]),
         ("Cut", list(dict.fromkeys(cuts))[:3]),
         ("Price", list(dict.fromkeys(prices))),
         ("Taken back", taken_back[:3]),

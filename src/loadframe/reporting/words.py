@@ -98,7 +98,10 @@ def point_throughput(point: CurvePoint) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    return f"{rounding.plain(value)} ms" if value is not None and math.isfinite(value) else ""
+    """ "12.5 ms"; from ten seconds on in seconds; empty where it is not known."""
+    if value is None or not math.isfinite(value):
+        return ""
+    return f"{rounding.plain(value)} ms" if value < 10_000 else rounding.seconds(value / 1000)
 
 
 def peak(state: StateSummary, unit: str) -> str:
@@ -277,6 +280,19 @@ def price_sentences(price: Price) -> list[str]:
 def trial_sentence(trial: Trial) -> str:
     """What became of a remedy that was tried."""
     return f"{'kept' if trial.kept else 'taken back'}: {gain_sentence(trial.verdict)}"
+
+
+def operations_sentence(trial: Trial, unit: str) -> str:
+    """ "At 500 jobs: submit 9.1 ms before, 9 ms after; list 41 s before, 12 s after"; the highest level only."""
+    if not trial.operations:
+        return ""
+    highest = max(each.load for each in trial.operations)
+    told = [
+        f"{each.name} {milliseconds(each.before_ms)} before, {milliseconds(each.after_ms)} after"
+        for each in trial.operations
+        if each.load == highest
+    ]
+    return f"at {load(highest, unit)}: {'; '.join(told)}"
 
 
 def untried(inv: Investigation) -> list[UntriedRemedy]:

@@ -53,6 +53,7 @@ class JobQueue:
     axes = frozenset({"concurrency"})
     axis_unit = "workers"
     operations: tuple[str, ...] = ("submit", "claim", "complete")
+    judged = operations
     one_lock = True
     runs_to_completion = False
 

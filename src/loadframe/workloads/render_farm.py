@@ -59,6 +59,7 @@ class RenderFarm:
     axes = frozenset({"active_jobs"})
     axis_unit = "active jobs"
     operations: tuple[str, ...] = MIX
+    judged = operations
     one_lock = False
     runs_to_completion = False
 
