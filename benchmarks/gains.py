@@ -1,22 +1,31 @@
 """What the cases give on this machine: python benchmarks/gains.py [--times N] [--profile quick|default|full] [CASE...]
 
 Runs each case N times and prints a row per run: the first finding and its status, the load at which it acts, the gain
-with its 95 % interval, what of it keeps durability, how many steps were flagged, and how long it took. With --moved,
-the render farm's cause is moved as its README says, and the answer has to move with it. The README's figures are these.
+with its 95 % interval, what of it keeps durability, how many steps were flagged, how long it took, and whether all of
+that is the case's known answer (cases/*/expected.toml; quick profiles also have to end within 120 s). With --moved,
+the render farm's cause is moved as its README says, and the answer has to move with it; --study names another study of
+the case. Ends with 1 where a run missed its answer. The README's figures are these.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import loadframe
 from loadframe.model import Investigation
+from loadframe.study import Study
 
+CASES = Path(loadframe.__file__).parent / "cases"
+QUICK_S = 120.0
 HEAD = (
-    f"{'case':44} {'first finding':38} {'acts at':>8} {'gain':>7} {'interval':>16} "
-    f"{'durable':>8} {'flagged':>9} {'seconds':>8}"
+    f"{'case':40} {'first finding':36} {'acts at':>8} {'known':>6} {'gain':>6} {'interval':>14} "
+    f"{'durable':>8} {'flagged':>9} {'seconds':>8}  answer"
 )
 MOVED = (
     [],
@@ -27,7 +36,7 @@ MOVED = (
 )
 
 
-def row(case: str, found: Investigation) -> str:
+def row(case: str, found: Investigation, known_load: float | None, missed: list[str]) -> str:
     """One line of the table."""
     first = found.rounds[0].findings[0] if found.rounds[0].findings else None
     finding = f"{first.id} ({first.status})" if first else found.outcome.kind
@@ -36,29 +45,72 @@ def row(case: str, found: Investigation) -> str:
     ratio = f"{gain.ratio:.2f}" if gain else "-"
     interval = f"{gain.low:.2f} to {gain.high:.2f}" if gain else "-"
     kept = f"{durable.ratio:.2f}" if durable else "-"
+    known = f"{known_load:.3g}" if known_load else "-"
     flagged = f"{sum(found.conduct.flags.values())} of {found.conduct.steps}"
-    return f"{case:44} {finding:38} {acts_at:>8} {ratio:>7} {interval:>16} {kept:>8} {flagged:>9} {found.seconds:>8.0f}"
+    return (
+        f"{case:40} {finding:36} {acts_at:>8} {known:>6} {ratio:>6} {interval:>14} {kept:>8} {flagged:>9} "
+        f"{found.seconds:>8.0f}  {'missed: ' + ', '.join(missed) if missed else 'yes'}"
+    )
 
 
-def main() -> None:
+def known_load(study: Study, expected: Mapping[str, Any]) -> float | None:
+    """The load at which the cause must act, where the case's answer says how it follows from the study."""
+    if "reached_at" not in expected:
+        return None
+    above, below = expected["reached_at"].split(" / ")
+    return float(study.target.settings[above]) / float(study.workload.options[below])
+
+
+def misses(found: Investigation, study: Study, expected: Mapping[str, Any], profile: str) -> list[str]:
+    """What of the known answer the run did not give. A cause that acts beyond the highest level must not be found."""
+    load = known_load(study, expected)
+    if load is not None and load > study.levels[-1]:
+        return [] if found.gain is None and not any(one.tried for one in found.rounds) else ["nothing should change"]
+    first = found.rounds[0].findings[0] if found.rounds[0].findings else None
+    kept = [trial.remedy.id for one in found.rounds for trial in one.tried if trial.kept]
+    checks = {
+        "finding": first is not None and first.id in expected["finding"] and first.status == "confirmed",
+        "remedies": kept == expected["kept"],
+        "gain": found.gain is not None and found.gain.low > expected["gain_above"],
+        "time": profile != "quick" or found.seconds < QUICK_S,
+    }
+    if load is not None:
+        within = expected["reached_at_within"]
+        at = first.reached_at if first else None
+        checks["load"] = at is not None and abs(at.load / load - 1) <= within
+    return [name for name, holds in checks.items() if not holds]
+
+
+def main() -> int:
     """Run the cases and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="all of them without any")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--profile", choices=["quick", "default", "full"], default="quick")
+    parser.add_argument("--study", help="another study of the case than its main one")
     parser.add_argument("--moved", action="store_true", help="the render farm with its cause moved")
     arguments = parser.parse_args()
     names = ["render-farm"] if arguments.moved else arguments.cases or [case.name for case in loadframe.cases()]
     loadframe.sweep_leftovers()
     print(HEAD, flush=True)
+    missing = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
+            expected = tomllib.loads((CASES / name / "expected.toml").read_text())
+            expected |= expected.get(arguments.study or "", {})
             for overrides in MOVED if arguments.moved else [[]]:
                 for _ in range(arguments.times):
-                    study = loadframe.case(name).study(profile=arguments.profile, overrides=overrides)
+                    study = loadframe.case(name).study(
+                        profile=arguments.profile, which=arguments.study, overrides=overrides
+                    )
                     found = loadframe.investigate(study, Path(folder))
-                    print(row(" ".join([name, *(one.rpartition(".")[2] for one in overrides)]), found), flush=True)
+                    missed = misses(found, study, expected, arguments.profile)
+                    missing += bool(missed)
+                    changed = [one.rpartition(".")[2] for one in overrides]
+                    title = " ".join([name, *([arguments.study] if arguments.study else []), *changed])
+                    print(row(title, found, known_load(study, expected), missed), flush=True)
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

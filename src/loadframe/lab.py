@@ -94,15 +94,7 @@ def curves(run: RunFolder) -> dict[str, Curve]:
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
     study = validate(run.study(), name=str(run.path / "study.json"))
     treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
-    return {
-        name: curve_of(
-            [step for step in steps if step.treatment == name],
-            axis=study.load.axis,
-            treatment=name,
-            within_ms=study.objective.within.latency_p95_ms,
-        )
-        for name in treatments
-    }
+    return {name: curve_of(steps, study, name) for name in treatments}
 
 
 def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:

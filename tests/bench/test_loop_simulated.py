@@ -114,6 +114,18 @@ def test_a_remedy_without_effect_is_taken_back_and_its_finding_refuted(simulated
     assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]
 
 
+def test_a_remedy_that_falls_short_is_made_larger_before_it_is_judged(simulated: Simulated) -> None:
+    """The cache is full at the lowest level, so how many tables are wanted cannot be estimated: 64 x 4 is too few."""
+    book = simulated(table_cache, "load.levels=[100, 200, 400]")
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    assert tried.kept is not None
+    assert float(tried.kept[1].settings["table_open_cache"]) >= 5 * 400 + 3
+    assert tried.round.tried[0].verdict.ratio == pytest.approx(3, rel=0.1)
+    judged = {step.treatment for step in book.steps if step.block > 0}
+    assert judged == {"A", tried.kept[0]}, "sizes that fell short are not judged"
+
+
 def test_a_server_that_will_not_start_with_a_remedy_keeps_its_state_and_says_why(simulated: Simulated) -> None:
     book = simulated(table_cache, refuses=lambda state: float(state.settings["table_open_cache"]) > 64)
     found = examined(book, sweep(book, "A", round_number=1))
@@ -134,7 +146,7 @@ def test_layers_that_the_study_does_not_allow_are_shown_not_tried(simulated: Sim
 def test_a_proof_alternates_and_pairs_its_blocks(simulated: Simulated) -> None:
     book = simulated(table_cache)
     book.next_treatment("bigger", TargetState({"table_open_cache": 400}, {}))
-    verdict, ratios, steps = prove(book, "A", "B", [16, 32], round_number=1, reserve_steps=0)
+    verdict, ratios, steps = prove(book, "A", "B", [16, 32], round_number=1)
     assert verdict.decision == "better"
     assert verdict.ratio == pytest.approx(3, rel=0.1)
     assert {ratio.load for ratio in ratios} == {16, 32}
@@ -143,13 +155,42 @@ def test_a_proof_alternates_and_pairs_its_blocks(simulated: Simulated) -> None:
         assert sorted(mine) == [("A", 16), ("A", 32), ("B", 16), ("B", 32)]
 
 
+def test_the_knee_after_is_measured_beside_the_knee_before(simulated: Simulated) -> None:
+    book = simulated(table_cache)
+    found = examined(book, sweep(book, "A", round_number=1))
+    before = len(book.steps)
+    tried = try_remedies(book, found, set())
+    trial = tried.round.tried[0]
+    taken = book.steps[before:]
+    both = {step.level for step in taken if step.treatment == "A"}
+    assert both == {step.level for step in taken if step.treatment == "B"} >= {4, 8, 16, 32}
+    assert {row.load for row in trial.levels} == both
+    ratios = {row.load: row.ratio for row in trial.levels}
+    assert ratios[8] == pytest.approx(1, rel=0.1), "below the bend nothing changes"
+    assert ratios[32] == pytest.approx(3, rel=0.1)
+    after = sweep(book, "B", round_number=2)
+    assert after.knee is None
+    assert len(book.steps) == before + len(taken), "the second sweep has all its levels already"
+
+
+def test_a_short_budget_leaves_the_state_before_unlooked_at(simulated: Simulated) -> None:
+    """Just enough for the curve, the proof, and a look at the state after it."""
+    book = simulated(table_cache, "measure.budget=50s")
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    assert tried.kept is not None
+    sweep(book, "B", round_number=2)
+    assert {step.level for step in book.of("B")} >= {4, 8, 16, 32}
+    assert book.budget.left_s() > -5
+
+
 def test_two_equal_treatments_are_rarely_told_apart(simulated: Simulated) -> None:
     """At 95 % confidence, looks included: at most 4 of 60 (the chance of more is below 20 % even at the full 5 %)."""
     wrong = 0
     for seed in range(60):
         book = simulated(table_cache, noise=0.05, random=random.Random(seed))
         book.next_treatment("the same", TargetState({"table_open_cache": 64}, {}))
-        verdict, _, _ = prove(book, "A", "B", [16, 32], round_number=1, reserve_steps=0)
+        verdict, _, _ = prove(book, "A", "B", [16, 32], round_number=1)
         wrong += verdict.decision != "no-proven-difference"
     assert wrong <= 4
 

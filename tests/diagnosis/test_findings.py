@@ -76,6 +76,27 @@ def test_a_cache_acts_from_where_requests_pay_not_from_where_it_is_full_of_lefto
     assert first.reached_at.low < first.reached_at.load < first.reached_at.high
 
 
+def test_a_server_that_ran_out_of_files_is_named_by_its_errors(make_step: StepMaker) -> None:
+    steps = []
+    for block in (1, 2, 3):
+        for level in (4, 8, 16, 32, 64):
+            failing = 20 * level >= 400
+            metrics = {
+                **IDLE,
+                "mariadb.open_files": min(20.0 * level, 400.0),
+                "mariadb.open_files_limit": 400.0,
+                "workload.errors": 900.0 if failing else 0.0,
+            }
+            steps.append(make_step(level, 3000 if failing else 9000, metrics, block=block))
+    found = {finding.id: finding for finding in diagnosed(steps)}
+    assert "mariadb.open_files_limit" in found
+    reached_at = found["mariadb.open_files_limit"].reached_at
+    assert reached_at is not None
+    assert 16 <= reached_at.load <= 32
+    quiet = [make_step(s.level, s.throughput, {**s.metrics, "workload.errors": 0.0}, block=s.block) for s in steps]
+    assert "mariadb.open_files_limit" not in {finding.id for finding in diagnosed(quiet)}
+
+
 def test_a_full_cache_that_costs_nothing_is_ruled_out_by_its_counter(make_step: StepMaker) -> None:
     steps = farm(make_step, 64, churn=0.001)
     findings = diagnosed([*steps])

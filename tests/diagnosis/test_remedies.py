@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,18 @@ def test_a_larger_table_cache_raises_the_files_first() -> None:
     assert limit >= 10 + 151 + 2 * tables
     assert files >= limit
     assert all(change.needed for change in remedy.changes)
+
+
+@pytest.mark.parametrize("cause", ["process.open_files", "mariadb.open_files_limit"])
+def test_more_files_are_asked_for_as_far_as_the_machine_gives_them(cause: str) -> None:
+    asked = only(propose([finding(cause)], situation("mariadb", MARIADB)))
+    assert [(change.setting, change.after) for change in asked.changes] == [
+        ("RLIMIT_NOFILE", 4100),
+        ("open_files_limit", 4100),
+    ]
+    some = replace(situation("mariadb", MARIADB), most_open_files=2000)
+    assert only(propose([finding(cause)], some)).changes[0].after == 2000
+    assert propose([finding(cause)], replace(some, most_open_files=1024)) == ()
 
 
 def test_a_link_that_suffices_is_named_and_left_alone() -> None:

@@ -194,11 +194,12 @@ def test_the_burst_submits_every_job_recursively_and_lists_only_then(
 ) -> None:
     jobs, fan_out, listing = 40, 3, 5
     options: dict[str, SettingValue] = {"fan_out": fan_out, "listing_jobs": listing, "threads": 4, "tables_per_job": 3}
+    options["reads"] = jobs + 1  # twice, then
     workload = prepared("render-farm-burst", farm_server, jobs, options)
     assert tables(ask) == set(farm.tables_of(1, 3)), "a burst begins with an empty farm and its first job"
     requests = run(workload, farm_server, jobs, tmp_path)
     submits, reads, lists = (requests.operation == operation for operation in range(3))
-    assert (submits.sum(), reads.sum(), lists.sum()) == (jobs - 1, listing * jobs, listing)
+    assert (submits.sum(), reads.sum(), lists.sum()) == (jobs - 1, 2 * listing * jobs, 2 * listing)
     begins_s = requests.end_s - requests.latency_ms / 1e3
     assert begins_s[lists].min() >= requests.end_s[submits].max() - 1e-3
     assert len(tables(ask)) == 3 * jobs

@@ -76,6 +76,9 @@ def fit(
         bend = segments.first_bend(before, seed, proven=cliff is not None and _fallen_already(before))
         knee = _knee(bend, cliff, points)
         shape = "cliff" if cliff is not None else _shape(bend, data)
+        if knee is not None and knee.low <= points[0].load and knee.high >= points[-1].load:
+            knee = None
+            warnings.append("The throughput bends, but where cannot be told from these levels: measure more blocks.")
         warnings += _shape_warnings(shape, points, knee)
     capacity, capacity_warnings = _capacity(ordered, within_latency_p95_ms)
     usl, usl_warnings = _law(points) if scalability else (None, [])

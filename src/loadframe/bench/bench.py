@@ -16,7 +16,7 @@ from loadframe.analysis.window import Summary, summarise
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.changes.journal import Journal
-from loadframe.errors import WorkloadError
+from loadframe.errors import LoadframeError, WorkloadError
 from loadframe.model import Conduct, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import stalls, window_metrics
@@ -129,7 +129,11 @@ class Bench:
             self._target.start(state)
         elif self._now != name:
             before, self._now = self._treatments[self._now], None  # not known until the change has succeeded
-            self._journal.go(name, before, state)
+            try:
+                self._journal.go(name, before, state)
+            except LoadframeError:
+                self._target.stop()  # half changed, perhaps: the next use starts it anew
+                raise
         self._now = name
         if not self._installed:
             self.workload.install(self._target.endpoint())

@@ -1,10 +1,12 @@
-"""Time: what is left of the budget, and what the next thing will cost."""
+"""Time: what is left of the budget, and what the next steps will cost."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 FIRST_GUESS = 1.6
 """Before the first step is taken: a step costs this many of its windows."""
@@ -18,8 +20,7 @@ class Budget:
     window_s: float
     clock: Callable[[], float] = time.monotonic
     _started_s: float = field(init=False)
-    _steps: int = field(default=0, init=False)
-    _stepping_s: float = field(default=0.0, init=False)
+    _costs: dict[float, list[float]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._started_s = self.clock()
@@ -32,16 +33,20 @@ class Budget:
         """Until the budget is used up; negative afterwards."""
         return self.total_s - self.spent_s()
 
-    def note_step(self, seconds: float) -> None:
-        """A step, with all that belongs to it, took this long."""
-        self._steps += 1
-        self._stepping_s += seconds
+    def note_step(self, level: float, seconds: float) -> None:
+        """A step at this level, with all that belongs to it, took this long."""
+        self._costs.setdefault(level, []).append(seconds)
 
-    def cost_s(self, steps: int) -> float:
-        """What this many further steps will take, going by those so far."""
-        each = self._stepping_s / self._steps if self._steps else FIRST_GUESS * self.window_s
-        return steps * each
+    def cost_s(self, levels: Sequence[float]) -> float:
+        """What further steps at these levels will take: for each the median of those at the nearest level so far."""
+        return sum(self._step_s(level) for level in levels)
 
-    def affords(self, steps: int, reserve_steps: int = 0) -> bool:
-        """Whether this many steps fit into what is left, with a reserve."""
-        return self.cost_s(steps + reserve_steps) <= self.left_s()
+    def affords(self, levels: Sequence[float], reserve_s: float = 0.0) -> bool:
+        """Whether steps at these levels fit into what is left, with a reserve."""
+        return self.cost_s(levels) + reserve_s <= self.left_s()
+
+    def _step_s(self, level: float) -> float:
+        if not self._costs:
+            return FIRST_GUESS * self.window_s
+        nearest = min(self._costs, key=lambda known: abs(math.log(known / level)))
+        return median(self._costs[nearest])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 
 from loadframe.analysis import comparison
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.model import Curve, LevelRatio, OperationTimes, Step, Verdict
 
 MOST_LEVELS = 2
@@ -27,7 +27,7 @@ def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
 
 
 def prove(
-    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int, reserve_steps: int
+    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int, reserve_s: float = 0.0
 ) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
@@ -35,19 +35,15 @@ def prove(
     are measured, or when the budget (less a reserve) is used up; two blocks are always measured.
     """
     blocks = book.bench.study.measure.blocks
-    per_block = 2 * len(levels)
-    book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", per_block * blocks.min)
+    per_block = [*levels, *levels]
+    book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", len(per_block) * blocks.min)
     taken: list[Step] = []
     verdict: Verdict | None = None
     looks = 0
     for block in range(1, blocks.max + 1):
-        if verdict is not None and not book.budget.affords(per_block, reserve_steps):
+        if verdict is not None and not book.budget.affords(per_block, reserve_s):
             break
-        for treatment in book.random.sample([before, after], 2):
-            taken += [
-                book.take(round_number=round_number, block=block, treatment=treatment, level=level)
-                for level in book.random.sample(list(levels), len(levels))
-            ]
+        taken += _block(book, before, after, levels, round_number=round_number, block=block)
         if block < min(blocks.min, 2):
             continue
         # Only looks at an open question spend error; once it is decided, more blocks narrow the interval.
@@ -56,7 +52,37 @@ def prove(
         if block >= blocks.min and verdict.decision != "no-proven-difference" and _narrow(verdict):
             break
     assert verdict is not None, "a study has at least two blocks"
-    return verdict, _ratios(taken, before, after), taken
+    return verdict, level_ratios(taken, before, after), taken
+
+
+def look_around(
+    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int
+) -> list[Step]:
+    """Both treatments alternately at further levels, so that the knee after a change is seen against the knee before
+    it, measured in the same minutes. As many blocks as the study's least if the budget allows it; none where it does
+    not allow two."""
+    per_block = [*levels, *levels]
+    if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block):
+        return []
+    blocks = book.bench.study.measure.blocks.min
+    book.progress.phase(f"{after} beside {before} at the other {len(levels)} levels", len(per_block) * blocks)
+    taken: list[Step] = []
+    for block in range(1, blocks + 1):
+        if block > FEWEST_BLOCKS and not book.budget.affords(per_block):
+            break
+        taken += _block(book, before, after, levels, round_number=round_number, block=block)
+    return taken
+
+
+def _block(
+    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int, block: int
+) -> list[Step]:
+    """Every level once for each of the two treatments, all in random order, with one change between the treatments."""
+    return [
+        book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+        for treatment in book.random.sample([before, after], 2)
+        for level in book.random.sample(list(levels), len(levels))
+    ]
 
 
 def _narrow(verdict: Verdict) -> bool:
@@ -72,7 +98,8 @@ def _by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]
     return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
 
 
-def _ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio, ...]:
+def level_ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio, ...]:
+    """After / before at each level where both were measured and something was done, from the geometric means."""
     one, two = _by_level(steps, before), _by_level(steps, after)
     ratios = []
     for level in sorted(one.keys() & two.keys()):

@@ -13,6 +13,7 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.model import Curve, Step, TargetState
 from loadframe.progress import Progress
+from loadframe.study import Study
 
 RESOLUTION = 0.15
 """A cliff is bracketed until the two levels around it are no further apart than this share."""
@@ -48,7 +49,7 @@ class Bookkeeping:
         """A step, noted in the budget and shown."""
         started = time.monotonic()
         step = self.bench.take_step(round_number=round_number, block=block, treatment=treatment, level=level)
-        self.budget.note_step(time.monotonic() - started)
+        self.budget.note_step(level, time.monotonic() - started)
         self.steps.append(step)
         self.progress.step(f"{self.bench.study.load.axis} {level:g}: {step.throughput:,.0f}/s")
         return step
@@ -58,6 +59,11 @@ class Bookkeeping:
         name = _letters(self.bench.treatments)
         self.bench.declare(name, title, state)
         return name
+
+    def remedy_s(self) -> float:
+        """Seconds to keep in hand for one remedy: its proof at two levels, and a look at what it leaves."""
+        levels, blocks = list(self.bench.study.levels), self.bench.study.measure.blocks
+        return self.budget.cost_s(2 * blocks.max * levels[-2:] + FEWEST_BLOCKS * levels)
 
     def of(self, treatment: str) -> list[Step]:
         """The steps of a treatment, from every round."""
@@ -70,12 +76,13 @@ def _letters(count: int) -> str:
     return (chr(64 + first) if first else "") + chr(65 + second)
 
 
-def curve_of(steps: Sequence[Step], *, axis: str, treatment: str, within_ms: float | None) -> Curve:
-    """The curve of one treatment's steps. At a level with enough sound steps, those with flags that spoil them do not
-    count."""
+def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
+    """The curve of one treatment among these steps. At a level with enough sound steps, those with flags that spoil
+    them do not count."""
+    mine = [step for step in steps if step.treatment == treatment]
     samples = []
-    for level in sorted({step.level for step in steps}):
-        at_level = [step for step in steps if step.level == level]
+    for level in sorted({step.level for step in mine}):
+        at_level = [step for step in mine if step.level == level]
         sound = [step for step in at_level if not SPOILED.intersection(step.flags)]
         if len(sound) < FEWEST_BLOCKS:
             sound = at_level
@@ -87,7 +94,11 @@ def curve_of(steps: Sequence[Step], *, axis: str, treatment: str, within_ms: flo
             )
         )
     return curves.fit(
-        samples, axis=axis, treatment=treatment, within_latency_p95_ms=within_ms, scalability=axis == "concurrency"
+        samples,
+        axis=study.load.axis,
+        treatment=treatment,
+        within_latency_p95_ms=study.objective.within.latency_p95_ms,
+        scalability=study.load.axis == "concurrency",
     )
 
 
@@ -95,37 +106,41 @@ SPOILED = frozenset({"steal", "stranger", "recorder-late"})
 """Flags that say that something outside the study disturbed the step."""
 
 
-def sweep(book: Bookkeeping, treatment: str, *, round_number: int, reserve_steps: int = 0) -> Curve:
-    """Measure the levels of the study for a treatment and fit its curve.
+def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
+    """Measure the levels of the study for a treatment, as far as that is not done yet, and fit its curve.
 
     At least two blocks, at least as many as the study's least while the budget allows it, more until every level's
-    interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection.
+    interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection, as far as enough time is left
+    to prove a remedy.
     """
     study = book.bench.study
     levels = list(study.levels)
     blocks = study.measure.blocks
-    book.progress.phase(f"measuring {len(levels)} levels ({treatment})", len(levels) * blocks.min)
+    done = min(sum(step.level == level for step in book.of(treatment)) for level in levels)
+    if done < blocks.min:
+        book.progress.phase(f"measuring {len(levels)} levels ({treatment})", len(levels) * (blocks.min - done))
     started_left = book.budget.left_s()
-    for block in range(1, blocks.max + 1):
-        if block > FEWEST_BLOCKS and not book.budget.affords(len(levels), reserve_steps):
+    for block in range(done + 1, blocks.max + 1):
+        if block > FEWEST_BLOCKS and not book.budget.affords(levels):
             break
         spent = started_left - book.budget.left_s()
-        if block > blocks.min and spent + book.budget.cost_s(len(levels)) > SWEEP_SHARE * started_left:
+        if block > blocks.min and (
+            spent + book.budget.cost_s(levels) > SWEEP_SHARE * started_left
+            or not book.budget.affords(levels, book.remedy_s())
+            or _precise(_curve(book, treatment), study.measure.precision)
+        ):
             break
         for level in book.random.sample(levels, len(levels)):
             book.take(round_number=round_number, block=block, treatment=treatment, level=level)
-        curve = _curve(book, treatment)
-        if block >= blocks.min and _precise(curve, study.measure.precision):
-            break
-    return _bisect(book, treatment, round_number, _curve(book, treatment), reserve_steps)
+    return _bisect(book, treatment, round_number, _curve(book, treatment))
 
 
-def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve, reserve_steps: int) -> Curve:
+def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:
     least = book.bench.study.measure.blocks.min
     while (probe := search.next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
         if probe in {step.level for step in book.of(treatment)}:
             break
-        if not book.budget.affords(least, reserve_steps):
+        if not book.budget.affords([probe] * least, book.remedy_s()):
             break
         book.progress.phase(f"looking closer: {book.bench.study.load.axis} {probe:g}", least)
         for block in range(1, least + 1):
@@ -135,13 +150,7 @@ def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve, 
 
 
 def _curve(book: Bookkeeping, treatment: str) -> Curve:
-    study = book.bench.study
-    return curve_of(
-        book.of(treatment),
-        axis=study.load.axis,
-        treatment=treatment,
-        within_ms=study.objective.within.latency_p95_ms,
-    )
+    return curve_of(book.steps, book.bench.study, treatment)
 
 
 def _precise(curve: Curve, precision: float) -> bool:

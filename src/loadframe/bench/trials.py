@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from loadframe.bench import sizing
 from loadframe.bench.examination import Examined
-from loadframe.bench.proof import MOST_LEVELS, judged_levels, operation_times, prove
+from loadframe.bench.proof import judged_levels, level_ratios, look_around, operation_times, prove
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
-from loadframe.diagnosis.remedies import propose, state_after
+from loadframe.diagnosis.remedies import propose
 from loadframe.errors import CageError, StudyError, TargetError
 from loadframe.model import Remedy, Round, Step, TargetState, Trial, UntriedRemedy, Verdict
 
@@ -36,20 +37,19 @@ def try_remedies(book: Bookkeeping, examined: Examined, already: set[str]) -> Tr
     untried: list[UntriedRemedy] = []
     kept: tuple[str, TargetState] | None = None
     findings = one.findings
-    for remedy in propose(findings, examined.situation):
-        if remedy.id in already:
+    for proposed in propose(findings, examined.situation):
+        if proposed.id in already:
             continue
-        because = _why_not(book, remedy, examined, kept is not None)
+        because = _why_not(book, proposed, examined, kept is not None)
         if because is not None:
-            untried.append(UntriedRemedy(remedy, because))
+            untried.append(UntriedRemedy(proposed, because))
             continue
-        state = state_after(one.state, remedy)
-        name = book.next_treatment(remedy.title, state)
         try:
-            book.bench.use(name)
+            remedy, name, state = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
         except (TargetError, CageError, StudyError) as error:
-            untried.append(UntriedRemedy(remedy, f"it cannot be applied: {error.fact}"))
-            already.add(remedy.id)
+            untried.append(UntriedRemedy(proposed, f"it cannot be applied: {error.fact}"))
+            already.add(proposed.id)
+            book.bench.use(one.treatment)
             continue
         trial, steps = _trial(book, examined, remedy, name)
         tried.append(trial)
@@ -70,9 +70,9 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdic
     if len(kept) < 2:
         return None
     levels = kept[0].verdict.levels
-    if not book.budget.affords(2 * len(levels) * FEWEST_BLOCKS):
+    if not book.budget.affords(2 * FEWEST_BLOCKS * levels):
         return None
-    verdict, _, _ = prove(book, rounds[0].treatment, last, levels, round_number=len(rounds), reserve_steps=0)
+    verdict, _, _ = prove(book, rounds[0].treatment, last, levels, round_number=len(rounds))
     return verdict
 
 
@@ -89,34 +89,40 @@ def _why_not(book: Bookkeeping, remedy: Remedy, examined: Examined, have_one: bo
             return f"it changes {change.setting} ({change.layer}), which the study's remedies.allow does not name"
     if have_one:
         return "another remedy was kept first; what is left is measured anew in the next round"
-    levels = len(judged_levels(examined.round.curve, examined.bend))
-    if not book.budget.affords(2 * levels * FEWEST_BLOCKS, _sweep_reserve(book)):
+    levels = judged_levels(examined.round.curve, examined.bend)
+    if not book.budget.affords(2 * FEWEST_BLOCKS * levels, _afterwards_s(book, examined.round, levels, treatments=1)):
         return "the budget was used up; give measure.budget more time"
     return None
 
 
-def _sweep_reserve(book: Bookkeeping) -> int:
-    """Steps to keep in hand, so that the state after a kept remedy can be measured, and proved against the first."""
-    study = book.bench.study
-    return len(study.levels) * FEWEST_BLOCKS + 2 * MOST_LEVELS * FEWEST_BLOCKS
+def _afterwards_s(book: Bookkeeping, one: Round, judged: Sequence[float], *, treatments: int) -> float:
+    """Seconds to keep in hand, so that the state after a kept remedy (and the one before it, for two treatments) can be
+    measured at the other levels, and after a second remedy be proved against the first state."""
+    total = 2 * FEWEST_BLOCKS * list(judged) if one.number > 1 else []
+    return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, one, judged) + total)
 
 
 def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> tuple[Trial, list[Step]]:
     one = examined.round
     effective = book.bench.use(name)
+    levels = judged_levels(one.curve, examined.bend)
     verdict, ratios, steps = prove(
         book,
         one.treatment,
         name,
-        judged_levels(one.curve, examined.bend),
+        levels,
         round_number=one.number,
-        reserve_steps=_sweep_reserve(book),
+        reserve_s=_afterwards_s(book, one, levels, treatments=2),
     )
     before = [step for step in steps if step.treatment == one.treatment]
     after = [step for step in steps if step.treatment == name]
     cures = verdict.decision != "worse" and conclusion.cures_failures(before, after)
     kept = verdict.decision == "better" or cures
-    if not kept:
+    if kept:
+        others = _other_levels(book, one, levels)
+        around = look_around(book, one.treatment, name, others, round_number=one.number)
+        ratios = tuple(sorted((*ratios, *level_ratios(around, one.treatment, name)), key=lambda row: row.load))
+    else:
         book.bench.use(one.treatment)
     named = {change.setting for change in remedy.changes}
     price = replace(
@@ -136,6 +142,13 @@ def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> 
         operations=operation_times(before, after),
     )
     return trial, steps
+
+
+def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> list[float]:
+    """The study's levels and the two ends of the cliff, but for those that were judged already."""
+    cliff = one.curve.cliff
+    ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
+    return sorted({*book.bench.study.levels, *ends} - set(judged))
 
 
 def _cure(before: float, after: float) -> str:

@@ -13,7 +13,7 @@ from loadframe.errors import RunError
 from loadframe.model import Conduct, Investigation, Round, Step, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.record import describe_study, footprint
-from loadframe.study import validate
+from loadframe.study import Study, validate
 
 
 def write_down(
@@ -24,9 +24,9 @@ def write_down(
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     steps = run.steps()
-    rounds = _with_footprints(rounds, steps)
-    run.write_tables(steps, [(one.number, limit) for one in rounds for limit in one.limits])
     study = validate(run.study(), name=str(run.path / "study.json"))
+    rounds = _from_all_steps(rounds, steps, study)
+    run.write_tables(steps, [(one.number, limit) for one in rounds for limit in one.limits])
     bench = run.document("bench.json", "bench")
     conduct = run.conduct() or Conduct(len(steps), 0, {}, 0.0, 0.0, 0, 0)
     last = rounds[-1]
@@ -56,27 +56,30 @@ def write_down(
     return investigation
 
 
-def _with_footprints(rounds: Sequence[Round], steps: Sequence[Step]) -> list[Round]:
-    """Every round with a row for each of its treatment's steps, which hold the metrics of all rounds' evidence: what
-    was a cause in one round can be seen gone in the next."""
+def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
+    """Every round with its curve from all steps of its treatment, those of the proofs and of the blocks beside another
+    treatment included, and with a row for each of them. The rows hold the metrics of all rounds' evidence: what was a
+    cause in one round can be seen gone in the next."""
     shown = {item.metric for one in rounds for finding in one.findings for item in finding.evidence}
     shown |= {limit.use_metric for one in rounds for limit in one.limits}
-    return [
-        replace(one, footprint=footprint([s for s in steps if s.treatment == one.treatment], sorted(shown)))
-        for one in rounds
-    ]
+    whole = []
+    for one in rounds:
+        mine = [step for step in steps if step.treatment == one.treatment]
+        curve = curve_of(mine, study, one.treatment)
+        whole.append(replace(one, curve=curve, footprint=footprint(mine, sorted(shown))))
+    return whole
 
 
 def partial(run: RunFolder) -> list[Round]:
-    """Rounds from the finished steps alone, one for each treatment that was measured at more than one level."""
+    """Rounds from the finished steps alone: the first treatment, and every one measured at more than one level."""
     steps = run.steps()
     study = validate(run.study(), name=str(run.path / "study.json"))
     rounds: list[Round] = []
     for name, treatment in run.treatments().items():
         mine = [step for step in steps if step.treatment == name]
-        if not mine:
+        if not mine or (rounds and len({step.level for step in mine}) < 2):
             continue
-        curve = curve_of(mine, axis=study.load.axis, treatment=name, within_ms=study.objective.within.latency_p95_ms)
+        curve = curve_of(mine, study, name)
         examined = examine(
             mine,
             number=len(rounds) + 1,

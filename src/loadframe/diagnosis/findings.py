@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from loadframe.diagnosis.signatures import SIGNATURES, Condition, Signature
 from loadframe.diagnosis.windows import Window, Windows
-from loadframe.model import Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut
+from loadframe.model import Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import METRICS, show_metric
 
 REACHED = 0.97
@@ -96,6 +96,14 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
         threshold = per_request / THRASH_RISES * windows.below.metrics["throughput"]
         evidence.append(Evidence(metric, before, "<", threshold, windows.below.words, "it rises at the bend"))
     return tuple(evidence)
+
+
+def is_overrun(limit: Limit, step: Step) -> bool:
+    """Whether in this step a silent limit is reached and requests pay for it."""
+    use, cost = step.metrics.get(limit.use_metric), step.metrics.get(limit.thrash_metric)
+    if use is None or cost is None or use < REACHED * limit.ceiling:
+        return False
+    return cost >= THRASH_PER_REQUEST * step.throughput
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadframe.model import Change, Finding, Layer, Price, Remedy, SettingValue, TargetState
 
@@ -48,6 +48,13 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
         for remedy in sorted(remedies, key=lambda remedy: remedy.price.durability is not None):
             chosen.setdefault(remedy.id, remedy)
     return tuple(chosen.values())
+
+
+def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> Remedy | None:
+    """The same remedy made for another demand on a limit that it addresses; None where there is none for that."""
+    other = replace(situation, demands={**situation.demands, limit: demand})
+    made = [build(other) for build in BUILDERS.get(limit, ())]
+    return next((one for one in made if one is not None and one.id == remedy.id), None)
 
 
 # --- MariaDB --------------------------------------------------------------------------------------------------------
@@ -125,6 +132,9 @@ def _raise_open_files(situation: Situation) -> Remedy | None:
     files = _raised(situation, "process.open_files", "RLIMIT_NOFILE")
     if files is None or situation.target_kind != "mariadb":
         return None
+    files = min(files, situation.most_open_files)
+    if files <= situation.ceilings["process.open_files"]:
+        return None  # the machine allows no more
     return Remedy(
         id="process.open_files.raise",
         title=f"let the target open {files:,} files",
@@ -214,6 +224,7 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "mariadb.table_open_cache": (_raise_table_open_cache,),
     "mariadb.table_definition_cache": (_raise_table_definition_cache,),
     "mariadb.max_connections": (_raise_max_connections,),
+    "mariadb.open_files_limit": (_raise_open_files,),
     "process.open_files": (_raise_open_files,),
     "disk.fsync": (_write_ahead_log, _synchronous_normal, _flush_log_each_second),
     "lock.writer": (_write_ahead_log, _synchronous_normal),

@@ -78,9 +78,10 @@ RULES: tuple[LimitRule, ...] = (
         use="mariadb.open_files",
         ceiling="mariadb.open_files_limit",
         unit="count",
-        loud=False,
+        loud=True,
         source="mysqld's start-up arithmetic; Open_files in SHOW GLOBAL STATUS",
         configured="open_files_limit",
+        errors="workload.errors",
         chain=("process.open_files",),
     ),
     LimitRule(

@@ -78,15 +78,11 @@ def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[Rule
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that were seen besides the main ones and that no trial has confirmed or refuted, each id once."""
+    """Causes seen in the last state besides the main ones, and that no trial has confirmed or refuted: what an earlier
+    state was suspected of and the last one no longer shows went with the changes."""
     settled = {f.id for r in inv.rounds for f in r.findings if f.status != "suspected"}
     settled |= {finding.id for finding in main_findings(inv)}
-    found: dict[str, Finding] = {}
-    for round_ in inv.rounds:
-        for finding in round_.findings:
-            if finding.id not in settled:
-                found.setdefault(finding.id, finding)
-    return tuple(found.values())
+    return tuple(finding for round_ in inv.rounds[-1:] for finding in round_.findings if finding.id not in settled)
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:

@@ -26,6 +26,7 @@ sysbench.cmdline.options = {
     jobs = {"jobs in the end", 1},
     fan_out = {"jobs that each job submits", 1},
     listing = {"how many of the last jobs list every job", 0},
+    reads = {"a listing job lists again until it has read so many jobs", 1},
     rows = {"rows in each table of a new job", 1},
 }
 
@@ -105,7 +106,11 @@ local function run_job()
     submit_children(job)
     if job > sysbench.opt.jobs - sysbench.opt.listing then
         wait_for_all()
-        list_all()
+        local left = sysbench.opt.reads
+        repeat
+            list_all()
+            left = left - sysbench.opt.jobs
+        until left <= 0
     end
 end
 

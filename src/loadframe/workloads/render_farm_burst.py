@@ -1,7 +1,8 @@
 """render-farm-burst: the story's acceptance test (targets: mariadb; axis: jobs).
 
 From an empty farm: a job that submits jobs, recursively, until there are `jobs` of them; the last `listing_jobs` (half
-of them at most) then each list every job in full, which opens every table there is. All jobs are run by `threads`
+of them at most) then each list every job in full, which opens every table there is; where jobs are few, they list
+again until they have read enough. All jobs are run by `threads`
 workers. A step ends when the last listing is done. submit is the creation of one job, read the reading of one job by a
 listing, list a whole listing (its completion time), each from the moment its worker begins it. The reads are what is
 judged: how long it takes to create a table says nothing about how long a listing takes.
@@ -32,6 +33,7 @@ class BurstOptions:
     payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
     rows_per_table: int = whole(4, 1, 1000, "rows in each table of a new job")
     fan_out: int = whole(10, 1, 10_000, "jobs that each job submits")
+    reads: int = whole(200, 1, 10_000_000, "a listing job lists again until it has read so many jobs: a window to see")
     listing_jobs: int = whole(32, 1, 10_000, "how many of the last jobs, half of them at most, list every job in full")
 
 
@@ -89,6 +91,7 @@ class RenderFarmBurst:
             options={
                 "jobs": jobs,
                 "fan_out": self.options.fan_out,
+                "reads": self.options.reads,
                 "listing": min(self.options.listing_jobs, jobs // 2),
                 "rows": self.options.rows_per_table,
                 "tables": ",".join(farm.TABLE_KINDS[: self.options.tables_per_job]),
