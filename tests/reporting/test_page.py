@@ -159,6 +159,13 @@ def test_configured_and_effective_are_told_apart(farm: Investigation) -> None:
     assert "already enough" in text
 
 
+def test_every_kind_of_request_is_told_before_and_after(farm: Investigation) -> None:
+    rows = re.findall(r"<tr>(?:<td>[^<]*</td>){4}</tr>", render_page(farm))
+    cells = [re.findall(r"<td>([^<]*)</td>", row) for row in rows]
+    assert ["80", "list", "41.2 s", "12.3 s"] in cells
+    assert ["10", "list", "61 ms", "60 ms"] in cells
+
+
 def test_durability_kept_and_relaxed_stand_side_by_side(queue: Investigation) -> None:
     text = Reader(render_page(queue)).text
     assert "With durability kept: 8.6 times" in text

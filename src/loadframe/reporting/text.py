@@ -88,7 +88,11 @@ def _changes(inv: Investigation) -> list[Part]:
     ]
     untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in words.untried(inv)[:3]]
     cuts = [words.sentence(cut) for round_ in inv.rounds for cut in round_.silent_cuts]
-    prices = [words.sentence(line) for trial in kept for line in words.price_sentences(trial.remedy.price)]
+    prices = [
+        words.sentence(f"{trial.remedy.title}: {line}" if len(kept) > 1 else line)
+        for trial in kept
+        for line in words.price_sentences(trial.remedy.price)
+    ]
     return [
         ("Changed", changes),
         ("Requests", [words.sentence(words.operations_sentence(trial, words.axis_unit(inv))) for trial in kept]),
