@@ -38,9 +38,11 @@ def stat_text(user: int, idle: int, steal: int = 0, running: int = 1, created: i
     return "\n".join(lines).encode() + b"\n"
 
 
-def process_text(pid: int, user: int, system: int = 0, *, state: str = S, started: int = 0, faults: int = 0) -> bytes:
+def process_text(
+    pid: int, user: int, system: int = 0, *, state: str = S, started: int = 0, faults: int = 0, pages: int = 7
+) -> bytes:
     counters = f"{2 * faults} 0 {faults} 0 {user} {system} 0 0"
-    return f"{pid} (a) {state} 1 1 1 0 -1 0 {counters} 20 0 1 0 {started} 0 7\n".encode()
+    return f"{pid} (a) {state} 1 1 1 0 -1 0 {counters} 20 0 1 0 {started} 0 {pages}\n".encode()
 
 
 def task(
@@ -52,9 +54,10 @@ def task(
 
 
 def process(
-    component: str, pid: int, cpu_ticks: int, tasks: bytes = b"", *, started: int = 0, faults: int = 0
+    component: str, pid: int, cpu_ticks: int, tasks: bytes = b"", *, started: int = 0, faults: int = 0, pages: int = 7
 ) -> dict[str, bytes]:
-    entries = {f"{component}:{pid}:/proc/{pid}/stat": process_text(pid, cpu_ticks, started=started, faults=faults)}
+    stat = process_text(pid, cpu_ticks, started=started, faults=faults, pages=pages)
+    entries = {f"{component}:{pid}:/proc/{pid}/stat": stat}
     return entries | ({f"{component}:{pid}:tasks": tasks} if tasks else {})
 
 
@@ -187,11 +190,10 @@ def test_a_kernel_that_hides_where_threads_sleep_gives_no_polling_at_all() -> No
 
 
 def test_open_files_limits_memory_io_faults_and_switches_of_the_target() -> None:
-    def entries(pid: int, files: int, rss_kb: int, count: int) -> dict[str, bytes]:
+    def entries(pid: int, files: int, pages: int, count: int) -> dict[str, bytes]:
         status = f"voluntary_ctxt_switches:\t{count * 10}\nnonvoluntary_ctxt_switches:\t{count}\n".encode()
-        return process("target", pid, 0, faults=count) | {
+        return process("target", pid, 0, faults=count, pages=pages) | {
             f"target:{pid}:fd": b"%d\n" % files,
-            f"target:{pid}:/proc/{pid}/status": f"Name:\ta\nVmRSS:\t{rss_kb} kB\n".encode(),
             f"target:{pid}:/proc/{pid}/io": f"syscw: {count}\nread_bytes: {count * 100}\nwrite_bytes: 0\n".encode(),
             f"target:{pid}:/proc/{pid}/limits": f"Limit   Soft\nMax open files   {pid}00   9999   files\n".encode(),
             f"target:{pid}:task-status": TASK.pack(pid, len(status), 0, 0) + status,
@@ -205,7 +207,7 @@ def test_open_files_limits_memory_io_faults_and_switches_of_the_target() -> None
     metrics = window_metrics(ticks, 0, 2)
     assert metrics["target.open_files"] == 95
     assert metrics["target.open_files.limit"] == 800
-    assert metrics["target.memory.rss"] == 82 * 1024
+    assert metrics["target.memory.rss"] == 82 * 4096
     assert metrics["target.io.read_bytes"] == 200
     assert metrics["target.io.write_calls"] == 2
     assert metrics["target.paging.major_faults"] == 2

@@ -75,7 +75,7 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, 
     """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
     busy = busy_cores(window)
     own = {process.pid: process for process in processes}
-    known = sum(process.cpu_s for process in own.values()) / window.elapsed_s + recorder_cores(window)
+    known = sum(process.cores for process in own.values()) + recorder_cores(window)
     return {"system.cpu.foreign": max(0.0, busy - known) / cpu_count(window)}
 
 
