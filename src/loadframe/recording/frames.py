@@ -303,6 +303,15 @@ class FrameWriter:
         self.end = end + length
         return length
 
+    def keep_tail(self, length: int, most: int) -> int:
+        """Of the last `length` bytes keep the last `most`; how many are kept."""
+        if length <= most:
+            return length
+        start = self.end - length
+        self.buffer[start : start + most] = self.buffer[self.end - most : self.end]
+        self.end = start + most
+        return most
+
     def end_entry(self) -> None:
         source, _ = _ENTRY.unpack_from(self.buffer, self._entry)
         _ENTRY.pack_into(self.buffer, self._entry, source, self.end - self._entry - _ENTRY.size)

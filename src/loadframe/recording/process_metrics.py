@@ -52,7 +52,7 @@ class ProcessInWindow:
     def readings(self, source: str) -> list[bytes]:
         """What a source said in the window; where it did not, the nearest that it said before or after."""
         inside = [tick.entries[source] for tick in self.window.ticks if source in tick.entries]
-        nearest = _nearest_entry(self.window, source)
+        nearest = self.window.nearest(source)
         return inside or ([nearest] if nearest else [])
 
     @cached_property
@@ -81,13 +81,7 @@ class ProcessInWindow:
         if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
             first = 0 if self.born_here else number(inside[0].entries[source])
             return growth(first, number(inside[-1].entries[source])) / self.window.elapsed_s
-        having = [tick for tick in self.window.around if source in tick.entries]
-        pair = nearest_pair([tick.monotonic_s for tick in having], self.window.start_s, self.window.end_s)
-        if pair is None:
-            raise RecordingError(f"{source} was not recorded twice.")
-        begin, end = having[pair[0]], having[pair[1]]
-        grown = growth(number(begin.entries[source]), number(end.entries[source]))
-        return grown / (end.monotonic_s - begin.monotonic_s)
+        return self.window.slow_rate(source, number)
 
     def stat_rate(self, *fields: str) -> float:
         """Growth per second of the sum of these fields of its stat."""
@@ -234,7 +228,7 @@ def recorder_cores(window: Window) -> float:
 
 def component_metrics(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
     """The metrics of one component's processes together, without the component's name in front ("cpu.cores")."""
-    groups = (_cpu, _threads, _run_delay, _states, _open_files, _memory, _io, _faults, _switches)
+    groups = (_cpu, _allowed_cpus, _threads, _run_delay, _states, _open_files, _memory, _io, _faults, _switches)
     bound: list[Callable[[], dict[str, float]]] = [partial(group, window, processes) for group in groups]
     return gather(bound) if processes else {}
 
@@ -246,6 +240,21 @@ def _cpu(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, floa
         "cpu.user_cores": sum(process.stat_rate("user_ticks") for process in processes) / per_second,
         "cpu.system_cores": sum(process.stat_rate("system_ticks") for process in processes) / per_second,
     }
+
+
+def _allowed_cpus(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    """The CPUs that its process with the widest affinity may use, and the share of them in use."""
+    allowed = []
+    for process in processes:
+        text = window.nearest(process.file("status"))
+        count = procfs.parse_process_status(text).cpus_allowed if text else None
+        if count:
+            allowed.append(count)
+    if not allowed:
+        return {}
+    # An affinity mask may name CPUs that the machine does not have.
+    limit = min(max(allowed), window.facts.cpus)
+    return {"cpu.limit": limit, "cpu.utilization": sum(process.cores for process in processes) / limit}
 
 
 def _threads(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
@@ -314,25 +323,18 @@ def _open_files(window: Window, processes: Sequence[ProcessInWindow]) -> dict[st
         return {}
     count, process = max(most, key=lambda pair: pair[0])
     metrics: dict[str, float] = {"open_files": count}
-    text = _nearest_entry(window, process.file("limits"))
+    text = window.nearest(process.file("limits"))
     limit = procfs.parse_limits(text).get(_OPEN_FILES) if text else None
     if limit is not None and limit.soft != float("inf"):
         metrics["open_files.limit"] = limit.soft
     return metrics
 
 
-def _nearest_entry(window: Window, source: str) -> bytes:
-    """The newest one up to the window's end, else the first after it; empty where there is none."""
-    having = [tick for tick in window.around if source in tick.entries]
-    until = [tick for tick in having if tick.monotonic_s <= window.end_s]
-    return until[-1].entries[source] if until else having[0].entries[source] if having else b""
-
-
 def _memory(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
     totals: dict[float, int] = {}
     for process in processes:
         source = process.file("stat")
-        text = _nearest_entry(window, source)
+        text = window.nearest(source)
         for tick in process.present:
             text = tick.entries.get(source, text)
             if text:

@@ -36,7 +36,7 @@ SLOW_SYSTEM_PATTERNS = (
 RECORDER_FILES = ("/proc/self/stat", "/proc/self/schedstat")
 PROCESS_FILES = ("stat", "io")
 SLOW_PROCESS_FILES = ("status", "limits")
-TASK_FILES = ("stat", "schedstat", "wchan")
+TASK_FILES = ("stat", "schedstat", "wchan", "status")
 CGROUP_FILES = (
     *("cpu.stat", "cpu.pressure", "memory.current", "memory.pressure", "io.stat", "io.pressure", "pids.current"),
     *("cpuacct.usage", "cpuacct.stat", "memory.usage_in_bytes"),
@@ -74,7 +74,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _GONE = b"gone\n"
 _CPU_CLOCK_OF_PROCESS = 2
 _NOT_OPENED, _NOT_HELD, _ABSENT = -1, -2, -3
-_STAT, _SCHEDSTAT, _WCHAN = range(len(TASK_FILES))
+_STAT, _SCHEDSTAT, _WCHAN, _STATUS = range(len(TASK_FILES))
 
 Held = list[tuple[int, int]]
 """Source id and descriptor of each file that is read again and again."""
@@ -100,15 +100,6 @@ class Descriptors:
     def release(self, descriptor: int) -> None:
         os.close(descriptor)
         self.free += 1
-
-
-def read_once(path: str, directory: int) -> bytes:
-    """Open, read a short file, close. OSError if the file is gone or forbidden."""
-    descriptor = os.open(path, _READ_ONLY, dir_fd=directory)
-    try:
-        return os.pread(descriptor, 4096, 0)
-    finally:
-        os.close(descriptor)
 
 
 def _read_all(writer: FrameWriter, held: Held) -> None:
@@ -371,10 +362,9 @@ class Threads:
             try:
                 for index in wanted:
                     held = files.held[index]
-                    if held >= 0:
-                        lengths[index] = writer.pull(held)
-                    else:
-                        lengths[index] = files.pull(index, writer, directory, descriptors)
+                    lengths[index] = (
+                        writer.pull(held) if held >= 0 else files.pull(index, writer, directory, descriptors)
+                    )
             except OSError:  # the thread ended
                 writer.end = head
                 self._lost = True
@@ -383,14 +373,17 @@ class Threads:
         writer.end_entry()
 
     def _sample_statuses(self) -> None:
-        parts = []
+        writer = self._writer
+        writer.begin_entry(self._sources["task-status"])
         for files in self._statuses.of(self._order, STATUSES_PER_TICK):
+            head = writer.reserve_row()
             try:
-                tail = read_once(f"{files.thread}/status", self._directory)[-SWITCHES_TAIL_BYTES:]
+                length = files.pull(_STATUS, writer, self._directory, self._descriptors)
             except OSError:  # this thread ended in this very moment
+                writer.end = head
                 continue
-            parts.append(TASK.pack(files.thread, len(tail), 0, 0) + tail)
-        self._writer.put(self._sources["task-status"], b"".join(parts))
+            TASK.pack_into(writer.buffer, head, files.thread, writer.keep_tail(length, SWITCHES_TAIL_BYTES), 0, 0)
+        writer.end_entry()
 
     def close(self) -> None:
         for files in self._order:
@@ -416,18 +409,20 @@ class Turn:
 
 
 class _ThreadFiles:
-    """stat, schedstat and wchan of one thread: opened when first read, held open while descriptors last."""
+    """The files of one thread: opened when first read, held open while descriptors last."""
 
     __slots__ = ("held", "thread")
 
     def __init__(self, thread: int) -> None:
         self.thread = thread
-        self.held = [_NOT_OPENED, _NOT_OPENED, _NOT_OPENED]
+        self.held = [_NOT_OPENED] * len(TASK_FILES)
 
     def pull(self, index: int, writer: FrameWriter, directory: int, descriptors: Descriptors) -> int:
-        """Append the text of a file that is not held to the row, and hold it if that can be; its length, 0 for a file
-        that the kernel does not have. OSError once the thread is gone."""
+        """Append a file's text to the row, and hold the file if that can be; its length, 0 for one that the kernel does
+        not have. OSError once the thread is gone."""
         descriptor = self.held[index]
+        if descriptor >= 0:
+            return writer.pull(descriptor)
         if descriptor == _ABSENT:
             return 0
         path = f"{self.thread}/{TASK_FILES[index]}"
