@@ -31,7 +31,7 @@ def floor(pid: int, path: str, interval_s: float) -> None:
     limit = sampling.Descriptors()
     each, second = _floor_files(pid)
     threads = sorted(int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir())
-    census = min(max(sampling.CENSUS_LEAST, len(threads) // 10), sampling.CENSUS_MOST)
+    census, where, times, switches = (min(len(threads), count) for count in _turns(len(threads), interval_s))
     states, cpu_times, statuses = (itertools.cycle(threads) for _ in range(3))
     opened: dict[str, int | None] = {}
     out = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -54,17 +54,24 @@ def floor(pid: int, path: str, interval_s: float) -> None:
         chunks = [_whole(descriptor) for descriptor in each]
         if tick % ticks_per_second == 0:
             chunks += [_whole(descriptor) for descriptor in second]
-        for _ in range(min(census, len(threads))):
+        for number in range(census):
             thread = next(states)
             chunks.append(thread_file(thread, "stat"))
-            chunks.append(thread_file(thread, "wchan"))
-        for _ in range(min(sampling.CPU_TIMES_PER_TICK, len(threads))):
-            chunks.append(thread_file(next(cpu_times), "schedstat"))
-        for _ in range(min(sampling.STATUSES_PER_TICK, len(threads))):
-            chunks.append(thread_file(next(statuses), "status"))
+            if number < where:
+                chunks.append(thread_file(thread, "wchan"))
+        chunks += [thread_file(next(cpu_times), "schedstat") for _ in range(times)]
+        chunks += [thread_file(next(statuses), "status") for _ in range(switches)]
         os.write(out, b"".join(chunks))
         due_s += interval_s
         time.sleep(max(0.0, due_s - time.monotonic()))
+
+
+def _turns(threads: int, interval_s: float) -> tuple[int, ...]:
+    """How many threads the recorder reads the stat, wchan, schedstat and status of in a tick."""
+    least = round(sampling.CENSUS_LEAST_PER_S * interval_s)
+    census = max(least, round(min(threads, sampling.CENSUS_MOST_PER_S) * interval_s))
+    per_second = (sampling.WHERE_PER_S, sampling.CPU_TIMES_PER_S, sampling.STATUSES_PER_S)
+    return census, *(round(count * interval_s) for count in per_second)
 
 
 def _whole(descriptor: int) -> bytes:

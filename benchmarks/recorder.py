@@ -316,12 +316,15 @@ def judge(found: dict[tuple[int, str], Cost]) -> bool:
     met = True
     for threads in THREADS:
         ours, bare = found[threads, "loadframe"], found[threads, "bare floor"]
+        slow = found.get((threads, "loadframe, 1 s"), ours)
         times = lambda value: f"{value:.2f} times"  # noqa: E731
         met &= goal(f"{threads:,} threads, CPU per tick over the floor", ours.tick_us / bare.tick_us, FLOOR_GOAL, times)
         if (threads, "atop") in found:
             atop = found[threads, "atop"]
             share = lambda value: f"{value:.3f}"  # noqa: E731
             met &= goal(f"{threads:,} threads, CPU per tick over atop's", ours.tick_us / atop.tick_us, ATOP_GOAL, share)
+            same = slow.tick_us / atop.tick_us
+            met &= goal(f"{threads:,} threads, the same at atop's interval of 1 s", same, ATOP_GOAL, share)
         mib = lambda value: f"{value / 2**20:.1f} MiB"  # noqa: E731
         met &= goal(f"{threads:,} threads, memory", ours.memory_bytes, MEMORY_GOAL_BYTES, mib)
     return met

@@ -289,11 +289,12 @@ def _states(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, 
     were looked at stand for those that were not."""
     counts: dict[float, int] = {}
     states: dict[float, dict[str, float]] = {}
-    sleepers, where_known = 0, False
+    sleepers, where_known = 0, False  # a census asks only some of the threads where they sleep
     for process in processes:
         for at_s, count, rows in process.census:
             counts[at_s] = counts.get(at_s, 0) + count
             moment = states.setdefault(at_s, dict.fromkeys([*_STATES.values(), "polling"], 0.0))
+            asked = sum(task.wchan != b"" for task in rows)
             for task in rows:
                 state = task.state
                 if state in moment:
@@ -301,7 +302,7 @@ def _states(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, 
                 if state == "S":
                     sleepers += 1
                     where_known |= task.where_known
-                    moment["polling"] += task.sleeps_in_timer * count / len(rows)
+                    moment["polling"] += task.sleeps_in_timer * count / max(asked, 1)
     if not counts:
         return {}
     metrics: dict[str, float] = {"threads.count": max(counts.values())}

@@ -145,7 +145,12 @@ class RecorderProcess:
         for key in sorted(wanted - self._followed.keys()):
             try:
                 self._followed[key] = ProcessFiles(
-                    self._root, *key, self._writer, self._descriptors, size_counts=self._size_counts
+                    self._root,
+                    *key,
+                    self._writer,
+                    self._descriptors,
+                    size_counts=self._size_counts,
+                    interval_s=self._interval_s,
                 )
             except OSError:
                 self._followed[key] = None

@@ -53,14 +53,17 @@ SECOND_S = 0.95
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
 /proc/PID/stat takes 43 us, io 20 us, the process's CPU clock 22 us (benchmarks/recorder.py's machine)."""
-CENSUS_LEAST, CENSUS_MOST = 8, 100
-"""Threads whose state is looked at in one tick: all up to 8; a tenth of them, in turn, up to 100 per tick. So each is
-seen once per second up to 1,000 threads; of more, 1,000 per second."""
-CPU_TIMES_PER_TICK = 64
-"""Threads whose CPU time is read in one tick: all up to 64, of more these in turn. A short window must find the hottest
-thread of a small process; nobody needs that of ten thousand ten times a second."""
-STATUSES_PER_TICK = 2
-"""Threads whose context switches are read in one tick: a thread's status costs as much as its other files together."""
+CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 80, 1000
+"""Threads whose state is looked at per second, in turn: each once per second up to 1,000 threads, of more 1,000. What
+that leaves out costs little: the share of a state among 10,000 threads is known to 1.6 % of them (one standard error)
+after a second. A process of up to 8 threads is looked at whole at each tick of 0.1 s."""
+WHERE_PER_S = 80
+"""Of these, threads that are asked where they sleep: that costs half as much again."""
+CPU_TIMES_PER_S = 640
+"""Threads whose CPU time is read per second: all at each tick of 0.1 s up to 64, of more these in turn. A short window
+must find the hottest thread of a small process; nobody needs that of ten thousand ten times a second."""
+STATUSES_PER_S = 20
+"""Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
 SWITCHES_TAIL_BYTES = 256
@@ -208,7 +211,15 @@ class ProcessFiles:
     """One followed process: its files, its threads, the number of its open files. OSError if it does not exist."""
 
     def __init__(
-        self, root: Path, component: str, pid: int, writer: FrameWriter, descriptors: Descriptors, *, size_counts: bool
+        self,
+        root: Path,
+        component: str,
+        pid: int,
+        writer: FrameWriter,
+        descriptors: Descriptors,
+        *,
+        size_counts: bool,
+        interval_s: float,
     ) -> None:
         self._writer = writer
         self._descriptors = descriptors
@@ -228,7 +239,7 @@ class ProcessFiles:
         words = {name: f"{prefix}:{name}" for name in ("fd", "cpu", "gone")}
         self._names = [*paths.values(), *words.values()]
         self._sources = {name: writer.source(text) for name, text in (paths | words).items()}
-        self._threads = Threads(prefix, tasks_directory, writer, descriptors, live=self._clock is not None)
+        self._threads = Threads(prefix, tasks_directory, writer, descriptors, interval_s, live=self._clock is not None)
         self._stat = self._hold(PROCESS_FILES[:1])
         self._held = self._hold(PROCESS_FILES[1:])
         self._slow = self._hold(SLOW_PROCESS_FILES)
@@ -310,7 +321,14 @@ class Threads:
     """
 
     def __init__(
-        self, prefix: str, directory: int, writer: FrameWriter, descriptors: Descriptors, *, live: bool
+        self,
+        prefix: str,
+        directory: int,
+        writer: FrameWriter,
+        descriptors: Descriptors,
+        interval_s: float,
+        *,
+        live: bool,
     ) -> None:
         self._writer = writer
         self._descriptors = descriptors
@@ -320,6 +338,11 @@ class Threads:
         self._lost = False
         self._order: list[_ThreadFiles] = []
         self._census, self._cpu_times, self._statuses = Turn(), Turn(), Turn()
+        self._interval_s = interval_s
+        self._least, self._where, self._times, self._switches = (
+            max(1, round(per_s * interval_s))
+            for per_s in (CENSUS_LEAST_PER_S, WHERE_PER_S, CPU_TIMES_PER_S, STATUSES_PER_S)
+        )
         names = {name: f"{prefix}:{name}" for name in ("threads", "tasks", "task-schedstat", "task-status")}
         self._names = list(names.values())
         self._sources = {name: writer.source(text) for name, text in names.items()}
@@ -331,9 +354,16 @@ class Threads:
         except OSError:  # gone in this very moment; the next tick says so
             return
         self._writer.put(self._sources["threads"], b"%d\n" % self.count)
-        census = self._census.of(self._order, min(max(CENSUS_LEAST, len(self._order) // 10), CENSUS_MOST))
-        self._rows("tasks", census, _STAT, _WCHAN)
-        self._rows("task-schedstat", self._cpu_times.of(self._order, CPU_TIMES_PER_TICK), _SCHEDSTAT)
+        everybody = len(self._order)
+        wanted = min(everybody, CENSUS_MOST_PER_S) * self._interval_s
+        census = self._census.of(self._order, max(self._least, round(wanted)))
+        self._begin_rows("tasks")
+        self._rows(census[: self._where], _STAT, _WCHAN)
+        self._rows(census[self._where :], _STAT)
+        self._writer.end_entry()
+        self._begin_rows("task-schedstat")
+        self._rows(self._cpu_times.of(self._order, self._times), _SCHEDSTAT)
+        self._writer.end_entry()
         self._sample_statuses()
 
     def _notice_changes(self, second: bool) -> None:
@@ -341,7 +371,7 @@ class Threads:
         count = os.fstat(self._directory).st_nlink - 2 if self._live else -1
         changed = self._lost or count != self.count
         self.count = count if self._live else self.count
-        if changed and (second or len(self._order) <= CPU_TIMES_PER_TICK):
+        if changed and (second or len(self._order) <= self._times):
             self._list()
 
     def _list(self) -> None:
@@ -353,9 +383,12 @@ class Threads:
         self._lost = False
         self.count = len(listed)
 
-    def _rows(self, name: str, chosen: Sequence[_ThreadFiles], *wanted: int) -> None:
+    def _begin_rows(self, name: str) -> None:
+        self._writer.begin_entry(self._sources[name])
+
+    def _rows(self, chosen: Sequence[_ThreadFiles], *wanted: int) -> None:
+        """A row of each thread with the texts of these of its files."""
         writer, directory, descriptors = self._writer, self._directory, self._descriptors
-        writer.begin_entry(self._sources[name])
         for files in chosen:
             head = writer.reserve_row()
             lengths = [0, 0, 0]
@@ -370,12 +403,11 @@ class Threads:
                 self._lost = True
                 continue
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
-        writer.end_entry()
 
     def _sample_statuses(self) -> None:
         writer = self._writer
         writer.begin_entry(self._sources["task-status"])
-        for files in self._statuses.of(self._order, STATUSES_PER_TICK):
+        for files in self._statuses.of(self._order, self._switches):
             head = writer.reserve_row()
             try:
                 length = files.pull(_STATUS, writer, self._directory, self._descriptors)
