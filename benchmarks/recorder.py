@@ -44,7 +44,7 @@ from loadframe.workloads import registry as workloads
 
 THREADS = (80, 1_000, 10_000)
 HELPERS = str(Path(__file__).with_name("floor.py"))
-WARM_UP_S = 1.0
+WARM_UP_S = 2.5
 STARTED_S = 15.0
 FLOOR_GOAL, ATOP_GOAL, THROUGHPUT_GOAL, MEMORY_GOAL_BYTES = 1.5, 0.1, 0.005, 25 * 2**20
 HALF_S = 0.5

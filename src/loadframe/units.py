@@ -1,7 +1,7 @@
 """Every metric by its name: what it is, its unit, how it is shown.
 
-Names that OpenTelemetry's semantic conventions have are used as they are (`system.`, `process.`); what belongs to one
-component of the study begins with the component (`target.`, `driver.`, `recorder.`); server counters begin with the
+Names follow OpenTelemetry's semantic conventions where they exist (CONVENTIONS tells which is which); what belongs to
+one component of the study begins with the component (`target.`, `driver.`, `recorder.`); server counters begin with the
 kind of the server. Shares are 0..1, rates are per second, `cores` are CPU-seconds per second.
 """
 
@@ -142,6 +142,7 @@ driver.cgroup.pressure.cpu.some   | share | time in which some task waited for a
 driver.cgroup.pressure.memory.some | share | time in which some task waited for memory in the driver's cgroup
 driver.cgroup.pressure.io.some    | share | time in which some task waited for I/O in the driver's cgroup
 recorder.cpu.cores                | cores | CPU of Loadframe's own recorder
+recorder.tick_gap                 | ms    | time since the tick before: a stalled machine shows as a gap
 workload.driver_lag               | share | of a request's time in which the load driver waited for a CPU
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
@@ -178,6 +179,61 @@ mariadb.table_locks_waited        | 1/s   | table locks that had to wait
 mariadb.row_lock_waits            | 1/s   | row locks that had to wait
 mariadb.temporary_disk_tables     | 1/s   | temporary tables that went to disk
 """)
+
+
+def _conventions(rows: str) -> dict[str, str]:
+    return dict(tuple(cell.strip() for cell in row.split("|")) for row in rows.strip().splitlines())  # type: ignore[misc]
+
+
+CONVENTIONS = _conventions("""
+system.cpu.utilization            | system.cpu.utilization
+system.cpu.user                   | system.cpu.utilization{cpu.mode="user"}
+system.cpu.system                 | system.cpu.utilization{cpu.mode="system"}
+system.cpu.iowait                 | system.cpu.utilization{cpu.mode="iowait"}
+system.cpu.steal                  | system.cpu.utilization{cpu.mode="steal"}
+system.cpu.count                  | system.cpu.logical.count
+system.cpu.frequency              | system.cpu.frequency
+system.processes.created          | system.process.created
+system.memory.available           | system.memory.linux.available
+system.memory.limit               | system.memory.limit
+system.memory.utilization         | system.memory.utilization
+system.memory.used                | system.memory.usage{system.memory.state="used"}
+system.paging.major_faults        | system.paging.faults{system.paging.fault.type="major"}
+system.paging.swap_in             | system.paging.operations{system.paging.direction="in"}
+system.paging.swap_out            | system.paging.operations{system.paging.direction="out"}
+system.disk.busy                  | system.disk.io_time
+system.disk.reads                 | system.disk.operations{disk.io.direction="read"}
+system.disk.writes                | system.disk.operations{disk.io.direction="write"}
+system.disk.read_bytes            | system.disk.io{disk.io.direction="read"}
+system.disk.write_bytes           | system.disk.io{disk.io.direction="write"}
+COMPONENT.cpu.cores               | process.cpu.time
+COMPONENT.cpu.user_cores          | process.cpu.time{cpu.mode="user"}
+COMPONENT.cpu.system_cores        | process.cpu.time{cpu.mode="system"}
+COMPONENT.cpu.utilization         | process.cpu.utilization
+COMPONENT.threads.count           | process.thread.count
+COMPONENT.open_files              | process.unix.file_descriptor.count
+COMPONENT.memory.rss              | process.memory.usage
+COMPONENT.io.read_bytes           | process.disk.io{disk.io.direction="read"}
+COMPONENT.io.write_bytes          | process.disk.io{disk.io.direction="write"}
+COMPONENT.paging.major_faults     | process.paging.faults{system.paging.fault.type="major"}
+COMPONENT.paging.minor_faults     | process.paging.faults{system.paging.fault.type="minor"}
+COMPONENT.context_switches.voluntary   | process.context_switches{process.context_switch.type="voluntary"}
+COMPONENT.context_switches.involuntary | process.context_switches{process.context_switch.type="involuntary"}
+COMPONENT.cgroup.cpu.cores        | container.cpu.usage
+COMPONENT.cgroup.memory.usage     | container.memory.usage
+COMPONENT.cgroup.io.read_bytes    | container.disk.io{disk.io.direction="read"}
+COMPONENT.cgroup.io.write_bytes   | container.disk.io{disk.io.direction="write"}
+""")
+"""Our name -> the name and attributes of OpenTelemetry's semantic conventions for the same thing. Ours are flat,
+because a metric's name alone has to say what it is; COMPONENT is target or driver, which they have as a resource.
+Where theirs is a counter (cpu.time, io, operations, faults), ours is its growth per second."""
+
+
+def convention(metric: str) -> str | None:
+    """The name of the semantic conventions for a metric; None where they have none."""
+    component, _, rest = metric.partition(".")
+    general = f"COMPONENT.{rest}" if component in ("target", "driver") else metric
+    return CONVENTIONS.get(general)
 
 
 def describe(metric: str) -> Metric:

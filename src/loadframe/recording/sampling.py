@@ -57,12 +57,12 @@ CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 80, 1000
 """Threads whose state is looked at per second, in turn: each once per second up to 1,000 threads, of more 1,000. What
 that leaves out costs little: the share of a state among 10,000 threads is known to 1.6 % of them (one standard error)
 after a second. A process of up to 8 threads is looked at whole at each tick of 0.1 s."""
-WHERE_PER_S = 80
+WHERE_PER_S = 40
 """Of these, threads that are asked where they sleep: that costs half as much again."""
 CPU_TIMES_PER_S = 640
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 64, of more these in turn. A short window
 must find the hottest thread of a small process; nobody needs that of ten thousand ten times a second."""
-STATUSES_PER_S = 20
+STATUSES_PER_S = 10
 """Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
