@@ -6,7 +6,8 @@ Two tables, each from one run:
    that preads the same files and writes them as they are) and beside atop, sadc, collectl and vmstat, which write what
    they have to say of the same machine, with a process of 80, 1,000 and 10,000 idle threads. The tools take turns in
    random order; the median of the blocks counts. Each ticks as fast as it can be told to, the recorder and the floor
-   ten times a second; also given is the recorder at one tick per second, the interval of the others.
+   ten times a second; both also at one tick per second, the interval of the others, where each tick looks at all of up
+   to 1,000 threads, as atop and collectl do at all numbers of them. sadc and vmstat know no processes.
 2. The throughput of sysbench on a private MariaDB with the recorder stopped and running, in interleaved halves of a
    second, as an interval; and the same of halves without the recorder among themselves, which must hold 0.
 
@@ -37,6 +38,7 @@ from loadframe.analysis.comparison import verdict
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import RecordingError
+from loadframe.model import TargetState
 from loadframe.recording.control import Recorder
 from loadframe.study import parse
 from loadframe.targets import registry as targets
@@ -242,7 +244,7 @@ def throughput_change(minutes: float) -> tuple[Change, Change]:
         target = targets.make(study.target.kind, lease=lease, allowance=Allowance())
         stack.callback(target.destroy)
         target.create()
-        target.start(targets_state(study))
+        target.start(TargetState(targets.check_settings(study.target.kind, study.target.settings)))
         workload = workloads.make(study.workload.kind, study.workload.options, Allowance())
         endpoint = target.endpoint()
         workload.install(endpoint)
@@ -265,24 +267,20 @@ def throughput_change(minutes: float) -> tuple[Change, Change]:
     return _change(ends_s, halves)
 
 
-def targets_state(study: object) -> object:
-    from loadframe.model import TargetState
-
-    return TargetState(targets.check_settings("mariadb", study.target.settings), {})  # type: ignore[attr-defined]
-
-
 def _alternate(recorder: int, seconds: float) -> list[tuple[bool, float, float]]:
     """Stop and continue the recorder, in pairs of random order: (recording, from, to) of each half."""
     order = random.Random(2)
     halves = []
     ends_s = time.monotonic() + seconds
-    while time.monotonic() < ends_s:
-        for recording in order.sample([True, False], 2):
-            os.kill(recorder, signal.SIGCONT if recording else signal.SIGSTOP)
-            began_s = time.monotonic() + GUARD_S
-            time.sleep(HALF_S + GUARD_S)
-            halves.append((recording, began_s, time.monotonic()))
-    os.kill(recorder, signal.SIGCONT)
+    try:
+        while time.monotonic() < ends_s:
+            for recording in order.sample([True, False], 2):
+                os.kill(recorder, signal.SIGCONT if recording else signal.SIGSTOP)
+                began_s = time.monotonic() + GUARD_S
+                time.sleep(HALF_S + GUARD_S)
+                halves.append((recording, began_s, time.monotonic()))
+    finally:
+        os.kill(recorder, signal.SIGCONT)
     return halves
 
 
@@ -315,19 +313,21 @@ def judge(found: dict[tuple[int, str], Cost]) -> bool:
     """Whether all goals of the first table are met."""
     met = True
     for threads in THREADS:
-        ours, bare = found[threads, "loadframe"], found[threads, "bare floor"]
-        slow = found.get((threads, "loadframe, 1 s"), ours)
-        times = lambda value: f"{value:.2f} times"  # noqa: E731
-        met &= goal(f"{threads:,} threads, CPU per tick over the floor", ours.tick_us / bare.tick_us, FLOOR_GOAL, times)
-        if (threads, "atop") in found:
-            atop = found[threads, "atop"]
-            share = lambda value: f"{value:.3f}"  # noqa: E731
-            met &= goal(f"{threads:,} threads, CPU per tick over atop's", ours.tick_us / atop.tick_us, ATOP_GOAL, share)
-            same = slow.tick_us / atop.tick_us
-            met &= goal(f"{threads:,} threads, the same at atop's interval of 1 s", same, ATOP_GOAL, share)
-        mib = lambda value: f"{value / 2**20:.1f} MiB"  # noqa: E731
-        met &= goal(f"{threads:,} threads, memory", ours.memory_bytes, MEMORY_GOAL_BYTES, mib)
+        costs_of = {name: cost for (count, name), cost in found.items() if count == threads}
+        ours, bare = costs_of["loadframe"], costs_of["bare floor"]
+        where = f"{threads:,} threads"
+        met &= goal(f"{where}, CPU per tick over the floor's", ours.tick_us / bare.tick_us, FLOOR_GOAL, _plain)
+        if "atop" in costs_of:
+            atop = costs_of["atop"].tick_us
+            met &= goal(f"{where}, CPU per tick over atop's", ours.tick_us / atop, ATOP_GOAL, _plain)
+            same, least = costs_of["loadframe, 1 s"].tick_us / atop, costs_of["bare floor, 1 s"].tick_us / atop
+            met &= goal(f"{where}, the same with ticks of 1 s (the floor: {least:.2f})", same, ATOP_GOAL, _plain)
+        met &= goal(f"{where}, memory", ours.memory_bytes, MEMORY_GOAL_BYTES, lambda size: f"{size / 2**20:.1f} MiB")
     return met
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}"
 
 
 def judge_change(change: Change, control: Change) -> bool:
@@ -349,11 +349,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="length of one block of one tool")
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=4.0, help="length of the sysbench run; 0: none")
-    parser.add_argument("--only", nargs="*", help="these tools only")
     arguments = parser.parse_args()
     tools = [tool for tool in TOOLS if shutil.which(tool.program)]
-    if arguments.only:
-        tools = [tool for tool in tools if tool.name in arguments.only]
     for tool in TOOLS:
         if not shutil.which(tool.program):
             print(f"{tool.name} is not installed: left out (apt-get install atop sysstat collectl procps)")
