@@ -19,7 +19,7 @@ from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, cuts, examine
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
-from loadframe.bench.writing import partial, write_down
+from loadframe.bench.writing import partial, series_of, write_down
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.model import Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
 from loadframe.progress import Progress, Silent
@@ -78,7 +78,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
         effective = _read_back(book, run, "A")
         curve = sweep(book, "A", round_number=1)
         silent = cuts(study.target.kind, book.bench.start_state, effective)
-    run.write_tables(run.steps(), [])
+    run.write_tables(run.steps(), [], series=series_of(run))
     run.close()
     return Measurement(run.path, curve, run.axis_unit(), silent)
 

@@ -133,8 +133,11 @@ FLAGS: Mapping[str, str] = {
     "not-settled": "the warm-up had not ended when the window had to begin",
     "errors": "some requests failed",
     "driver-limited": "the load driver was the bottleneck",
+    "driver-lag": "requests waited for the load driver's own CPUs while others were idle",
     "steal": "the hypervisor gave the CPU to somebody else",
     "stranger": "processes that belong neither to the target nor to the driver used the CPU",
+    "clock-step": "the wall clock was set",
+    "frequency": "the CPUs changed their speed",
     "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
 }
 """The closed list of flags that a step can carry."""

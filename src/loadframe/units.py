@@ -1,7 +1,7 @@
 """Every metric by its name: what it is, its unit, how it is shown.
 
-Names that OpenTelemetry's semantic conventions have are used as they are (`system.`, `process.`); what belongs to one
-component of the study begins with the component (`target.`, `driver.`, `recorder.`); server counters begin with the
+Names follow OpenTelemetry's semantic conventions where they exist (CONVENTIONS tells which is which); what belongs to
+one component of the study begins with the component (`target.`, `driver.`, `recorder.`); server counters begin with the
 kind of the server. Shares are 0..1, rates are per second, `cores` are CPU-seconds per second.
 """
 
@@ -39,6 +39,15 @@ system.cpu.busiest                | share | the busiest CPU
 system.cpu.own                    | share | CPU time of the target and the driver, of all CPUs
 system.cpu.foreign                | share | CPU time of processes that belong to nobody in the study
 system.cpu.count                  | count | CPUs online
+system.cpu.frequency              | Hz    | speed of the fastest CPU, average
+system.cpu.frequency_drop         | share | the fastest CPU's speed, lowest below highest
+system.cpu.throttles              | 1/s   | times a CPU was slowed down because it was hot
+system.clock.step                 | s     | the wall clock was set by this much
+system.stall.share                | share | time in which no tick could be recorded: the machine stalled
+system.stall.longest_ms           | ms    | longest time without a tick
+system.network.retransmits        | 1/s   | TCP segments sent again
+system.network.listen_overflows   | 1/s   | connections that found the server's accept queue full
+system.network.listen_drops       | 1/s   | connections dropped before they were accepted
 system.processes.running          | count | runnable threads, average
 system.processes.blocked          | count | threads blocked on I/O, average
 system.processes.created          | 1/s   | processes created
@@ -75,6 +84,8 @@ system.files.limit                | count | fs.file-max
 target.cpu.cores                  | cores | CPU of the target
 target.cpu.user_cores             | cores | CPU of the target in user space
 target.cpu.system_cores           | cores | CPU of the target in the kernel
+target.cpu.limit                  | cores | CPUs that the target may use
+target.cpu.utilization            | share | of the CPUs that the target may use
 target.cpu.hottest_thread         | cores | the target's busiest thread
 target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU
 target.threads.count              | count | threads of the target
@@ -93,12 +104,46 @@ target.paging.minor_faults        | 1/s   | minor page faults of the target
 target.context_switches.voluntary | 1/s   | the target's threads gave up the CPU to wait
 target.context_switches.involuntary | 1/s | the target's threads were taken off the CPU
 driver.cpu.cores                  | cores | CPU of the load driver
+driver.cpu.limit                  | cores | CPUs that the load driver may use
+driver.cpu.utilization            | share | of the CPUs that the load driver may use
 driver.cpu.hottest_thread         | cores | the driver's busiest thread
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
 driver.memory.rss                 | bytes | resident memory of the driver, largest
+target.cgroup.cpu.cores           | cores | CPU of the target's cgroup
+target.cgroup.cpu.limit           | cores | CPU quota of the target's cgroup
+target.cgroup.cpu.throttled       | share | periods in which the quota ran out, of the target's cgroup
+target.cgroup.memory.usage        | bytes | memory with page cache, largest, of the target's cgroup
+target.cgroup.memory.limit        | bytes | memory limit of the target's cgroup
+target.cgroup.memory.limit_hits   | 1/s   | times memory had to be reclaimed at the limit of the target's cgroup
+target.cgroup.io.read_bytes       | bytes/s | bytes read from disks by the target's cgroup
+target.cgroup.io.write_bytes      | bytes/s | bytes written to disks by the target's cgroup
+target.cgroup.io.reads            | 1/s   | disk reads of the target's cgroup
+target.cgroup.io.writes           | 1/s   | disk writes of the target's cgroup
+target.cgroup.processes           | count | threads and processes in the target's cgroup
+target.cgroup.processes.limit     | count | threads and processes allowed in the target's cgroup
+target.cgroup.pressure.cpu.some   | share | time in which some task waited for a CPU in the target's cgroup
+target.cgroup.pressure.memory.some | share | time in which some task waited for memory in the target's cgroup
+target.cgroup.pressure.io.some    | share | time in which some task waited for I/O in the target's cgroup
+driver.cgroup.cpu.cores           | cores | CPU of the driver's cgroup
+driver.cgroup.cpu.limit           | cores | CPU quota of the driver's cgroup
+driver.cgroup.cpu.throttled       | share | periods in which the quota ran out, of the driver's cgroup
+driver.cgroup.memory.usage        | bytes | memory with page cache, largest, of the driver's cgroup
+driver.cgroup.memory.limit        | bytes | memory limit of the driver's cgroup
+driver.cgroup.memory.limit_hits   | 1/s   | times memory had to be reclaimed at the limit of the driver's cgroup
+driver.cgroup.io.read_bytes       | bytes/s | bytes read from disks by the driver's cgroup
+driver.cgroup.io.write_bytes      | bytes/s | bytes written to disks by the driver's cgroup
+driver.cgroup.io.reads            | 1/s   | disk reads of the driver's cgroup
+driver.cgroup.io.writes           | 1/s   | disk writes of the driver's cgroup
+driver.cgroup.processes           | count | threads and processes in the driver's cgroup
+driver.cgroup.processes.limit     | count | threads and processes allowed in the driver's cgroup
+driver.cgroup.pressure.cpu.some   | share | time in which some task waited for a CPU in the driver's cgroup
+driver.cgroup.pressure.memory.some | share | time in which some task waited for memory in the driver's cgroup
+driver.cgroup.pressure.io.some    | share | time in which some task waited for I/O in the driver's cgroup
 recorder.cpu.cores                | cores | CPU of Loadframe's own recorder
+recorder.tick_gap                 | ms    | time since the tick before: a stalled machine shows as a gap
+workload.driver_lag               | share | of a request's time in which the load driver waited for a CPU
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.errors                   | 1/s   | requests that failed
@@ -136,6 +181,61 @@ mariadb.temporary_disk_tables     | 1/s   | temporary tables that went to disk
 """)
 
 
+def _conventions(rows: str) -> dict[str, str]:
+    return dict(tuple(cell.strip() for cell in row.split("|")) for row in rows.strip().splitlines())  # type: ignore[misc]
+
+
+CONVENTIONS = _conventions("""
+system.cpu.utilization            | system.cpu.utilization
+system.cpu.user                   | system.cpu.utilization{cpu.mode="user"}
+system.cpu.system                 | system.cpu.utilization{cpu.mode="system"}
+system.cpu.iowait                 | system.cpu.utilization{cpu.mode="iowait"}
+system.cpu.steal                  | system.cpu.utilization{cpu.mode="steal"}
+system.cpu.count                  | system.cpu.logical.count
+system.cpu.frequency              | system.cpu.frequency
+system.processes.created          | system.process.created
+system.memory.available           | system.memory.linux.available
+system.memory.limit               | system.memory.limit
+system.memory.utilization         | system.memory.utilization
+system.memory.used                | system.memory.usage{system.memory.state="used"}
+system.paging.major_faults        | system.paging.faults{system.paging.fault.type="major"}
+system.paging.swap_in             | system.paging.operations{system.paging.direction="in"}
+system.paging.swap_out            | system.paging.operations{system.paging.direction="out"}
+system.disk.busy                  | system.disk.io_time
+system.disk.reads                 | system.disk.operations{disk.io.direction="read"}
+system.disk.writes                | system.disk.operations{disk.io.direction="write"}
+system.disk.read_bytes            | system.disk.io{disk.io.direction="read"}
+system.disk.write_bytes           | system.disk.io{disk.io.direction="write"}
+COMPONENT.cpu.cores               | process.cpu.time
+COMPONENT.cpu.user_cores          | process.cpu.time{cpu.mode="user"}
+COMPONENT.cpu.system_cores        | process.cpu.time{cpu.mode="system"}
+COMPONENT.cpu.utilization         | process.cpu.utilization
+COMPONENT.threads.count           | process.thread.count
+COMPONENT.open_files              | process.unix.file_descriptor.count
+COMPONENT.memory.rss              | process.memory.usage
+COMPONENT.io.read_bytes           | process.disk.io{disk.io.direction="read"}
+COMPONENT.io.write_bytes          | process.disk.io{disk.io.direction="write"}
+COMPONENT.paging.major_faults     | process.paging.faults{system.paging.fault.type="major"}
+COMPONENT.paging.minor_faults     | process.paging.faults{system.paging.fault.type="minor"}
+COMPONENT.context_switches.voluntary   | process.context_switches{process.context_switch.type="voluntary"}
+COMPONENT.context_switches.involuntary | process.context_switches{process.context_switch.type="involuntary"}
+COMPONENT.cgroup.cpu.cores        | container.cpu.usage
+COMPONENT.cgroup.memory.usage     | container.memory.usage
+COMPONENT.cgroup.io.read_bytes    | container.disk.io{disk.io.direction="read"}
+COMPONENT.cgroup.io.write_bytes   | container.disk.io{disk.io.direction="write"}
+""")
+"""Our name -> the name and attributes of OpenTelemetry's semantic conventions for the same thing. Ours are flat,
+because a metric's name alone has to say what it is; COMPONENT is target or driver, which they have as a resource.
+Where theirs is a counter (cpu.time, io, operations, faults), ours is its growth per second."""
+
+
+def convention(metric: str) -> str | None:
+    """The name of the semantic conventions for a metric; None where they have none."""
+    component, _, rest = metric.partition(".")
+    general = f"COMPONENT.{rest}" if component in ("target", "driver") else metric
+    return CONVENTIONS.get(general)
+
+
 def describe(metric: str) -> Metric:
     """The registered metric; KeyError for a name that nobody registered."""
     return METRICS[metric]
@@ -170,6 +270,8 @@ def show(value: float, unit: str) -> str:
             return _bytes(value)
         case "bytes/s":
             return _bytes(value) + "/s"
+        case "Hz":
+            return f"{value / 1e9:.3g} GHz"
         case "1/s":
             return f"{_short(value)}/s"
         case "count" | "":

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import struct
 import tempfile
+import zlib
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import BLOCK_HEADER, FILE_HEADER, MAGIC, Facts, FrameWriter, Tick, read_frames
+from loadframe.recording.frames import (
+    BLOCK_HEADER,
+    BLOCK_MAGIC,
+    FILE_HEADER,
+    MAGIC,
+    VERSION,
+    Facts,
+    FrameWriter,
+    Tick,
+    read_frames,
+)
+from loadframe.recording.readers import RecordingReader
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 10.0, 1e9)
 
@@ -111,6 +127,94 @@ def test_noise_between_blocks_is_skipped_with_a_message(tmp_path: Path) -> None:
     salvaged = read_frames(path)
     assert salvaged.ticks == ticks
     assert salvaged.warnings == [f"16 bytes at offset {second} are no block; skipped."]
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_any_damage_is_salvaged_or_refused_in_words_also_while_it_is_written(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.lfr")
+        ticks = three_blocks(path)
+        content = path.read_bytes()
+        for _ in range(data.draw(st.integers(1, 4))):
+            begin = data.draw(st.integers(0, len(content)))
+            end = data.draw(st.integers(begin, min(len(content), begin + 40)))
+            content = content[:begin] + data.draw(st.binary(max_size=40)) + content[end:]
+        path.write_bytes(content)
+        try:
+            salvaged = read_frames(path)
+            with RecordingReader(path) as reader:
+                live = reader.all_ticks()
+        except RecordingError as error:
+            assert str(path) in error.fact
+            return
+        assert live == sorted(salvaged.ticks, key=lambda tick: tick.monotonic_s)
+        assert [tick for tick in salvaged.ticks if tick not in ticks] == []
+        assert salvaged.warnings or salvaged.ticks == ticks
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_a_block_with_anything_in_it_is_read_or_skipped(content: bytes, framed: bool) -> None:
+    """A frame whose checksums are right and whose content is not ours: nothing but a warning comes of it."""
+    if framed:
+        content = struct.pack("<BI", 2, len(content)) + content
+    frame = zstandard.ZstdCompressor(write_checksum=True).compress(content)
+    head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), len(content), 1.0, 2.0, 0)[:-4]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.lfr")
+        ticks = three_blocks(path)
+        with path.open("ab") as file:
+            file.write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
+        salvaged = read_frames(path)
+        assert salvaged.ticks[: len(ticks)] == ticks
+        assert salvaged.warnings or salvaged.ticks[len(ticks) :] == [] or framed
+
+
+@pytest.mark.parametrize(
+    "facts",
+    ["[]", "{}", '{"interval_s": "0.1"}', '{"interval_s": 0}', "null", '{"unheard_of": 1}', '{"interval_s": NaN}'],
+)
+def test_facts_of_another_kind_are_refused(tmp_path: Path, facts: str) -> None:
+    path = tmp_path / "a.lfr"
+    whole = asdict(FACTS) | json.loads(facts) if facts.startswith('{"interval') else json.loads(facts)
+    text = json.dumps(whole).encode()
+    path.write_bytes(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
+    with pytest.raises(RecordingError, match=r"header of the recording .* is corrupt"):
+        read_frames(path)
+
+
+def test_version_1_is_read_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.lfr"
+    ticks = three_blocks(path)
+    content = path.read_bytes()
+    facts = {name: value for name, value in asdict(FACTS).items() if name != "host"}
+    text = json.dumps(facts).encode()
+    blocks = content[block_starts(content)[0] :]
+    path.write_bytes(FILE_HEADER.pack(MAGIC, 1, len(text), zlib.crc32(text)) + text + blocks)
+    assert read_frames(path) == (ticks, [])
+
+
+def test_several_hosts_in_one_recording_keep_their_clocks_apart(tmp_path: Path) -> None:
+    path = tmp_path / "a.lfr"
+    here, there = replace(FACTS, host="here"), replace(FACTS, host="there", cpus=64)
+    writer = FrameWriter(path, here)
+    for at_s, facts in ((1.0, here), (900.0, there), (901.0, there), (2.0, here)):
+        writer.of_host(facts)
+        writer.sample(at_s, at_s, [(writer.source("system:/proc/stat"), b"%d" % at_s)])
+        if at_s == 900.0:
+            writer.write_block()
+    writer.close()
+    assert [(tick.facts.host, tick.monotonic_s) for tick in read_frames(path).ticks] == [
+        ("here", 1.0),
+        ("there", 900.0),
+        ("there", 901.0),
+        ("here", 2.0),
+    ]
+    with RecordingReader(path) as reader:
+        assert [tick.monotonic_s for tick in reader.all_ticks()] == [1.0, 2.0]
+    with RecordingReader(path, host="there") as reader:
+        assert [tick.monotonic_s for tick in reader.ticks_between(900.5, 1000.0, margin_s=0)] == [901.0]
+        assert {tick.facts.cpus for tick in reader.all_ticks()} == {64}
 
 
 def test_foreign_empty_and_newer_files_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,24 @@ def test_threads_and_where_they_sleep() -> None:
     assert [task.where_known for task in tasks] == [True, True, True, False, False]
     with pytest.raises(RecordingError):
         procfs.parse_tasks(data[:-1])
+
+
+def test_lists_of_cpus_and_limits_of_cgroups() -> None:
+    assert procfs.parse_cpu_list(b"0-3,8\n") == 5
+    assert procfs.parse_process_status(recorded("process-status")).cpus_allowed == 2
+    assert procfs.parse_maximum(b"max\n") == math.inf
+    assert procfs.parse_maximum(b"4096\n") == 4096
+    assert procfs.parse_cgroup_io(b"8:0 Read 5\n8:0 Write 6\n253:0 Read 1\nTotal 12\n") == {"Read": 6, "Write": 6}
+    assert procfs.parse_cgroup_io(b"") == {}
+    with pytest.raises(RecordingError, match="list of CPUs"):
+        procfs.parse_cpu_list(b"3-1")
+
+
+@given(st.binary(max_size=80))
+def test_garbage_is_no_cgroup_and_no_socket(data: bytes) -> None:
+    for parse in (procfs.parse_cpu_list, procfs.parse_maximum, procfs.parse_cgroup_io, procfs.parse_protocols):
+        with contextlib.suppress(RecordingError):
+            parse(data)
 
 
 PARSERS: dict[str, Callable[[bytes], object]] = {

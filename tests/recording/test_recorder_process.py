@@ -103,7 +103,7 @@ def test_threads_that_appear_are_followed_and_processes_that_vanish_do_no_harm(t
     assert any(f"driver:{2**22 + 1}:gone" in tick.entries for tick in ticks)
     assert sum(f"driver:{child.pid}:gone" in tick.entries for tick in ticks) == 1
     assert cost.ticks == sum(tick.sample for tick in ticks)
-    assert cost.rss_bytes > 1e6
+    assert 1e6 < cost.rss_bytes <= 25 * 2**20
     assert cost.cpu_s > 0
     assert cost.elapsed_s > 0
 

@@ -38,9 +38,11 @@ def stat_text(user: int, idle: int, steal: int = 0, running: int = 1, created: i
     return "\n".join(lines).encode() + b"\n"
 
 
-def process_text(pid: int, user: int, system: int = 0, *, state: str = S, started: int = 0, faults: int = 0) -> bytes:
+def process_text(
+    pid: int, user: int, system: int = 0, *, state: str = S, started: int = 0, faults: int = 0, pages: int = 7
+) -> bytes:
     counters = f"{2 * faults} 0 {faults} 0 {user} {system} 0 0"
-    return f"{pid} (a) {state} 1 1 1 0 -1 0 {counters} 20 0 1 0 {started} 0 7\n".encode()
+    return f"{pid} (a) {state} 1 1 1 0 -1 0 {counters} 20 0 1 0 {started} 0 {pages}\n".encode()
 
 
 def task(
@@ -52,9 +54,10 @@ def task(
 
 
 def process(
-    component: str, pid: int, cpu_ticks: int, tasks: bytes = b"", *, started: int = 0, faults: int = 0
+    component: str, pid: int, cpu_ticks: int, tasks: bytes = b"", *, started: int = 0, faults: int = 0, pages: int = 7
 ) -> dict[str, bytes]:
-    entries = {f"{component}:{pid}:/proc/{pid}/stat": process_text(pid, cpu_ticks, started=started, faults=faults)}
+    stat = process_text(pid, cpu_ticks, started=started, faults=faults, pages=pages)
+    entries = {f"{component}:{pid}:/proc/{pid}/stat": stat}
     return entries | ({f"{component}:{pid}:tasks": tasks} if tasks else {})
 
 
@@ -187,11 +190,10 @@ def test_a_kernel_that_hides_where_threads_sleep_gives_no_polling_at_all() -> No
 
 
 def test_open_files_limits_memory_io_faults_and_switches_of_the_target() -> None:
-    def entries(pid: int, files: int, rss_kb: int, count: int) -> dict[str, bytes]:
+    def entries(pid: int, files: int, pages: int, count: int) -> dict[str, bytes]:
         status = f"voluntary_ctxt_switches:\t{count * 10}\nnonvoluntary_ctxt_switches:\t{count}\n".encode()
-        return process("target", pid, 0, faults=count) | {
+        return process("target", pid, 0, faults=count, pages=pages) | {
             f"target:{pid}:fd": b"%d\n" % files,
-            f"target:{pid}:/proc/{pid}/status": f"Name:\ta\nVmRSS:\t{rss_kb} kB\n".encode(),
             f"target:{pid}:/proc/{pid}/io": f"syscw: {count}\nread_bytes: {count * 100}\nwrite_bytes: 0\n".encode(),
             f"target:{pid}:/proc/{pid}/limits": f"Limit   Soft\nMax open files   {pid}00   9999   files\n".encode(),
             f"target:{pid}:task-status": TASK.pack(pid, len(status), 0, 0) + status,
@@ -205,7 +207,7 @@ def test_open_files_limits_memory_io_faults_and_switches_of_the_target() -> None
     metrics = window_metrics(ticks, 0, 2)
     assert metrics["target.open_files"] == 95
     assert metrics["target.open_files.limit"] == 800
-    assert metrics["target.memory.rss"] == 82 * 1024
+    assert metrics["target.memory.rss"] == 82 * 4096
     assert metrics["target.io.read_bytes"] == 200
     assert metrics["target.io.write_calls"] == 2
     assert metrics["target.paging.major_faults"] == 2
@@ -286,12 +288,112 @@ def test_one_tick_or_none_gives_no_metrics() -> None:
 @given(st.lists(st.dictionaries(st.sampled_from([
     "system:/proc/stat", "system:/proc/diskstats", "system:/proc/meminfo", "target:7:/proc/7/stat", "target:7:tasks",
     "target:7:fd", "target:7:/proc/7/limits", "target:7:/proc/7/io", "target:7:task-status", "note:service",
+    "target:7:cpu", "target:7:threads", "target:7:task-schedstat", "target:7:/proc/7/status",
+    "target:cgroup:/x/cpu.stat", "target:cgroup:/x/cpu.max", "target:cgroup:/x/memory.max",
+    "target:cgroup:/x/cpu.pressure", "system:/proc/net/snmp",
+    "system:/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
     "recorder:/proc/self/schedstat", "system:/proc/pressure/io", "target:x:/proc/x/stat", "target:/stat",
 ]), st.one_of(st.binary(max_size=60), st.sampled_from([stat_text(3, 9), process_text(7, 5), task(7, 1.0), b"5\n"]))),
     min_size=2, max_size=5))  # fmt: skip
 def test_damaged_entries_make_metrics_absent_and_nothing_worse(entries: list[dict[str, bytes]]) -> None:
     ticks = [sample(at_s, each) for at_s, each in enumerate(entries)]
     assert window_metrics(ticks, 0, 9, service=SERVICE).keys() <= METRICS.keys()
+
+
+def test_the_cpu_clock_of_a_process_counts_threads_that_nobody_saw() -> None:
+    def entries(cpu_ns: int, ticks: int) -> dict[str, bytes]:
+        return process("target", 7, ticks) | {"target:7:cpu": b"%d\n" % cpu_ns, "target:7:threads": b"1\n"}
+
+    metrics = window_metrics([sample(0, entries(10**9, 100)), sample(2, entries(2_234_000_000, 223))], 0, 2)
+    assert metrics["target.cpu.cores"] == pytest.approx(0.617)
+    assert metrics["target.cpu.user_cores"] == pytest.approx(0.615)
+
+
+def test_what_is_read_once_per_second_counts_by_its_own_times() -> None:
+    """A process of more than a thousand threads, in a window of half a second between two readings."""
+    ticks = [sample(at_s, {"target:7:threads": b"5000\n"}) for at_s in (1.2, 1.4, 1.6)]
+    ticks += [sample(at_s, process("target", 7, 100 * at_s) | {"target:7:cpu": b"%d\n" % (at_s * 10**9)
+               }) for at_s in (1, 2)]  # fmt: skip
+    metrics = window_metrics(ticks, 1.1, 1.7)
+    assert metrics["target.cpu.cores"] == pytest.approx(1.0)
+    assert metrics["target.memory.rss"] == 7 * 4096
+
+
+def test_the_hottest_thread_is_told_only_where_nearly_all_were_seen_twice() -> None:
+    def entries(*rows: tuple[int, float]) -> dict[str, bytes]:
+        data = b"".join(
+            TASK.pack(thread, 0, len(text), 0) + text
+            for thread, run_s in rows
+            if (text := b"%d 0 1\n" % round(run_s * 1e9))
+        )
+        states = task(1, 0)
+        return {"driver:7:threads": b"4\n", "driver:7:task-schedstat": data, "driver:7:tasks": states}
+
+    seen = [sample(0, entries((1, 0), (2, 0))), sample(1, entries((3, 5), (4, 5)))]
+    half = window_metrics([*seen, sample(2, entries((1, 0.5), (2, 1.0)))], 0, 2)
+    assert "driver.cpu.hottest_thread" not in half
+    assert half["driver.cpu.run_delay"] == 0
+    whole = window_metrics([*seen, sample(2, entries((1, 0.5), (2, 1.0))), sample(3, entries((3, 6), (4, 6.5)))], 0, 3)
+    assert whole["driver.cpu.hottest_thread"] == pytest.approx(0.75)
+
+
+def test_a_clock_that_is_set_is_seen_and_one_that_is_slewed_is_not() -> None:
+    def ticks(*offsets_s: float) -> list[Tick]:
+        return [Tick(at_s / 10, 1e9 + at_s / 10 + off_s, {}, FACTS) for at_s, off_s in enumerate(offsets_s)]
+
+    assert window_metrics(ticks(0, 0.008, 0.016, 0.008), 0, 1)["system.clock.step"] == 0
+    assert window_metrics(ticks(0, 0, -2.5, -2.5), 0, 1)["system.clock.step"] == pytest.approx(2.5)
+
+
+def test_cpus_that_slow_down_and_idle_ones_that_may() -> None:
+    def reading(at_s: float, first: int, second: int, throttled: int) -> Tick:
+        folder = "system:/sys/devices/system/cpu/cpu"
+        return sample(
+            at_s,
+            {
+                f"{folder}0/cpufreq/scaling_cur_freq": b"%d\n" % first,
+                f"{folder}1/cpufreq/scaling_cur_freq": b"%d\n" % second,
+                f"{folder}0/thermal_throttle/core_throttle_count": b"%d\n" % throttled,
+            },
+        )
+
+    steady = window_metrics([reading(0, 3_000_000, 800_000, 5), reading(1, 900_000, 2_900_000, 5)], 0, 1)
+    assert steady["system.cpu.frequency_drop"] == pytest.approx(1 / 30)
+    assert steady["system.cpu.throttles"] == 0
+    hot = window_metrics([reading(0, 3_000_000, 3_000_000, 5), reading(1, 1_500_000, 1_200_000, 8)], 0, 1)
+    assert hot["system.cpu.frequency"] == 2.25e9
+    assert hot["system.cpu.frequency_drop"] == pytest.approx(0.5)
+    assert hot["system.cpu.throttles"] == 3
+
+
+def test_the_cpus_that_the_driver_may_use() -> None:
+    def entries(cpu_ticks: int) -> dict[str, bytes]:
+        status = b"Name:\ta\nCpus_allowed_list:\t1,3-5\n"
+        return process("driver", 7, cpu_ticks) | {"driver:7:/proc/7/status": status}
+
+    metrics = window_metrics([sample(0, entries(0)), sample(1, entries(150))], 0, 1)
+    assert metrics["driver.cpu.limit"] == 2  # the machine has no more
+    assert metrics["driver.cpu.utilization"] == pytest.approx(0.75)
+
+
+def test_time_without_ticks_is_evidence() -> None:
+    facts = Facts(0.1, 100, 2, 4096, 5.0, 0.0, 1e9)
+    ticks = [Tick(at_s, at_s, {}, facts) for at_s in (0.0, 0.1, 0.35, 0.45, 0.95, 1.0)]
+    metrics = window_metrics(ticks, 0, 1)
+    assert metrics["system.stall.longest_ms"] == pytest.approx(500)
+    assert metrics["system.stall.share"] == pytest.approx(0.4)
+
+
+def test_sockets() -> None:
+    def entries(again: int, full: int) -> dict[str, bytes]:
+        return {
+            "system:/proc/net/snmp": b"Ip: A\nIp: 1\nTcp: InSegs RetransSegs\nTcp: 9 %d\n" % again,
+            "system:/proc/net/netstat": b"TcpExt: ListenOverflows ListenDrops\nTcpExt: %d 0\n" % full,
+        }
+
+    metrics = window_metrics([sample(0, entries(3, 0)), sample(2, entries(7, 1))], 0.4, 1.6)
+    assert metrics["system.network.retransmits"] == 2
+    assert metrics["system.network.listen_overflows"] == 0.5
 
 
 def test_a_gap_is_a_stall_only_beyond_three_intervals() -> None:

@@ -41,6 +41,15 @@ STEAL = 0.10
 STRANGER = 0.20
 """A fifth of the CPU used by somebody else changes what two cores can do."""
 
+FREQUENCY_DROP = 0.10
+"""What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
+DRIVER_FULL = 0.95
+"""A driver that uses this much of one CPU with one thread, or of all its CPUs, can do no more."""
+DRIVER_LAG = 0.20
+"""A fifth of the latency was the driver waiting for a CPU, not the target."""
+BUSY_MACHINE = 0.95
+"""Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
+
 
 class Bench:
     """Takes steps of one study into one run folder. Enter it before use."""
@@ -276,6 +285,8 @@ class Bench:
         if self.workload.one_lock:
             metrics["workload.lock_held"] = summary.lock_held
             metrics["workload.lock_waiting"] = summary.waiting
+        if "driver.cpu.run_delay" in metrics and not self._target.embedded and summary.concurrency > 0:
+            metrics["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
         used = [metrics[name] for name in ("target.cpu.cores", "driver.cpu.cores") if name in metrics]
         if used and "system.cpu.count" in metrics:
             metrics["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
@@ -294,14 +305,19 @@ def _driver_allowance(study: Study) -> Allowance:
 
 def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:
     cores = metrics.get("system.cpu.count", 1.0)
-    driver_full = metrics.get("driver.cpu.hottest_thread", 0.0) >= 0.95
+    driver_used = max(metrics.get(name, 0.0) for name in ("driver.cpu.hottest_thread", "driver.cpu.utilization"))
     target_idle = metrics.get("target.cpu.cores", cores) < 0.5 * cores
+    machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
+    slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
     seen = {
         "not-settled": not summary.settled,
         "errors": summary.errors > 0,
-        "driver-limited": driver_full and target_idle,
+        "driver-limited": driver_used >= DRIVER_FULL and target_idle,
+        "driver-lag": metrics.get("workload.driver_lag", 0.0) > DRIVER_LAG and not machine_busy,
         "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
         "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
+        "clock-step": metrics.get("system.clock.step", 0.0) > 0,
+        "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
         "recorder-late": late,
     }
     return tuple(flag for flag, present in seen.items() if present)

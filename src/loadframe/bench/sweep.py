@@ -107,7 +107,7 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
     )
 
 
-SPOILED = frozenset({"steal", "stranger", "recorder-late"})
+SPOILED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder-late"})
 """Flags that say that something outside the study disturbed the step."""
 
 

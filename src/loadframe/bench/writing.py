@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import polars
+
 from loadframe import reporting
 from loadframe.bench.examination import examine
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
-from loadframe.errors import RunError
+from loadframe.errors import RecordingError, RunError
 from loadframe.model import Conduct, Investigation, Round, Step, Verdict
+from loadframe.recording.series import metric_series
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.record import describe_study, footprint
 from loadframe.study import Study, validate
@@ -28,7 +31,8 @@ def write_down(
     steps = run.steps()
     study = validate(run.study(), name=str(run.path / "study.json"))
     rounds = _from_all_steps(rounds, steps, study)
-    run.write_tables(steps, [(one.number, limit) for one in rounds for limit in one.limits])
+    limits = [(one.number, limit) for one in rounds for limit in one.limits]
+    run.write_tables(steps, limits, series=series_of(run))
     bench = run.document("bench.json", "bench")
     conduct = run.conduct() or _conduct_from(steps)
     last = rounds[-1]
@@ -56,6 +60,14 @@ def write_down(
     run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
     reporting.write_page(investigation, run.path / "report.html")
     return investigation
+
+
+def series_of(run: RunFolder) -> polars.DataFrame | None:
+    """Every tick of the run's recording; None where there is none to read (it was killed before, or is damaged)."""
+    try:
+        return metric_series(run.path / "raw" / "host.lfr")
+    except RecordingError:
+        return None
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:

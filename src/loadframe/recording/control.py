@@ -90,6 +90,13 @@ class Recorder:
             raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
         self._send({"do": "follow", "component": component, "pids": list(pids)})
 
+    def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
+        """From now on these folders are the component's cgroup: one with version 2, one per controller with version 1.
+        None: its cgroup is no longer followed."""
+        if not component or ":" in component:
+            raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
+        self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
+
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
         """Record a text of somebody else's (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})

@@ -24,7 +24,8 @@ import zstandard
 from loadframe.errors import RecordingError
 
 MAGIC = b"LFREC\r\n\x1a"
-VERSION = 1
+VERSION = 2
+"""2 added hosts: the name in the facts, and the host record. Everything of version 1 is read as before."""
 BLOCK_MAGIC = b"LFB\xf1"
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
 """No block holds more than this before compression; a larger number in a header is corruption, not data."""
@@ -40,10 +41,15 @@ _RECORD = struct.Struct("<BI")
 _TIMES = struct.Struct("<dd")
 _ENTRY = struct.Struct("<II")
 _SOURCE_ID = struct.Struct("<I")
-_SOURCE, _SAMPLE, _EVENT = 1, 2, 3
+_SOURCE, _SAMPLE, _EVENT, _HOST = 1, 2, 3, 4
 _LEVEL = 1
-_FLUSH_BYTES = 4 * 1024 * 1024
-_DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfrec in a run folder)."
+_BUFFER_BYTES = 512 * 1024
+_FLUSH_BYTES = 384 * 1024
+"""A block is written when so much is gathered: the recorder's memory stays small however much it follows."""
+_CHUNK = 64 * 1024
+_SMALL = 4096
+_CERTAINLY_WHOLE = 3000
+_DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class Facts:
     """What must be known of the recording machine to read its numbers elsewhere.
 
     boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times of processes, which count suspended time.
+    host: its name; times of different hosts are of different clocks.
     """
 
     interval_s: float
@@ -60,6 +67,7 @@ class Facts:
     boottime_offset_s: float
     started_s: float
     started_wall_s: float
+    host: str = ""
 
     @classmethod
     def of_this_machine(cls, interval_s: float) -> Facts:
@@ -72,7 +80,30 @@ class Facts:
             boottime_offset_s=time.clock_gettime(time.CLOCK_BOOTTIME) - now_s,
             started_s=now_s,
             started_wall_s=time.time(),
+            host=os.uname().nodename,
         )
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Facts:
+        """ValueError where it is not the JSON of facts with numbers where numbers belong."""
+        fields = json.loads(text)
+        if not isinstance(fields, dict):
+            raise ValueError("no object of facts")
+        for name, value in fields.items():
+            fits = isinstance(value, str) if name == "host" else _is_fact(value)
+            if not fits:
+                raise ValueError(f"{name} is {str(value)[:40]}")
+        try:
+            facts = cls(**fields)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        if facts.interval_s <= 0 or facts.clock_ticks_per_s <= 0 or facts.cpus <= 0 or facts.page_bytes <= 0:
+            raise ValueError("an interval or a count that is not positive")
+        return facts
+
+
+def _is_fact(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +151,22 @@ class Scan(NamedTuple):
 class FrameWriter:
     """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written.
 
-    Ticks are gathered until `write_block`; `sync` is write_block and fsync. Both raise RecordingError when the disk
-    will not take them.
+    What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`), so
+    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError when the disk will not take
+    them.
     """
 
     def __init__(self, path: Path, facts: Facts) -> None:
         self._path = path
+        self._facts = self._first_facts = facts
         self._ids: dict[str, int] = {}
-        self._names: list[str] = []
-        self._named: set[int] = set()
-        self._pending = bytearray()
+        self._next_id = 0
+        self._retired: list[str] = []
+        self.buffer = bytearray(_BUFFER_BYTES)
+        self._view = memoryview(self.buffer)
+        self._size = _BUFFER_BYTES
+        self.end = 0
+        self._record = self._entry = 0
         self._first_s, self._last_s = float("inf"), float("-inf")
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, write_content_size=True)
         try:
@@ -145,53 +182,182 @@ class FrameWriter:
     @property
     def pending_bytes(self) -> int:
         """How much is gathered and not yet written."""
-        return len(self._pending)
+        return self.end
 
     def source(self, name: str) -> int:
-        """The id under which a source's bytes are given to `sample` and `event`."""
-        number = self._ids.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-        return number
+        """The id under which a source's bytes are given. Every block names the sources that are in use."""
+        if name not in self._ids:
+            self._ids[name] = self._next_id
+            self._next_id += 1
+        elif name in self._retired:
+            self._retired.remove(name)
+        return self._ids[name]
+
+    def retire(self, name: str) -> None:
+        """This source says nothing more; blocks after the present one do not name it."""
+        if name in self._ids:
+            self._retired.append(name)
+
+    def of_host(self, facts: Facts) -> None:
+        """What follows was recorded on another host: its own clock, its own sources."""
+        self.write_block()
+        self._facts = facts
+        self.end = 0
+        if facts != self._first_facts:
+            text = json.dumps(asdict(facts)).encode()
+            _RECORD.pack_into(self.buffer, 0, _HOST, len(text))
+            self.buffer[_RECORD.size : _RECORD.size + len(text)] = text
+            self.end = _RECORD.size + len(text)
+
+    # --- whole records
 
     def sample(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
         """One tick of the schedule."""
-        self._add(_SAMPLE, monotonic_s, wall_s, entries)
+        self.begin_sample(monotonic_s, wall_s)
+        for source, data in entries:
+            self.put(source, data)
+        self.end_record()
 
     def event(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
         """A note or mark, at its own time."""
-        self._add(_EVENT, monotonic_s, wall_s, entries)
-
-    def _add(self, kind: int, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        body = bytearray(_TIMES.pack(monotonic_s, wall_s))
+        self._begin(_EVENT, monotonic_s, wall_s)
         for source, data in entries:
-            if source not in self._named:
-                self._name(source)
-            body += _ENTRY.pack(source, len(data))
-            body += data
-        if len(body) > LARGEST_BLOCK_BYTES // 2:
-            raise RecordingError(f"One tick of {len(body)} bytes is too large for a recording.")
-        self._pending += _RECORD.pack(kind, len(body))
-        self._pending += body
+            self.put(source, data)
+        self.end_record()
+
+    # --- a record in parts
+
+    def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
+        """One tick of the schedule begins; `end_record` ends it."""
+        self._begin(_SAMPLE, monotonic_s, wall_s)
+
+    def _begin(self, kind: int, monotonic_s: float, wall_s: float) -> None:
+        self._make_room(_SMALL)
+        self._record = self.end
+        _RECORD.pack_into(self.buffer, self.end, kind, 0)
+        _TIMES.pack_into(self.buffer, self.end + _RECORD.size, monotonic_s, wall_s)
+        self.end += _RECORD.size + _TIMES.size
         self._first_s, self._last_s = min(self._first_s, monotonic_s), max(self._last_s, monotonic_s)
-        if len(self._pending) > _FLUSH_BYTES:
+
+    def put(self, source: int, data: bytes) -> None:
+        """An entry of bytes that are at hand."""
+        self._make_room(len(data) + _SMALL)
+        start = self.end + _ENTRY.size
+        _ENTRY.pack_into(self.buffer, self.end, source, len(data))
+        self.buffer[start : start + len(data)] = data
+        self.end = start + len(data)
+
+    def read(self, source: int, descriptor: int) -> None:
+        """An entry of what an open file says now. OSError leaves no entry.
+
+        A procfs file of many records gives about a page per read: a long answer is followed up.
+        """
+        if self.end + _CHUNK + _SMALL > self._size:
+            self._make_room(_CHUNK + _SMALL)
+        start = self.end + 8
+        end = start + os.preadv(descriptor, (self._view[start : start + _CHUNK],), 0)
+        if end - start > _CERTAINLY_WHOLE:
+            end = self._follow_up(descriptor, start, end)
+        _ENTRY.pack_into(self.buffer, self.end, source, end - start)
+        self.end = end
+
+    def read_small(self, source: int, descriptor: int) -> None:
+        """As `read`, for a file that is always short: some files of sysctl cost more the more one offers to take."""
+        if self.end + 2 * _SMALL > self._size:
+            self._make_room(2 * _SMALL)
+        start = self.end + 8
+        length = os.preadv(descriptor, (self._view[start : start + _SMALL],), 0)
+        _ENTRY.pack_into(self.buffer, self.end, source, length)
+        self.end = start + length
+
+    def _follow_up(self, descriptor: int, start: int, end: int) -> int:
+        while True:
+            if end + _CHUNK + _SMALL > self._size:
+                self.end, before = end, self.end
+                self._make_room(_CHUNK + _SMALL)
+                self.end = before
+            got = os.preadv(descriptor, (self._view[end : end + _CHUNK],), end - start)
+            if not got:
+                return end
+            end += got
+
+    def begin_entry(self, source: int) -> None:
+        """An entry of several parts begins; `pull` and `TASK` add to it, `end_entry` ends it."""
+        self._make_room(_CHUNK)
+        self._entry = self.end
+        _ENTRY.pack_into(self.buffer, self.end, source, 0)
+        self.end += _ENTRY.size
+
+    def reserve_row(self) -> int:
+        """Room for a row of TASK and its texts; where its head belongs."""
+        if self.end + 4 * _SMALL > self._size:
+            self._make_room(4 * _SMALL)
+        head = self.end
+        self.end += 10
+        return head
+
+    def pull(self, descriptor: int) -> int:
+        """Append what a short file says now to the row; its length. OSError appends nothing."""
+        end = self.end
+        length = os.preadv(descriptor, (self._view[end : end + _SMALL],), 0)
+        self.end = end + length
+        return length
+
+    def keep_tail(self, length: int, most: int) -> int:
+        """Of the last `length` bytes keep the last `most`; how many are kept."""
+        if length <= most:
+            return length
+        start = self.end - length
+        self.buffer[start : start + most] = self.buffer[self.end - most : self.end]
+        self.end = start + most
+        return most
+
+    def end_entry(self) -> None:
+        source, _ = _ENTRY.unpack_from(self.buffer, self._entry)
+        _ENTRY.pack_into(self.buffer, self._entry, source, self.end - self._entry - _ENTRY.size)
+
+    def end_record(self) -> None:
+        """The record is complete. RecordingError for one that no reader would take."""
+        length = self.end - self._record - _RECORD.size
+        if length > LARGEST_BLOCK_BYTES // 2:
+            raise RecordingError(f"One tick of {length} bytes is too large for a recording.")
+        _RECORD.pack_into(self.buffer, self._record, self.buffer[self._record], length)
+        if self.end > _FLUSH_BYTES:
             self.write_block()
 
-    def _name(self, source: int) -> None:
-        name = self._names[source].encode()
-        self._pending += _RECORD.pack(_SOURCE, _SOURCE_ID.size + len(name)) + _SOURCE_ID.pack(source) + name
-        self._named.add(source)
+    def _make_room(self, wanted: int) -> None:
+        if self.end + wanted > self._size:
+            self._view.release()
+            self.buffer.extend(bytes(max(wanted, self._size)))
+            self._size = len(self.buffer)
+            self._view = memoryview(self.buffer)
+
+    # --- blocks
 
     def write_block(self) -> None:
         """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""
-        if not self._pending:
+        if self._first_s > self._last_s:
             return
-        frame = self._compressor.compress(bytes(self._pending))
-        head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), len(self._pending), self._first_s, self._last_s, 0)[:-4]
+        self._write_names()
+        frame = self._compressor.compress(self._view[: self.end])
+        head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), self.end, self._first_s, self._last_s, 0)[:-4]
         self._write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
-        self._pending.clear()
-        self._named.clear()
+        self.end = 0
         self._first_s, self._last_s = float("inf"), float("-inf")
+        if self._facts != self._first_facts:
+            self.of_host(self._facts)
+
+    def _write_names(self) -> None:
+        names = b"".join(
+            _RECORD.pack(_SOURCE, _SOURCE_ID.size + len(encoded)) + _SOURCE_ID.pack(number) + encoded
+            for encoded, number in ((name.encode(), number) for name, number in self._ids.items())
+        )
+        self._make_room(len(names))
+        self.buffer[self.end : self.end + len(names)] = names
+        self.end += len(names)
+        for name in self._retired:
+            del self._ids[name]
+        self._retired.clear()
 
     def sync(self) -> None:
         """Everything given so far is on the disk when this returns."""
@@ -277,8 +443,8 @@ def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
 def _parse_facts(text: bytes, checksum: int, path: Path) -> Facts:
     if zlib.crc32(text) == checksum:
         try:
-            return Facts(**json.loads(text))
-        except (ValueError, TypeError) as error:
+            return Facts.from_json(text)
+        except (ValueError, RecursionError) as error:
             reason = str(error)
     else:
         reason = "its checksum is wrong"
@@ -344,22 +510,31 @@ def decode_block(frame: bytes, block: Block, facts: Facts) -> list[Tick]:
 
 
 def _records(raw: bytes, facts: Facts) -> Iterable[Tick]:
-    names: dict[int, str] = {}
+    places = list(_places(raw))
+    names = {
+        _SOURCE_ID.unpack_from(raw, begin)[0]: raw[begin + _SOURCE_ID.size : end].decode()
+        for kind, begin, end in places
+        if kind == _SOURCE
+    }
+    for kind, begin, end in places:
+        if kind == _HOST:
+            facts = Facts.from_json(raw[begin:end])
+        elif kind in (_SAMPLE, _EVENT):
+            monotonic_s, wall_s = _TIMES.unpack_from(raw, begin)
+            entries = _entries(raw, begin + _TIMES.size, end, names)
+            yield Tick(monotonic_s, wall_s, entries, facts, sample=kind == _SAMPLE)
+
+
+def _places(raw: bytes) -> Iterable[tuple[int, int, int]]:
+    """Kind, begin and end of each record's body."""
     position = 0
     while position < len(raw):
         kind, length = _RECORD.unpack_from(raw, position)
         position += _RECORD.size
-        end = position + length
-        if end > len(raw):
+        if position + length > len(raw):
             raise ValueError("a record runs over its end")
-        if kind == _SOURCE:
-            (source,) = _SOURCE_ID.unpack_from(raw, position)
-            names[source] = raw[position + _SOURCE_ID.size : end].decode()
-        elif kind in (_SAMPLE, _EVENT):
-            monotonic_s, wall_s = _TIMES.unpack_from(raw, position)
-            entries = _entries(raw, position + _TIMES.size, end, names)
-            yield Tick(monotonic_s, wall_s, entries, facts, sample=kind == _SAMPLE)
-        position = end
+        yield kind, position, position + length
+        position += length
 
 
 def _entries(raw: bytes, position: int, end: int, names: Mapping[int, str]) -> dict[str, bytes]:

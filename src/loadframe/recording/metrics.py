@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loadframe.model import CounterSpec
+from loadframe.recording.cgroup_metrics import cgroup_metrics, followed_cgroups
 from loadframe.recording.frames import Tick
 from loadframe.recording.process_metrics import (
     ProcessInWindow,
@@ -60,8 +61,13 @@ def window_metrics(
         by_component["target"] = by_component["driver"]
     metrics |= system_metrics(window)
     metrics |= gather([partial(_recorder, window), partial(_foreign, window, processes)])
+    metrics |= _stalling(window)
     for component, members in by_component.items():
         for name, value in component_metrics(window, members).items():
+            if f"{component}.{name}" in METRICS:
+                metrics[f"{component}.{name}"] = value
+    for component in followed_cgroups(window):
+        for name, value in cgroup_metrics(component, window).items():
             if f"{component}.{name}" in METRICS:
                 metrics[f"{component}.{name}"] = value
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
@@ -71,11 +77,22 @@ def _recorder(window: Window) -> dict[str, float]:
     return {"recorder.cpu.cores": recorder_cores(window)}
 
 
+def _stalling(window: Window) -> dict[str, float]:
+    """What is missing between ticks that should come at each interval: nobody could run, not even the recorder."""
+    interval_s = window.facts.interval_s
+    gaps = stalls(window.ticks, interval_s)
+    lost_s = sum(gap.length_s - interval_s for gap in gaps)
+    return {
+        "system.stall.share": min(1.0, lost_s / window.elapsed_s),
+        "system.stall.longest_ms": 1000 * max((gap.length_s for gap in gaps), default=0.0),
+    }
+
+
 def _foreign(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
     """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
     busy = busy_cores(window)
     own = {process.pid: process for process in processes}
-    known = sum(process.cpu_s for process in own.values()) / window.elapsed_s + recorder_cores(window)
+    known = sum(process.cores for process in own.values()) + recorder_cores(window)
     return {"system.cpu.foreign": max(0.0, busy - known) / cpu_count(window)}
 
 

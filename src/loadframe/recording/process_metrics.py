@@ -1,7 +1,9 @@
 """The metrics of the followed processes in a window: the target's, the driver's, and the recorder's own.
 
-Counters are parsed at a process's first and last tick in the window only, thread states at each tick. What was born in
-the window counts from zero; what was there before and began to be followed later counts from where it was first seen.
+What is recorded at each tick is compared between the process's first and last tick in the window: what was born in the
+window counts from zero. What is recorded more seldom (everything of a process of more than a thousand threads, context
+switches) is compared between the two readings nearest to the window's edges, by their own times. Of threads that are
+looked at in turn the sample stands for all.
 """
 
 from __future__ import annotations
@@ -19,15 +21,18 @@ from loadframe.recording.windows import Window, gather, growth, nearest_pair
 _NS = 1e9
 _OPEN_FILES = "Max open files"
 _STATES = {"running": "R", "blocked": "D", "sleeping": "S"}
+_ENOUGH_FOR_MOST = 0.9
+"""The hottest thread is known only where the CPU time of nearly all threads is."""
+_ENOUGH_FOR_SUM = 0.5
+"""A sum over all threads is estimated from a sample only where it holds half of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadUse:
-    """One thread's CPU time and time it waited for a CPU (None where the kernel does not say) in the window."""
+class Sight:
+    """A thread's cumulative numbers at one moment."""
 
-    cpu_s: float
-    wait_s: float | None
-    precise: bool
+    at_s: float
+    numbers: tuple[int, ...]
 
 
 class ProcessInWindow:
@@ -45,81 +50,152 @@ class ProcessInWindow:
         return self.source(f"/proc/{self.pid}/{name}")
 
     def readings(self, source: str) -> list[bytes]:
-        return [tick.entries[source] for tick in self.window.ticks if source in tick.entries]
-
-    def edges(self, source: str) -> tuple[bytes, bytes]:
-        readings = self.readings(source)
-        if not readings:
-            raise RecordingError(f"{source} was not recorded.")
-        return readings[0], readings[-1]
+        """What a source said in the window; where it did not, the nearest that it said before or after."""
+        inside = [tick.entries[source] for tick in self.window.ticks if source in tick.entries]
+        nearest = self.window.nearest(source)
+        return inside or ([nearest] if nearest else [])
 
     @cached_property
-    def stats(self) -> tuple[ProcessStat, ProcessStat]:
-        first, last = self.edges(self.file("stat"))
-        return procfs.parse_process_stat(first), procfs.parse_process_stat(last)
+    def present(self) -> list[Tick]:
+        """The ticks of the window at which it was there."""
+        marks = (self.source("threads"), self.file("stat"))
+        return [tick for tick in self.window.ticks if any(mark in tick.entries for mark in marks)]
+
+    @cached_property
+    def stat(self) -> ProcessStat:
+        """Its first one in the window, or the nearest."""
+        readings = self.readings(self.file("stat"))
+        if not readings:
+            raise RecordingError(f"{self.file('stat')} was not recorded.")
+        return procfs.parse_process_stat(readings[0])
 
     @cached_property
     def born_here(self) -> bool:
-        return _born_in(self.window, self.stats[0])
+        facts = self.window.facts
+        started_s = self.stat.started_ticks / facts.clock_ticks_per_s - facts.boottime_offset_s
+        return started_s >= self.window.ticks[0].monotonic_s
 
-    def growth(self, first: float, last: float) -> float:
-        """Of a counter of this process: from zero where the process was born in the window."""
-        return growth(0 if self.born_here else first, last)
+    def rate(self, source: str, number: Callable[[bytes], float]) -> float:
+        """Growth per second of a counter, over the window where the source is there at each of the process's ticks."""
+        inside = [tick for tick in self.window.ticks if source in tick.entries]
+        if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
+            first = 0 if self.born_here else number(inside[0].entries[source])
+            return growth(first, number(inside[-1].entries[source])) / self.window.elapsed_s
+        return self.window.slow_rate(source, number)
 
-    def ticks_s(self, field: str) -> float:
-        first, last = self.stats
-        return self.growth(getattr(first, field), getattr(last, field)) / self.window.facts.clock_ticks_per_s
+    def stat_rate(self, *fields: str) -> float:
+        """Growth per second of the sum of these fields of its stat."""
+        source = self.file("stat")
 
-    @cached_property
-    def tasks(self) -> list[list[TaskTexts]]:
-        """Its threads at each tick."""
-        return [procfs.parse_tasks(data) for data in self.readings(self.source("tasks"))]
+        def total(text: bytes) -> float:
+            stat = procfs.parse_process_stat(text)
+            return float(sum(getattr(stat, field) for field in fields))
 
-    @cached_property
-    def threads(self) -> dict[int, ThreadUse]:
-        """What each of its threads used, also of those that lived for a part of the window only."""
-        first: dict[int, TaskTexts] = {}
-        last: dict[int, TaskTexts] = {}
-        for tasks in self.tasks:
-            for task in tasks:
-                first.setdefault(task.thread, task)
-                last[task.thread] = task
-        return {thread: _thread_use(self.window, first[thread], text) for thread, text in last.items()}
+        return self.rate(source, total)
 
     @cached_property
-    def cpu_s(self) -> float:
-        """CPU time in the window. The threads' nanoseconds where they agree with the process's total, which is coarse
-        (clock ticks) but misses no thread that came and went between two ticks."""
-        total_s = self.ticks_s("user_ticks") + self.ticks_s("system_ticks")
-        if not self.threads or not all(use.precise for use in self.threads.values()):
-            return total_s
-        fine_s = sum(use.cpu_s for use in self.threads.values())
-        # User and system time are each cut to whole ticks at both ends, and a running thread's nanoseconds are up to
-        # one scheduler tick old.
-        tolerance_s = 3 / self.window.facts.clock_ticks_per_s
-        return fine_s if abs(fine_s - total_s) <= tolerance_s else total_s
+    def cores(self) -> float:
+        """CPU-seconds per second: from its clock, to the nanosecond and with threads that ended; else, from a recording
+        without it, from its clock ticks of 10 ms."""
+        try:
+            return self.rate(self.source("cpu"), procfs.parse_count) / _NS
+        except RecordingError:
+            return self.stat_rate("user_ticks", "system_ticks") / self.window.facts.clock_ticks_per_s
 
+    # --- threads
 
-def _born_in(window: Window, stat: ProcessStat) -> bool:
-    started_s = stat.started_ticks / window.facts.clock_ticks_per_s - window.facts.boottime_offset_s
-    return started_s >= window.ticks[0].monotonic_s
+    def threads_at(self, tick: Tick, rows: int) -> int:
+        """How many threads it has at a tick at which `rows` of them were looked at."""
+        text = tick.entries.get(self.source("threads"))
+        return max(rows, procfs.parse_count(text)) if text is not None else rows
 
+    @cached_property
+    def census(self) -> list[tuple[float, int, list[TaskTexts]]]:
+        """Time, number of threads, and those whose state was looked at, for each tick of the window that has any."""
+        source = self.source("tasks")
+        found = []
+        for tick in self.window.ticks:
+            if source in tick.entries:
+                rows = procfs.parse_tasks(tick.entries[source])
+                found.append((tick.monotonic_s, self.threads_at(tick, len(rows)), rows))
+        return found
 
-def _thread_use(window: Window, first: TaskTexts, last: TaskTexts) -> ThreadUse:
-    stat = procfs.parse_process_stat(first.stat)
-    born_here = _born_in(window, stat)
-    if first.schedstat.strip() and last.schedstat.strip():
-        before, after = procfs.parse_schedstat(first.schedstat), procfs.parse_schedstat(last.schedstat)
-        return ThreadUse(
-            # Not `growth`: a thread id that was given anew within the window is no reason to lose the other threads.
-            cpu_s=max(0, after.run_ns - (0 if born_here else before.run_ns)) / _NS,
-            wait_s=max(0, after.wait_ns - (0 if born_here else before.wait_ns)) / _NS,
-            precise=True,
-        )
-    end = procfs.parse_process_stat(last.stat)
-    before_ticks = 0 if born_here else stat.user_ticks + stat.system_ticks
-    used_ticks = max(0, end.user_ticks + end.system_ticks - before_ticks)
-    return ThreadUse(used_ticks / window.facts.clock_ticks_per_s, None, precise=False)
+    @cached_property
+    def most_threads(self) -> int:
+        return max((count for _, count, _ in self.census), default=0)
+
+    @cached_property
+    def cpu_rates(self) -> dict[int, tuple[float, float]]:
+        """Per thread: CPU-seconds, and seconds of waiting for a CPU, per second."""
+        source = self.source("task-schedstat")
+        if not any(source in tick.entries for tick in self.window.around):
+            source = self.source("tasks")  # as version 1 recorded it
+
+        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
+            if not task.schedstat.strip():
+                return None
+            read = procfs.parse_schedstat(task.schedstat)
+            return read.run_ns, read.wait_ns
+
+        rates = self._thread_rates(source, numbers)
+        return {thread: (run / _NS, wait / _NS) for thread, (run, wait) in rates.items()}
+
+    @cached_property
+    def switch_rates(self) -> dict[int, tuple[float, float]]:
+        """Per thread: voluntary and involuntary context switches per second."""
+
+        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
+            status = procfs.parse_process_status(task.stat)
+            if status.voluntary_switches is None or status.involuntary_switches is None:
+                return None
+            return status.voluntary_switches, status.involuntary_switches
+
+        rates = self._thread_rates(self.source("task-status"), numbers)
+        return {thread: (first, second) for thread, (first, second) in rates.items()}
+
+    def _thread_rates(
+        self, source: str, numbers: Callable[[TaskTexts], tuple[int, ...] | None]
+    ) -> dict[int, tuple[float, ...]]:
+        """Growth per second of each thread's numbers. Where all threads are looked at each time, one that appears began
+        from zero, and one that lived for a part of the window counts for that part."""
+        sights: dict[int, list[Sight]] = {}
+        complete, before_s = True, None
+        for tick in self.window.around:
+            if source not in tick.entries:
+                continue
+            rows = procfs.parse_tasks(tick.entries[source])
+            complete &= len(rows) >= self.threads_at(tick, len(rows))
+            for row in rows:
+                found = numbers(row)
+                if found is not None:
+                    if row.thread not in sights and complete and before_s is not None:
+                        sights[row.thread] = [Sight(before_s, (0,) * len(found))]
+                    sights.setdefault(row.thread, []).append(Sight(tick.monotonic_s, found))
+            before_s = tick.monotonic_s
+        rates = {}
+        for thread, seen in sights.items():
+            grown = self._grown(seen, complete)
+            if grown is not None:
+                rates[thread] = grown
+        return rates
+
+    def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, ...] | None:
+        window = self.window
+        if complete:
+            inside = [sight for sight in seen if sight.at_s <= window.ticks[-1].monotonic_s]
+            before = [sight for sight in inside if sight.at_s <= window.ticks[0].monotonic_s]
+            chosen = [*before[-1:], *(sight for sight in inside if sight.at_s > window.ticks[0].monotonic_s)]
+            if not chosen:
+                return None
+            first, last, elapsed_s = chosen[0], chosen[-1], window.elapsed_s
+        else:
+            pair = nearest_pair([sight.at_s for sight in seen], window.start_s, window.end_s)
+            if pair is None:
+                return None
+            first, last = seen[pair[0]], seen[pair[1]]
+            elapsed_s = last.at_s - first.at_s
+        # Not `growth`: a thread id that was given anew is no reason to lose the other threads.
+        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first.numbers, last.numbers, strict=True))
 
 
 # --- which processes ------------------------------------------------------------------------------------------------
@@ -127,11 +203,11 @@ def _thread_use(window: Window, first: TaskTexts, last: TaskTexts) -> ThreadUse:
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
     """All processes that were followed in the window, under each component that they were followed as."""
-    names = {name for tick in window.ticks for name in tick.entries if name.endswith("/stat")}
+    names = {name for tick in window.ticks for name in tick.entries if name.endswith(("/stat", ":threads"))}
     keys = set()
     for name in names:
-        component, pid, _ = [*name.split(":", 2), "", ""][:3]
-        if pid.isdecimal() and name == f"{component}:{pid}:/proc/{pid}/stat":
+        component, pid, what = [*name.split(":", 2), "", ""][:3]
+        if pid.isdecimal() and what in (f"/proc/{pid}/stat", "threads"):
             keys.add((component, int(pid)))
     return [ProcessInWindow(component, pid, window) for component, pid in sorted(keys)]
 
@@ -152,46 +228,89 @@ def recorder_cores(window: Window) -> float:
 
 def component_metrics(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
     """The metrics of one component's processes together, without the component's name in front ("cpu.cores")."""
-    groups = (_cpu, _threads, _run_delay, _states, _open_files, _memory, _io, _faults, _switches)
+    groups = (_cpu, _allowed_cpus, _threads, _run_delay, _states, _open_files, _memory, _io, _faults, _switches)
     bound: list[Callable[[], dict[str, float]]] = [partial(group, window, processes) for group in groups]
     return gather(bound) if processes else {}
 
 
 def _cpu(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    per_second = window.facts.clock_ticks_per_s
     return {
-        "cpu.cores": sum(process.cpu_s for process in processes) / window.elapsed_s,
-        "cpu.user_cores": sum(process.ticks_s("user_ticks") for process in processes) / window.elapsed_s,
-        "cpu.system_cores": sum(process.ticks_s("system_ticks") for process in processes) / window.elapsed_s,
+        "cpu.cores": sum(process.cores for process in processes),
+        "cpu.user_cores": sum(process.stat_rate("user_ticks") for process in processes) / per_second,
+        "cpu.system_cores": sum(process.stat_rate("system_ticks") for process in processes) / per_second,
     }
 
 
-def _threads(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
-    uses = [use for process in processes for use in process.threads.values()]
-    return {"cpu.hottest_thread": max(use.cpu_s for use in uses) / window.elapsed_s} if uses else {}
+def _allowed_cpus(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    """The CPUs that its process with the widest affinity may use, and the share of them in use."""
+    allowed = []
+    for process in processes:
+        text = window.nearest(process.file("status"))
+        count = procfs.parse_process_status(text).cpus_allowed if text else None
+        if count:
+            allowed.append(count)
+    if not allowed:
+        return {}
+    # An affinity mask may name CPUs that the machine does not have.
+    limit = min(max(allowed), window.facts.cpus)
+    return {"cpu.limit": limit, "cpu.utilization": sum(process.cores for process in processes) / limit}
 
 
-def _run_delay(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
-    waits = [use.wait_s for process in processes for use in process.threads.values() if use.wait_s is not None]
-    return {"cpu.run_delay": sum(waits) / window.elapsed_s} if waits else {}
+def _threads(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    rates = [rate for process in processes for rate in process.cpu_rates.values()]
+    if not rates or len(rates) < _ENOUGH_FOR_MOST * sum(process.most_threads for process in processes):
+        return {}
+    return {"cpu.hottest_thread": max(run for run, _ in rates)}
+
+
+def _run_delay(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    waits = _sum_over_threads(processes, lambda process: process.cpu_rates)
+    return {"cpu.run_delay": waits[1]} if waits else {}
+
+
+def _sum_over_threads(
+    processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
+) -> tuple[float, float] | None:
+    """The two rates over all threads; a sample stands for all. None where too few of them are known."""
+    sums = [0.0, 0.0]
+    for process in processes:
+        rates = rates_of(process)
+        if not rates or len(rates) < _ENOUGH_FOR_SUM * process.most_threads:
+            return None
+        scale = max(1.0, process.most_threads / len(rates))
+        for index in (0, 1):
+            sums[index] += scale * sum(rate[index] for rate in rates.values())
+    return (sums[0], sums[1]) if processes else None
 
 
 def _states(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
-    """Averages over the ticks at which any process of the component was there; the count is the largest."""
-    by_tick: dict[float, list[TaskTexts]] = {}
+    """Averages over the ticks at which any process of the component was there; the count is the largest. Threads that
+    were looked at stand for those that were not."""
+    counts: dict[float, int] = {}
+    states: dict[float, dict[str, float]] = {}
+    sleepers, where_known = 0, False  # a census asks only some of the threads where they sleep
     for process in processes:
-        times = [tick.monotonic_s for tick in process.window.ticks if process.source("tasks") in tick.entries]
-        for at_s, tasks in zip(times, process.tasks, strict=True):
-            by_tick.setdefault(at_s, []).extend(tasks)
-    if not by_tick:
+        for at_s, count, rows in process.census:
+            counts[at_s] = counts.get(at_s, 0) + count
+            moment = states.setdefault(at_s, dict.fromkeys([*_STATES.values(), "polling"], 0.0))
+            asked = sum(task.wchan != b"" for task in rows)
+            for task in rows:
+                state = task.state
+                if state in moment:
+                    moment[state] += count / len(rows)
+                if state == "S":
+                    sleepers += 1
+                    where_known |= task.where_known
+                    moment["polling"] += task.sleeps_in_timer * count / max(asked, 1)
+    if not counts:
         return {}
-    moments = [[(task.state, task) for task in tasks] for tasks in by_tick.values()]
-    metrics: dict[str, float] = {"threads.count": max(len(moment) for moment in moments)}
+    metrics: dict[str, float] = {"threads.count": max(counts.values())}
     for name, letter in _STATES.items():
-        metrics[f"threads.{name}"] = sum(state == letter for moment in moments for state, _ in moment) / len(moments)
-    sleepers = [task for moment in moments for state, task in moment if state == "S"]
+        metrics[f"threads.{name}"] = sum(moment[letter] for moment in states.values()) / len(states)
     # A kernel that tells of nobody where it sleeps gives no count of zero, but none.
-    if not sleepers or any(task.where_known for task in sleepers):
-        metrics["threads.polling"] = sum(task.sleeps_in_timer for task in sleepers) / len(moments)
+    if not sleepers or where_known:
+        metrics["threads.polling"] = sum(moment["polling"] for moment in states.values()) / len(states)
     return metrics
 
 
@@ -205,89 +324,52 @@ def _open_files(window: Window, processes: Sequence[ProcessInWindow]) -> dict[st
         return {}
     count, process = max(most, key=lambda pair: pair[0])
     metrics: dict[str, float] = {"open_files": count}
-    text = _nearest_entry(window, process.file("limits"))
+    text = window.nearest(process.file("limits"))
     limit = procfs.parse_limits(text).get(_OPEN_FILES) if text else None
     if limit is not None and limit.soft != float("inf"):
         metrics["open_files.limit"] = limit.soft
     return metrics
 
 
-def _nearest_entry(window: Window, source: str) -> bytes:
-    """The newest one up to the window's end, else the first after it; empty where there is none."""
-    having = [tick for tick in window.around if source in tick.entries]
-    until = [tick for tick in having if tick.monotonic_s <= window.end_s]
-    return until[-1].entries[source] if until else having[0].entries[source] if having else b""
-
-
 def _memory(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
-    sources = [process.file("status") for process in processes]
+    totals: dict[float, int] = {}
+    for process in processes:
+        source = process.file("stat")
+        text = window.nearest(source)
+        for tick in process.present:
+            text = tick.entries.get(source, text)
+            if text:
+                pages = procfs.parse_process_stat(text).rss_pages
+                totals[tick.monotonic_s] = totals.get(tick.monotonic_s, 0) + pages
+    return {"memory.rss": max(totals.values()) * window.facts.page_bytes} if totals else {}
 
-    def resident_bytes(tick: Tick) -> list[int]:
-        statuses = (procfs.parse_process_status(tick.entries[name]) for name in sources if name in tick.entries)
-        return [status.rss_bytes for status in statuses if status.rss_bytes is not None]
 
-    sums = [sum(sizes) for sizes in map(resident_bytes, window.ticks) if sizes]
-    return {"memory.rss": max(sums)} if sums else {}
-
-
-def _io(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+def _io(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
     names = {"io.read_bytes": "read_bytes", "io.write_bytes": "write_bytes", "io.write_calls": "syscw"}
-    totals = dict.fromkeys(names, 0.0)
     # /proc/PID/io may be forbidden for all (another user) or for some; what is not seen of a few is not made up.
-    readable = [process for process in processes if process.readings(process.file("io"))]
-    if len(readable) < len(processes) or not readable:
-        return {}
-    for process in readable:
-        first, last = (procfs.parse_process_io(text) for text in process.edges(process.file("io")))
-        for metric, name in names.items():
-            if name not in first or name not in last:
-                raise RecordingError(f"A process's io lacks {name}.")
-            totals[metric] += process.growth(first[name], last[name])
-    return {metric: total / window.elapsed_s for metric, total in totals.items()}
-
-
-def _faults(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
     return {
-        f"paging.{kind}": sum(
-            process.growth(getattr(process.stats[0], kind), getattr(process.stats[1], kind)) for process in processes
-        )
-        / window.elapsed_s
+        metric: sum(process.rate(process.file("io"), partial(_io_number, name)) for process in processes)
+        for metric, name in names.items()
+    }
+
+
+def _io_number(name: str, text: bytes) -> int:
+    numbers = procfs.parse_process_io(text)
+    if name not in numbers:
+        raise RecordingError(f"A process's io lacks {name}.")
+    return numbers[name]
+
+
+def _faults(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    return {
+        f"paging.{kind}": sum(process.stat_rate(kind) for process in processes)
         for kind in ("major_faults", "minor_faults")
     }
 
 
-def _switches(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
-    """From the threads' statuses, recorded once per second: the two readings nearest to the window's edges."""
-    rates = [rate for process in processes if (rate := _switch_rates(window, process)) is not None]
-    if not rates:
+def _switches(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+    """From the threads' statuses, of which a few are recorded at each tick."""
+    rates = _sum_over_threads(processes, lambda process: process.switch_rates)
+    if rates is None:
         return {}
-    return {
-        "context_switches.voluntary": sum(voluntary for voluntary, _ in rates),
-        "context_switches.involuntary": sum(involuntary for _, involuntary in rates),
-    }
-
-
-def _switch_rates(window: Window, process: ProcessInWindow) -> tuple[float, float] | None:
-    source = process.source("task-status")
-    ticks = [tick for tick in window.around if source in tick.entries]
-    pair = nearest_pair([tick.monotonic_s for tick in ticks], window.start_s, window.end_s)
-    if pair is None:
-        return None
-    begin, end = ticks[pair[0]], ticks[pair[1]]
-    before, after = _switch_counts(begin.entries[source]), _switch_counts(end.entries[source])
-    zero = (0, 0)
-    elapsed_s = end.monotonic_s - begin.monotonic_s
-    sums = [
-        sum(max(0, counts[kind] - before.get(thread, zero)[kind]) for thread, counts in after.items())
-        for kind in (0, 1)
-    ]
-    return sums[0] / elapsed_s, sums[1] / elapsed_s
-
-
-def _switch_counts(data: bytes) -> dict[int, tuple[int, int]]:
-    counts = {}
-    for task in procfs.parse_tasks(data):
-        status = procfs.parse_process_status(task.stat)
-        if status.voluntary_switches is not None and status.involuntary_switches is not None:
-            counts[task.thread] = (status.voluntary_switches, status.involuntary_switches)
-    return counts
+    return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]}

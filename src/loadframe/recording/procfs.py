@@ -18,7 +18,9 @@ from loadframe.recording.frames import TASK
 
 SECTOR_BYTES = 512
 _LARGEST = 2**64
+_MOST_CPUS = 2**16
 _STACKED = re.compile(r"(loop|ram|zram|sr|fd|dm-|md)\d+$")
+_CPUS_ALLOWED = re.compile(rb"^Cpus_allowed_list:\s*([\d,-]+)$", re.MULTILINE)
 _TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
 
 
@@ -90,6 +92,7 @@ class ProcessStatus:
     threads: int | None
     voluntary_switches: int | None
     involuntary_switches: int | None
+    cpus_allowed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +274,67 @@ def parse_file_numbers(data: bytes) -> FileNumbers:
     return FileNumbers(allocated=max(0, fields[0] - fields[1]), limit=fields[2])
 
 
+def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
+    """/proc/net/snmp and netstat: protocol -> counter -> number. Two lines for each: the names, then the numbers."""
+    protocols: dict[str, dict[str, int]] = {}
+    names: dict[bytes, list[bytes]] = {}
+    for line in data.splitlines():
+        protocol, colon, rest = line.partition(b":")
+        if not colon:
+            continue
+        fields = rest.split()
+        if protocol in names:
+            numbers = _integers(fields, "/proc/net")
+            protocols[_text(protocol)] = {_text(a): b for a, b in zip(names.pop(protocol), numbers, strict=False)}
+        else:
+            names[protocol] = fields
+    if not protocols:
+        raise _missing("/proc/net/snmp or netstat", "any counter")
+    return protocols
+
+
+def parse_cpu_list(data: bytes) -> int:
+    """How many CPUs a list like 0-3,8 has."""
+    count = 0
+    for part in data.strip().split(b","):
+        first, dash, last = part.partition(b"-")
+        low = _integer(first, "a list of CPUs")
+        high = _integer(last, "a list of CPUs") if dash else low
+        if not 0 <= low <= high < _MOST_CPUS:
+            raise RecordingError(f"A list of CPUs has {part[:40]!r}.")
+        count += high - low + 1
+    return count
+
+
+# --- cgroups --------------------------------------------------------------------------------------------------------
+
+
+def parse_flat_keyed(data: bytes) -> dict[str, int]:
+    """cpu.stat, memory.stat, memory.events and their like: name -> number."""
+    return parse_vmstat(data)
+
+
+def parse_cgroup_io(data: bytes) -> dict[str, int]:
+    """io.stat (version 2): rbytes, wbytes, rios, wios, summed over the devices. blkio.throttle.io_service_bytes and
+    io_serviced (version 1): Read and Write. Empty where there was no I/O yet."""
+    totals: dict[str, int] = {}
+    for line in data.splitlines():
+        fields = line.split()
+        for field in fields[1:]:
+            key, equals, value = field.partition(b"=")
+            if equals:
+                totals[_text(key)] = totals.get(_text(key), 0) + _integer(value, "io.stat")
+        if len(fields) == 3 and fields[1] in (b"Read", b"Write"):
+            name = _text(fields[1])
+            totals[name] = totals.get(name, 0) + _integer(fields[2], "blkio")
+    return totals
+
+
+def parse_maximum(data: bytes) -> float:
+    """memory.max and its like: a number, or "max"."""
+    return math.inf if data.strip() == b"max" else float(_integer(data.strip(), "a cgroup's limit"))
+
+
 # --- processes and threads ------------------------------------------------------------------------------------------
 
 
@@ -303,6 +367,7 @@ def parse_process_status(data: bytes) -> ProcessStatus:
         threads=_line_number(data, b"Threads:"),
         voluntary_switches=_line_number(data, b"voluntary_ctxt_switches:"),
         involuntary_switches=_line_number(data, b"nonvoluntary_ctxt_switches:"),
+        cpus_allowed=parse_cpu_list(found[1]) if (found := _CPUS_ALLOWED.search(data)) else None,
     )
 
 

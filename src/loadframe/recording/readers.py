@@ -15,9 +15,12 @@ COUNTER_MARGIN_S = 1.5
 
 
 class RecordingReader:
-    """A recording, open for reading. RecordingError as for read_frames; corrupt blocks go to `warnings`."""
+    """A recording, open for reading. RecordingError as for read_frames; corrupt blocks go to `warnings`.
 
-    def __init__(self, path: Path) -> None:
+    host: whose ticks are read; None for the host that began the recording. Times are of that host's clock.
+    """
+
+    def __init__(self, path: Path, *, host: str | None = None) -> None:
         self.path = path
         self.warnings: list[str] = []
         self._blocks: list[Block] = []
@@ -32,6 +35,7 @@ class RecordingReader:
         except RecordingError:
             self.close()
             raise
+        self.host = self.facts.host if host is None else host
 
     def _read_header(self) -> tuple[Facts, int]:
         return parse_header(os.pread(self._fd, 64 * 1024, 0), self.path)
@@ -61,9 +65,16 @@ class RecordingReader:
                 ticks += [tick for tick in self._decode(block) if first_s <= tick.monotonic_s <= last_s]
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
+    def all_ticks(self) -> list[Tick]:
+        """Every tick of the host that began the recording, in the order of their times."""
+        self.refresh()
+        ticks = [tick for block in self._blocks for tick in self._decode(block)]
+        return sorted(ticks, key=lambda tick: tick.monotonic_s)
+
     def _decode(self, block: Block) -> list[Tick]:
         try:
-            return decode_block(os.pread(self._fd, block.length, block.offset), block, self.facts)
+            ticks = decode_block(os.pread(self._fd, block.length, block.offset), block, self.facts)
+            return [tick for tick in ticks if tick.facts.host == self.host]
         except RecordingError as error:
             if error.fact not in self.warnings:
                 self.warnings.append(error.fact)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
 import json
 import os
 import select
@@ -22,12 +23,19 @@ from typing import Any
 
 from loadframe.errors import RecordingError
 from loadframe.recording.frames import Facts, FrameWriter
-from loadframe.recording.sampling import Descriptors, Entry, ProcessFiles, SystemFiles, size_counts_open_files
+from loadframe.recording.sampling import (
+    CgroupFiles,
+    Descriptors,
+    ProcessFiles,
+    SystemFiles,
+    size_counts_open_files,
+)
 
 BLOCK_S = 1.0
 """How often what was gathered is handed to the kernel: the most that a kill -9 can lose."""
-_BLOCK_BYTES = 1024 * 1024
 _PR_SET_PDEATHSIG = 1
+_SAME_MOMENT_S = 0.001
+_TRIES = 3
 
 
 class RecorderProcess:
@@ -43,6 +51,7 @@ class RecorderProcess:
         self._stopping = self._asked_to_stop = False
         self._input = b""
         self._followed: dict[tuple[str, int], ProcessFiles | None] = {}
+        self._cgroups: dict[str, CgroupFiles] = {}
         self._ticks = self._late_ticks = 0
         self._writer = FrameWriter(path, facts)
         self._system = SystemFiles(root, self._writer)
@@ -54,6 +63,9 @@ class RecorderProcess:
         signal.signal(signal.SIGTERM, self._on_terminate)
         self._die_with_parent()
         _answer({"did": "start", "at_s": self._started_s})
+        # Nothing here makes cycles of objects: looking for them would only cost.
+        gc.freeze()
+        gc.disable()
         while not self._stopping:
             wait_s = max(0.0, self._next_s - time.monotonic())
             if select.select([0], [], [], wait_s)[0]:
@@ -106,6 +118,8 @@ class RecorderProcess:
         match command["do"]:
             case "follow":
                 self._follow(command["component"], command["pids"])
+            case "follow-cgroup":
+                self._follow_cgroup(command["component"], command["folders"])
             case "note":
                 self._event(f"note:{command['source']}", command["text"].encode(), command["at_s"])
             case "mark":
@@ -131,7 +145,12 @@ class RecorderProcess:
         for key in sorted(wanted - self._followed.keys()):
             try:
                 self._followed[key] = ProcessFiles(
-                    self._root, *key, self._writer, self._descriptors, size_counts=self._size_counts
+                    self._root,
+                    *key,
+                    self._writer,
+                    self._descriptors,
+                    size_counts=self._size_counts,
+                    interval_s=self._interval_s,
                 )
             except OSError:
                 self._followed[key] = None
@@ -141,23 +160,34 @@ class RecorderProcess:
         if files is not None:
             files.close()
 
+    def _follow_cgroup(self, component: str, folders: list[str]) -> None:
+        """From now on these folders, and no others, are the component's cgroup."""
+        if component in self._cgroups:
+            self._cgroups.pop(component).close()
+        if folders:
+            self._cgroups[component] = CgroupFiles(self._root, component, folders, self._writer, self._descriptors)
+
     # --- ticks ---
 
     def _tick(self, now_s: float) -> None:
         self._keep_schedule(now_s)
-        wall_s = time.time()
-        entries: list[Entry] = []
-        self._system.sample(entries)
+        writer = self._writer
+        writer.begin_sample(*_both_clocks())
+        self._system.sample(now_s)
+        for cgroup in self._cgroups.values():
+            cgroup.sample(now_s)
         for key, files in tuple(self._followed.items()):
             if files is None:
-                entries.append((self._writer.source(f"{key[0]}:{key[1]}:gone"), b"gone\n"))
+                gone = f"{key[0]}:{key[1]}:gone"
+                writer.put(writer.source(gone), b"gone\n")
+                writer.retire(gone)
                 del self._followed[key]
-            elif not files.sample(now_s, entries):
+            elif not files.sample(now_s):
                 self._unfollow(key)
-        self._writer.sample(now_s, wall_s, entries)
+        writer.end_record()
         self._ticks += 1
-        if now_s >= self._block_due_s or self._writer.pending_bytes > _BLOCK_BYTES:
-            self._writer.write_block()
+        if now_s >= self._block_due_s:
+            writer.write_block()
             self._block_due_s = now_s + BLOCK_S
 
     def _keep_schedule(self, now_s: float) -> None:
@@ -166,6 +196,16 @@ class RecorderProcess:
         missed = int(lateness_s / self._interval_s)
         self._late_ticks += missed + (lateness_s > self._interval_s / 2)
         self._next_s += (missed + 1) * self._interval_s
+
+
+def _both_clocks() -> tuple[float, float]:
+    """The monotonic and the wall clock at one moment: read again where something came in between, which would look as
+    if the wall clock had been set."""
+    for _ in range(_TRIES):
+        before_s, wall_s, after_s = time.monotonic(), time.time(), time.monotonic()
+        if after_s - before_s < _SAME_MOMENT_S:
+            break
+    return before_s, wall_s
 
 
 def _peak_rss_bytes() -> int:

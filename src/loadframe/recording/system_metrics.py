@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
@@ -25,13 +26,22 @@ _VMSTAT = {
 _OLDER_KERNELS = {"system.paging.direct_stalls": ("allocstall",), "system.paging.refaults": ("workingset_refault",)}
 
 
+CLOCK_STEP_S = 0.010
+"""The wall clock was set where it gains or loses this much between two ticks: more than the fastest slewing (chrony's
+83,333 ppm, 8.3 ms in a tick of 0.1 s) can do. See CLOCK_SLEW for ticks farther apart."""
+CLOCK_SLEW = 0.1
+_FREQUENCY = re.compile(r"system:/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_cur_freq")
+_THROTTLE = re.compile(r"system:/sys/devices/system/cpu/cpu\d+/thermal_throttle/core_throttle_count")
+
+
 def system_metrics(window: Window) -> dict[str, float]:
     """All `system.` metrics that this window has, but system.cpu.foreign and system.disk.flushes_per_request.
 
     Steal counts as utilization (no CPU is left), not as busy cores (nothing was done), and has its own metric.
     """
     groups: list[Callable[[], dict[str, float]]] = [
-        partial(group, window) for group in (_cpu, _scheduling, _memory, _paging, _disks, _files)
+        partial(group, window)
+        for group in (_cpu, _scheduling, _memory, _paging, _disks, _files, _clock, _frequency, _throttling, _network)
     ]
     groups += [partial(_pressure, window, resource) for resource in ("cpu", "memory", "io")]
     return gather(groups)
@@ -169,3 +179,59 @@ def _files(window: Window) -> dict[str, float]:
         "system.files.allocated": max(reading.allocated for reading in readings),
         "system.files.limit": readings[-1].limit,
     }
+
+
+def _clock(window: Window) -> dict[str, float]:
+    """How far the wall clock was set, 0 where it only went on."""
+    steps = [0.0]
+    for before, after in pairwise(window.ticks):
+        gap_s = after.monotonic_s - before.monotonic_s
+        step_s = abs(after.wall_s - before.wall_s - gap_s)
+        if step_s > max(CLOCK_STEP_S, CLOCK_SLEW * gap_s):
+            steps.append(step_s)
+    return {"system.clock.step": max(steps)}
+
+
+def _frequency(window: Window) -> dict[str, float]:
+    """Of the fastest CPU at each reading, since idle ones are slow on purpose: the average, and by how much the slowest
+    reading lies below the fastest. Recorded once per second."""
+    fastest = []
+    for tick in window.around:
+        texts = [text for name, text in tick.entries.items() if _FREQUENCY.fullmatch(name)]
+        if texts:
+            fastest.append(1000.0 * max(procfs.parse_count(text) for text in texts))
+    if not fastest or max(fastest) <= 0:
+        raise RecordingError("No CPU's frequency was recorded.")
+    return {
+        "system.cpu.frequency": sum(fastest) / len(fastest),
+        "system.cpu.frequency_drop": 1 - min(fastest) / max(fastest),
+    }
+
+
+def _throttling(window: Window) -> dict[str, float]:
+    """How often the CPUs were slowed down because they were hot."""
+    names = {name for tick in window.around for name in tick.entries if _THROTTLE.fullmatch(name)}
+    if not names:
+        raise RecordingError("No throttling was recorded.")
+    return {"system.cpu.throttles": sum(window.slow_rate(name, procfs.parse_count) for name in sorted(names))}
+
+
+_NETWORK = {
+    "system.network.retransmits": ("/proc/net/snmp", "Tcp", "RetransSegs"),
+    "system.network.listen_overflows": ("/proc/net/netstat", "TcpExt", "ListenOverflows"),
+    "system.network.listen_drops": ("/proc/net/netstat", "TcpExt", "ListenDrops"),
+}
+
+
+def _network(window: Window) -> dict[str, float]:
+    return {
+        metric: window.slow_rate(f"system:{path}", partial(_protocol_counter, protocol, name))
+        for metric, (path, protocol, name) in _NETWORK.items()
+    }
+
+
+def _protocol_counter(protocol: str, name: str, text: bytes) -> int:
+    counters = procfs.parse_protocols(text).get(protocol, {})
+    if name not in counters:
+        raise RecordingError(f"{protocol} as recorded lacks {name}.")
+    return counters[name]

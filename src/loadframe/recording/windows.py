@@ -42,6 +42,23 @@ class Window:
             raise RecordingError(f"{source} was not recorded.")
         return texts
 
+    def slow_rate(self, source: str, number: Callable[[bytes], float]) -> float:
+        """Growth per second of what is not recorded at each tick, between the readings nearest to the window's edges,
+        by their own times. RecordingError where there are no two."""
+        having = [tick for tick in self.around if source in tick.entries]
+        pair = nearest_pair([tick.monotonic_s for tick in having], self.start_s, self.end_s)
+        if pair is None:
+            raise RecordingError(f"{source} was not recorded twice.")
+        begin, end = having[pair[0]], having[pair[1]]
+        grown = growth(number(begin.entries[source]), number(end.entries[source]))
+        return grown / (end.monotonic_s - begin.monotonic_s)
+
+    def nearest(self, source: str) -> bytes:
+        """The newest one up to the window's end, else the first after it; empty where there is none."""
+        having = [tick for tick in self.around if source in tick.entries]
+        until = [tick for tick in having if tick.monotonic_s <= self.end_s]
+        return until[-1].entries[source] if until else having[0].entries[source] if having else b""
+
     def rate(self, first: float, last: float) -> float:
         """Growth per second of a counter from the first to the last tick."""
         return growth(first, last) / self.elapsed_s

@@ -22,6 +22,16 @@ from loadframe.errors import RunError
 from loadframe.model import Conduct, Host, Investigation, Limit, Round, SettingValue, Step, TargetState
 from loadframe.runs.formats import decode, encode, upgrade
 
+METRIC_COLUMNS = {
+    "step": polars.Int64,
+    "treatment": polars.String,
+    "level": polars.Float64,
+    "metric": polars.String,
+    "value": polars.Float64,
+    "at_s": polars.Float64,
+}
+"""The columns of metrics.parquet."""
+
 LONGEST_LATENCY_US = 3_600_000_000
 """One hour: the largest latency a histogram holds."""
 
@@ -156,10 +166,20 @@ class RunFolder:
             log.output_legend()
             log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
 
-    def write_tables(self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]]) -> None:
-        """metrics.parquet (step, level, metric, value) and limits.parquet (round, id, ...): derived, made anew."""
+    def write_tables(
+        self,
+        steps: Sequence[Step],
+        limits: Sequence[tuple[int, Limit]],
+        *,
+        series: polars.DataFrame | None = None,
+    ) -> None:
+        """metrics.parquet and limits.parquet (round, id, ...): derived, made anew.
+
+        metrics.parquet: step, treatment, level, metric, value, at_s. at_s null: the value over the step's window. Else
+        the value at one tick (recording.series), with its step where it lies in a window.
+        """
         rows = [
-            {"step": step.number, "treatment": step.treatment, "level": step.level, "metric": name, "value": value}
+            (step.number, step.treatment, step.level, name, value, None)
             for step in steps
             for name, value in step.metrics.items()
         ]
@@ -178,8 +198,11 @@ class RunFolder:
             for number, limit in limits
         ]
         with self._writing("metrics.parquet"):
-            if rows:
-                polars.DataFrame(rows).write_parquet(self.path / "metrics.parquet")
+            table = polars.DataFrame(rows, schema=METRIC_COLUMNS, orient="row")
+            if series is not None and len(series):
+                table = polars.concat([table, _within_steps(series, steps)])
+            if len(table):
+                table.write_parquet(self.path / "metrics.parquet")
             if ledger:
                 polars.DataFrame(ledger, infer_schema_length=None).write_parquet(self.path / "limits.parquet")
 
@@ -270,3 +293,17 @@ class RunFolder:
         whole = text[: text.rfind("\n") + 1]
         lines = whole.splitlines()
         return [(line, f"{self.path / name}, line {number}") for number, line in enumerate(lines, start=1)]
+
+
+def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.DataFrame:
+    """The ticks' values in the columns of metrics.parquet."""
+    windows = polars.DataFrame(
+        [(one.window_start_s, one.window_end_s, one.number, one.treatment, one.level) for one in steps],
+        schema={"from_s": polars.Float64, "until_s": polars.Float64}
+        | {name: METRIC_COLUMNS[name] for name in ("step", "treatment", "level")},
+        orient="row",
+    )
+    joined = series.sort("at_s").join_asof(windows.sort("from_s"), left_on="at_s", right_on="from_s")
+    inside = polars.col("at_s") <= polars.col("until_s")
+    mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
+    return joined.with_columns(mine).select(METRIC_COLUMNS)

@@ -1,0 +1,368 @@
+"""What recording costs on this machine: python benchmarks/recorder.py [--seconds S] [--blocks N] [--minutes M]
+
+Two tables, each from one run:
+
+1. CPU per tick, CPU per second and memory of Loadframe's recorder beside the bare floor (a loop in the same language
+   that preads the same files and writes them as they are) and beside atop, sadc, collectl and vmstat, which write what
+   they have to say of the same machine, with a process of 80, 1,000 and 10,000 idle threads. The tools take turns in
+   random order; the median of the blocks counts. Each ticks as fast as it can be told to, the recorder and the floor
+   ten times a second; both also at one tick per second, the interval of the others, where each tick looks at all of up
+   to 1,000 threads, as atop and collectl do at all numbers of them. sadc and vmstat know no processes.
+2. The throughput of sysbench on a private MariaDB with the recorder stopped and running, in interleaved halves of a
+   second, as an interval; and the same of halves without the recorder among themselves, which must hold 0.
+
+Then one line per goal: met, or missed and by how much. Ends with 1 where one was missed. Peers come from Debian's
+packages (atop, sysstat, collectl, procps); one that is not installed is left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from loadframe.analysis.comparison import verdict
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.errors import RecordingError
+from loadframe.model import TargetState
+from loadframe.recording.control import Recorder
+from loadframe.study import parse
+from loadframe.targets import registry as targets
+from loadframe.workloads import registry as workloads
+
+THREADS = (80, 1_000, 10_000)
+HELPERS = str(Path(__file__).with_name("floor.py"))
+WARM_UP_S = 2.5
+STARTED_S = 15.0
+FLOOR_GOAL, ATOP_GOAL, THROUGHPUT_GOAL, MEMORY_GOAL_BYTES = 1.5, 0.1, 0.005, 25 * 2**20
+HALF_S = 0.5
+GUARD_S = 0.05
+STUDY = """
+[study]
+name = "recorder-cost"
+question = "What does the recorder cost?"
+[target]
+kind = "mariadb"
+[target.settings]
+table_open_cache = 2000
+[workload]
+kind = "render-farm"
+[workload.options]
+threads = 4
+[load]
+axis = "active_jobs"
+levels = [8]
+[measure]
+window = "1s"
+budget = "1h"
+"""
+
+
+# --- the first table --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one tool in one block: CPU per tick and per second of running, peak resident memory, bytes written per s."""
+
+    tick_us: float
+    second_ms: float
+    memory_bytes: int
+    written_bytes: float
+
+
+Start = Callable[[int, Path], subprocess.Popen[bytes]]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """name, seconds between its ticks, how it is started (pid to follow, folder to write into), its program."""
+
+    name: str
+    interval_s: float
+    start: Start
+    program: str = sys.executable
+
+
+def _run(command: list[str], **options: object) -> subprocess.Popen[bytes]:
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, **{**quiet, **options})  # type: ignore[call-overload, no-any-return]
+
+
+def _recorder(interval_s: float) -> Start:
+    def start(pid: int, folder: Path) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "loadframe.recording.recorder", str(folder / "raw.lfr")]
+        process = _run([*command, "--interval", str(interval_s)], stdin=subprocess.PIPE)
+        assert process.stdin is not None
+        process.stdin.write(f'{{"do": "follow", "component": "target", "pids": [{pid}]}}\n'.encode())
+        process.stdin.flush()
+        return process
+
+    return start
+
+
+def _floor(interval_s: float) -> Start:
+    return lambda pid, folder: _run([sys.executable, HELPERS, str(pid), str(folder / "raw"), str(interval_s)])
+
+
+def _vmstat(_pid: int, folder: Path) -> subprocess.Popen[bytes]:
+    with (folder / "vmstat.txt").open("wb") as file:
+        return _run(["vmstat", "-n", "-t", "1"], stdout=file)
+
+
+def _collectl(_pid: int, folder: Path) -> subprocess.Popen[bytes]:
+    options = ["-i1:1", "-s+ZDCmjst", "--procopts", "t", "-f", str(folder), "--nohup"]
+    return _run(["collectl", *options])
+
+
+SADC = next((str(path) for path in map(Path, ("/usr/lib/sysstat/sadc", "/usr/lib64/sa/sadc")) if path.exists()), "sadc")
+TOOLS = (
+    Tool("bare floor", 0.1, _floor(0.1)),
+    Tool("loadframe", 0.1, _recorder(0.1)),
+    Tool("bare floor, 1 s", 1.0, _floor(1.0)),
+    Tool("loadframe, 1 s", 1.0, _recorder(1.0)),
+    Tool("atop", 1.0, lambda _pid, folder: _run(["atop", "-w", str(folder / "atop.raw"), "1"]), "atop"),
+    Tool("sadc", 1.0, lambda _pid, folder: _run([SADC, "-S", "XALL", "1", str(folder / "sa")]), SADC),
+    Tool("collectl", 1.0, _collectl, "collectl"),
+    Tool("vmstat", 1.0, _vmstat, "vmstat"),
+)
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process, to the nanosecond; children that it waited for are not in it."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def peak_bytes(pid: int) -> int:
+    """VmHWM."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+
+def block(tool: Tool, pid: int, seconds: float) -> Cost:
+    """Run a tool for so long after its warm-up."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        process = tool.start(pid, folder)
+        try:
+            until_s = time.monotonic() + STARTED_S
+            while not _size(folder) and time.monotonic() < until_s:
+                time.sleep(0.05)
+            time.sleep(WARM_UP_S)
+            before_s, began_s, had = cpu_s(process.pid), time.monotonic(), _size(folder)
+            time.sleep(seconds)
+            used_s, elapsed_s = cpu_s(process.pid) - before_s, time.monotonic() - began_s
+            return Cost(
+                tick_us=used_s / (elapsed_s / tool.interval_s) * 1e6,
+                second_ms=used_s / elapsed_s * 1e3,
+                memory_bytes=peak_bytes(process.pid),
+                written_bytes=(_size(folder) - had) / elapsed_s,
+            )
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
+            process.terminate()
+            process.wait()
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@contextmanager
+def threads_idling(count: int) -> Iterator[int]:
+    """The pid of a process with so many threads."""
+    command = [sys.executable, HELPERS, "idle", str(count)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.stdin.close()
+
+
+def costs(tools: list[Tool], blocks: int, seconds: float) -> dict[tuple[int, str], Cost]:
+    """The median cost of each tool at each number of threads; prints the table as it goes."""
+    print(f"{'threads':>7}  {'tool':16} {'CPU/tick':>10} {'of floor':>8} {'CPU/s':>9} {'memory':>8} {'written/s':>10}")
+    found: dict[tuple[int, str], Cost] = {}
+    order = random.Random(1)
+    for threads in THREADS:
+        samples: dict[str, list[Cost]] = {tool.name: [] for tool in tools}
+        with threads_idling(threads) as pid:
+            for _ in range(blocks):
+                for tool in order.sample(tools, len(tools)):
+                    samples[tool.name].append(block(tool, pid, seconds))
+        for tool in tools:
+            found[threads, tool.name] = cost = _median(samples[tool.name])
+            base = found[threads, "bare floor, 1 s" if tool.interval_s == 1.0 else "bare floor"]
+            print(
+                f"{threads:>7,}  {tool.name:16} {cost.tick_us:>7,.0f} us {cost.tick_us / base.tick_us:>8.2f} "
+                f"{cost.second_ms:>6.1f} ms {cost.memory_bytes / 2**20:>4.1f} MiB "
+                f"{cost.written_bytes / 1024:>6.1f} KiB",
+                flush=True,
+            )
+    return found
+
+
+def _median(samples: list[Cost]) -> Cost:
+    return Cost(*(statistics.median(getattr(cost, name) for cost in samples) for name in Cost.__annotations__))  # type: ignore[arg-type]
+
+
+# --- the second table -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Change:
+    """Throughput with over without the recorder, less one, with its interval; halves: pairs of halves of a second."""
+
+    change: float
+    low: float
+    high: float
+    halves: int
+
+
+def throughput_change(minutes: float) -> tuple[Change, Change]:
+    """With the recorder against without, and halves without against each other."""
+    study = parse(STUDY)
+    with ExitStack() as stack:
+        lease = stack.enter_context(Lease.acquire("benchmarks/recorder", run=None))
+        target = targets.make(study.target.kind, lease=lease, allowance=Allowance())
+        stack.callback(target.destroy)
+        target.create()
+        target.start(TargetState(targets.check_settings(study.target.kind, study.target.settings)))
+        workload = workloads.make(study.workload.kind, study.workload.options, Allowance())
+        endpoint = target.endpoint()
+        workload.install(endpoint)
+        workload.set_level(endpoint, study.levels[0])
+        folder = lease.folder / "load"
+        folder.mkdir()
+        folder.chmod(0o777)
+        recorder = stack.enter_context(Recorder(lease.folder / "raw.lfr"))
+        driver = workload.start(endpoint, study.levels[0], folder, 60 * minutes + 5)
+        stack.callback(driver.kill)
+        recorder.follow("target", target.pids())
+        recorder.follow("driver", driver.pids())
+        time.sleep(3)
+        halves = _alternate(recorder.pid, 60 * minutes)
+        cost = recorder.stop()
+        print(f"  the recorder used {cost.cpu_s / cost.ticks * 1e6:,.0f} us per tick, its start included")
+        while not driver.wait(1.0):
+            continue
+        ends_s = driver.requests().end_s
+    return _change(ends_s, halves)
+
+
+def _alternate(recorder: int, seconds: float) -> list[tuple[bool, float, float]]:
+    """Stop and continue the recorder, in pairs of random order: (recording, from, to) of each half."""
+    order = random.Random(2)
+    halves = []
+    ends_s = time.monotonic() + seconds
+    try:
+        while time.monotonic() < ends_s:
+            for recording in order.sample([True, False], 2):
+                os.kill(recorder, signal.SIGCONT if recording else signal.SIGSTOP)
+                began_s = time.monotonic() + GUARD_S
+                time.sleep(HALF_S + GUARD_S)
+                halves.append((recording, began_s, time.monotonic()))
+    finally:
+        os.kill(recorder, signal.SIGCONT)
+    return halves
+
+
+def _change(ends_s: np.ndarray, halves: list[tuple[bool, float, float]]) -> tuple[Change, Change]:
+    rates: dict[bool, list[float]] = {True: [], False: []}
+    for recording, began_s, ended_s in halves:
+        count = np.searchsorted(ends_s, ended_s) - np.searchsorted(ends_s, began_s)
+        rates[recording].append(float(count) / (ended_s - began_s))
+    without = rates[False]
+    return _ratio(without, rates[True]), _ratio(without[0::2], without[1::2])
+
+
+def _ratio(before: list[float], after: list[float]) -> Change:
+    found = verdict({1.0: before}, {1.0: after})
+    return Change(found.ratio - 1, found.low - 1, found.high - 1, found.blocks)
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def goal(what: str, value: float, limit: float, shown: Callable[[float], str]) -> bool:
+    """Print whether a goal is met."""
+    met = value <= limit
+    text = "met" if met else f"missed by {shown(value - limit)}"
+    print(f"  {what}: {shown(value)}, goal {shown(limit)}: {text}")
+    return met
+
+
+def judge(found: dict[tuple[int, str], Cost]) -> bool:
+    """Whether all goals of the first table are met."""
+    met = True
+    for threads in THREADS:
+        costs_of = {name: cost for (count, name), cost in found.items() if count == threads}
+        ours, bare = costs_of["loadframe"], costs_of["bare floor"]
+        where = f"{threads:,} threads"
+        met &= goal(f"{where}, CPU per tick over the floor's", ours.tick_us / bare.tick_us, FLOOR_GOAL, _plain)
+        if "atop" in costs_of:
+            atop = costs_of["atop"].tick_us
+            met &= goal(f"{where}, CPU per tick over atop's", ours.tick_us / atop, ATOP_GOAL, _plain)
+            same, least = costs_of["loadframe, 1 s"].tick_us / atop, costs_of["bare floor, 1 s"].tick_us / atop
+            met &= goal(f"{where}, the same with ticks of 1 s (the floor: {least:.2f})", same, ATOP_GOAL, _plain)
+        met &= goal(f"{where}, memory", ours.memory_bytes, MEMORY_GOAL_BYTES, lambda size: f"{size / 2**20:.1f} MiB")
+    return met
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def judge_change(change: Change, control: Change) -> bool:
+    """Whether the throughput is proved to change by no more than the goal."""
+    for name, one in (("with the recorder", change), ("without against without", control)):
+        print(f"  {name}: {one.change:+.2%} ({one.low:+.2%} to {one.high:+.2%}), {one.halves} pairs of halves")
+    worst = max(abs(change.low), abs(change.high))
+    if worst <= THROUGHPUT_GOAL:
+        print(f"  throughput within {THROUGHPUT_GOAL:.1%}: met")
+        return True
+    reason = "missed" if change.high < -THROUGHPUT_GOAL else "not shown: the interval reaches"
+    print(f"  throughput within {THROUGHPUT_GOAL:.1%}: {reason} {worst:.2%}")
+    return False
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of one block of one tool")
+    parser.add_argument("--blocks", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=4.0, help="length of the sysbench run; 0: none")
+    arguments = parser.parse_args()
+    tools = [tool for tool in TOOLS if shutil.which(tool.program)]
+    for tool in TOOLS:
+        if not shutil.which(tool.program):
+            print(f"{tool.name} is not installed: left out (apt-get install atop sysstat collectl procps)")
+    met = judge(costs(tools, arguments.blocks, arguments.seconds)) if arguments.blocks else True
+    if arguments.minutes:
+        try:
+            met &= judge_change(*throughput_change(arguments.minutes))
+        except RecordingError as error:
+            print(error)
+            return 1
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

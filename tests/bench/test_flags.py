@@ -1,0 +1,60 @@
+"""A step says what disturbed it, and only that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from loadframe.analysis.window import summarise
+from loadframe.bench.bench import _flags
+from loadframe.model import FLAGS
+
+QUIET = {"system.cpu.count": 4.0, "system.cpu.utilization": 0.6, "target.cpu.cores": 1.0, "driver.cpu.cores": 0.5}
+
+
+def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...]:
+    ends_s = np.linspace(1.0, 2.0, 500)
+    none = np.zeros(500, np.uint32)
+    summary = summarise(
+        ends_s,
+        np.ones(500, np.float32),
+        np.zeros(500, np.float32),
+        none,
+        none,
+        operations=("a",),
+        judged=("a",),
+        planned_s=None,
+        floor_s=0.1,
+        fixed_warmup_s=None,
+    )
+    return _flags(summary, {**QUIET, **metrics}, late)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "flag"),
+    [
+        ({"system.cpu.steal": 0.2}, "steal"),
+        ({"system.cpu.foreign": 0.3}, "stranger"),
+        ({"system.clock.step": 0.5}, "clock-step"),
+        ({"system.cpu.frequency_drop": 0.2}, "frequency"),
+        ({"system.cpu.throttles": 2.0}, "frequency"),
+        ({"driver.cpu.hottest_thread": 0.97}, "driver-limited"),
+        ({"driver.cpu.utilization": 0.99}, "driver-limited"),
+        ({"workload.driver_lag": 0.3}, "driver-lag"),
+    ],
+)
+def test_each_disturbance_has_its_flag(metrics: Mapping[str, float], flag: str) -> None:
+    assert flags(metrics) == (flag,)
+    assert flag in FLAGS
+
+
+def test_a_quiet_step_has_none_and_a_gap_is_one() -> None:
+    assert flags({"system.cpu.frequency_drop": 0.05, "workload.driver_lag": 0.1}) == ()
+    assert flags({}, late=True) == ("recorder-late",)
+
+
+def test_a_full_machine_is_not_the_drivers_fault() -> None:
+    assert flags({"workload.driver_lag": 0.5, "system.cpu.utilization": 0.99}) == ()
+    assert flags({"driver.cpu.hottest_thread": 1.0, "target.cpu.cores": 3.0}) == ()

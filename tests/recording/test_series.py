@@ -1,0 +1,120 @@
+"""A recording as a table: every tick's numbers, worked out by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+import polars
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.errors import RecordingError
+from loadframe.recording.frames import Facts, FrameWriter
+from loadframe.recording.series import metric_series
+from loadframe.units import METRICS
+
+FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9, "here")
+DATA = Path(__file__).parent.parent / "data" / "proc"
+
+
+def record(path: Path, ticks: list[tuple[float, dict[str, bytes]]]) -> Path:
+    writer = FrameWriter(path, FACTS)
+    for at_s, entries in ticks:
+        writer.sample(at_s, at_s + 1e9, [(writer.source(name), data) for name, data in entries.items()])
+        writer.write_block()
+    writer.close()
+    return path
+
+
+def values(table: polars.DataFrame, metric: str) -> list[tuple[float, float]]:
+    return table.filter(polars.col("metric") == metric).select("at_s", "value").rows()
+
+
+def stat(user: int, idle: int, switches: int) -> bytes:
+    return b"cpu  %d 0 0 %d 0 0 0 0 0 0\nctxt %d\nprocs_running 3\n" % (user, idle, switches)
+
+
+def process(pid: int, cpu_ns: int, faults: int, pages: int, files: int) -> dict[str, bytes]:
+    text = b"%d (a) b) S 1 1 1 0 -1 0 %d 0 0 0 5 5 0 0 20 0 1 0 9 0 %d 0\n" % (pid, faults, pages)
+    return {
+        f"target:{pid}:cpu": b"%d\n" % cpu_ns,
+        f"target:{pid}:fd": b"%d\n" % files,
+        f"target:{pid}:threads": b"2\n",
+        f"target:{pid}:/proc/{pid}/stat": text,
+    }
+
+
+def test_counters_become_rates_and_levels_stay(tmp_path: Path) -> None:
+    table = metric_series(
+        record(
+            tmp_path / "a.lfr",
+            [
+                (1.0, {"system:/proc/stat": stat(0, 0, 100), "system:/proc/sys/fs/file-nr": b"7 0 99\n"}),
+                (1.1, {"system:/proc/sys/fs/file-nr": b"8 0 99\n"}),
+                (1.5, {"system:/proc/stat": stat(30, 70, 150)}),
+                (2.0, {"system:/proc/stat": stat(30, 70, 20)}),
+            ],
+        )
+    )
+    assert values(table, "system.context_switches") == [(1.5, pytest.approx(100))]
+    assert values(table, "system.cpu.utilization") == [(1.5, pytest.approx(0.3))]
+    assert values(table, "system.processes.running") == [(1.0, 3), (1.5, 3), (2.0, 3)]
+    assert values(table, "system.files.allocated") == [(1.0, 7), (1.1, 8)]
+    assert [round(gap) for _, gap in values(table, "recorder.tick_gap")] == [100, 400, 500]
+    assert set(table["host"]) == {"here"}
+
+
+def test_the_processes_of_a_component_count_together_and_end_on_their_own(tmp_path: Path) -> None:
+    table = metric_series(
+        record(
+            tmp_path / "a.lfr",
+            [
+                (1.0, process(7, 10**9, 50, 10, 4) | process(8, 0, 0, 1, 9)),
+                (2.0, process(7, 15 * 10**8, 60, 20, 5) | process(8, 10**8, 0, 2, 8)),
+                (3.0, process(7, 16 * 10**8, 60, 20, 5)),
+            ],
+        )
+    )
+    assert values(table, "target.cpu.cores") == [(2.0, pytest.approx(0.6)), (3.0, pytest.approx(0.1))]
+    assert values(table, "target.memory.rss") == [(1.0, 11 * 4096), (2.0, 22 * 4096), (3.0, 20 * 4096)]
+    assert values(table, "target.paging.minor_faults") == [(2.0, 10), (3.0, 0)]
+    assert values(table, "target.open_files") == [(1.0, 9), (2.0, 8), (3.0, 5)]
+    assert values(table, "target.threads.count") == [(1.0, 4), (2.0, 4), (3.0, 2)]
+
+
+def test_what_real_kernels_write_is_understood(tmp_path: Path) -> None:
+    names = {"stat": "stat", "meminfo": "meminfo", "vmstat": "vmstat", "diskstats": "diskstats-physical"}
+    entries = {f"system:/proc/{name}": (DATA / file).read_bytes() for name, file in names.items()}
+    entries |= {f"system:/proc/pressure/{name}": (DATA / f"pressure-{name}").read_bytes() for name in ("io", "cpu")}
+    table = metric_series(record(tmp_path / "a.lfr", [(1.0, entries), (2.0, entries)]))
+    assert values(table, "system.memory.available")[0] == (1.0, 23945916 * 1024)
+    still = {name for name in set(table["metric"]) if values(table, name)[-1][1] == 0}
+    assert {"system.disk.reads", "system.disk.busy", "system.pressure.io.full", "system.paging.swap_in"} <= still
+    assert set(table["metric"]) <= METRICS.keys()
+
+
+SOURCES = [
+    *("system:/proc/stat", "system:/proc/diskstats", "system:/proc/meminfo", "system:/proc/pressure/io"),
+    *("target:7:/proc/7/stat", "target:7:cpu", "target:7:fd", "target:x:cpu", "target:7:threads"),
+]
+texts = st.one_of(st.binary(max_size=40), st.just(stat(1, 2, 3)), st.just(b"9" * 400))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(SOURCES), texts, max_size=4), max_size=4))
+def test_garbage_has_no_values_and_does_no_harm(entries: list[dict[str, bytes]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = record(Path(folder, "a.lfr"), [(float(at_s), each) for at_s, each in enumerate(entries)])
+        table = metric_series(path)
+    assert set(table["metric"]) <= METRICS.keys()
+    assert table["value"].is_finite().all()
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.lfr").write_bytes(b"PAR1 of somebody else")
+    with pytest.raises(RecordingError, match="not a recording"):
+        metric_series(tmp_path / "a.lfr")
+    with contextlib.suppress(RecordingError):
+        metric_series(tmp_path / "absent")

@@ -1,0 +1,38 @@
+"""Every metric is shown with its unit, and the names of OpenTelemetry that we claim to follow exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from opentelemetry.semconv._incubating.metrics import container_metrics, process_metrics, system_metrics
+
+from loadframe.units import CONVENTIONS, METRICS, convention, show_metric
+
+UNITS = {"1/s", "share", "cores", "count", "bytes", "bytes/s", "ms", "s", "s/s", "Hz"}
+OFFICIAL = {
+    value
+    for module in (container_metrics, process_metrics, system_metrics)
+    for name, value in vars(module).items()
+    if name.isupper() and isinstance(value, str)
+}
+
+
+def test_every_metric_has_a_unit_that_can_be_shown() -> None:
+    assert {metric.unit for metric in METRICS.values()} <= UNITS
+    assert show_metric("system.cpu.frequency", 2.9e9) == "2.9 GHz"
+    assert show_metric("system.cpu.steal", 0.125) == "12.5 %"
+
+
+@pytest.mark.parametrize("ours", CONVENTIONS)
+def test_the_conventions_have_the_names_that_we_map_to(ours: str) -> None:
+    assert CONVENTIONS[ours].partition("{")[0] in OFFICIAL
+    assert ours.replace("COMPONENT", "target") in METRICS
+
+
+def test_a_metric_that_has_the_name_of_a_convention_is_that_metric() -> None:
+    same = METRICS.keys() & OFFICIAL
+    assert {name for name in same if (convention(name) or "").partition("{")[0] != name} == set()
+    assert convention("driver.open_files") == "process.unix.file_descriptor.count"
+    assert convention("mariadb.questions") is None
+    assert all(re.fullmatch(r"[a-z_]+(\.[a-z_0-9]+)*", name) for name in METRICS)
