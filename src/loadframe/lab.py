@@ -17,6 +17,7 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, examine
+from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import partial, write_down
@@ -54,12 +55,15 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             curve = sweep(book, treatment, round_number=number)
             examined = _examine(book, number, treatment, state, effective, curve)
             rounds.append(examined.round)
+            if number == 1:
+                profile_around(book, examined)
             tried = try_remedies(book, examined, already)
             rounds[-1] = tried.round
             if tried.kept is None:
                 break
             treatment, state = tried.kept
         total = prove_total(book, rounds, treatment)
+        profile_after(book, rounds[0].treatment, treatment)
     run.close()
     return write_down(run, rounds, total=total)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from loadframe import reporting
 from loadframe.bench.examination import examine
+from loadframe.bench.profiling import profiles_of
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
 from loadframe.errors import RunError
@@ -30,6 +31,7 @@ def write_down(
     bench = run.document("bench.json", "bench")
     conduct = run.conduct() or Conduct(len(steps), 0, {}, 0.0, 0.0, 0, 0)
     last = rounds[-1]
+    profiles, profile_missing = profiles_of(run)
     investigation = Investigation(
         run=str(run.path),
         report=str(run.path / "report.html"),
@@ -47,6 +49,8 @@ def write_down(
         outcome=conclusion.outcome(rounds, interrupted=interrupted),
         conduct=conduct,
         warnings=tuple(dict.fromkeys(warning for one in rounds for warning in one.curve.warnings)),
+        profiles=profiles,
+        profile_missing=profile_missing,
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = reporting.investigation_json(investigation)

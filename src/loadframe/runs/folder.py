@@ -19,7 +19,7 @@ from hdrh.log import HistogramLogWriter
 from numpy.typing import NDArray
 
 from loadframe.errors import RunError
-from loadframe.model import Conduct, Host, Investigation, Limit, Step, TargetState
+from loadframe.model import Conduct, Host, Investigation, Limit, ProfiledStep, Step, TargetState
 from loadframe.runs.formats import decode, encode, upgrade
 
 LONGEST_LATENCY_US = 3_600_000_000
@@ -137,6 +137,12 @@ class RunFolder:
             log.output_legend()
             log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
 
+    def add_profiled(self, step: ProfiledStep) -> None:
+        """A step that was sampled; its stacks are in the folder already."""
+        with self._writing("profiles"):
+            (self.path / "profiles").mkdir(exist_ok=True)
+        self.append_line("profiles/steps.jsonl", "profile", step)
+
     def write_tables(self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]]) -> None:
         """metrics.parquet (step, level, metric, value) and limits.parquet (round, id, ...): derived, made anew."""
         rows = [
@@ -185,6 +191,11 @@ class RunFolder:
         lines = self.lines("treatments.jsonl")
         found = [decode("treatment", line, Treatment, where=where) for line, where in lines]
         return {treatment.name: treatment for treatment in found}
+
+    def profiled(self) -> list[ProfiledStep]:
+        """The extra steps that were taken for their profiles; their stacks lie beside, in the files they name."""
+        name = "profiles/steps.jsonl"
+        return [decode("profile", line, ProfiledStep, where=where) for line, where in self.lines(name)]
 
     def host(self) -> Host:
         """The machine that measured."""
