@@ -441,7 +441,8 @@ class ProfiledStep:
 @dataclass(frozen=True, slots=True)
 class ClassShare:
     """What one class of functions (analysis/stacks.py) took. share: of all samples, with its 95 % interval. amount:
-    CPU-seconds per second, or threads on average. demand_ms: CPU time per request; None for threads."""
+    CPU-seconds per second, or threads on average. demand_ms: CPU time per request; None for threads. change: that,
+    against the baseline's; None where there is no baseline or no proven difference."""
 
     id: str
     title: str
@@ -450,6 +451,7 @@ class ClassShare:
     high: float
     amount: float
     demand_ms: float | None
+    change: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,25 @@ from loadframe.model import ClassShare, FlameFrame, FunctionShare, ProfileKind, 
 TRUNCATED = "[truncated]"
 Z_INTERVAL = 1.96
 """95 %."""
-Z_CHANGE = 3.29
+Z_BOX = 3.29
 """A box of a flame graph changed where chance alone gives as much once in a thousand times: there are hundreds."""
+Z_CLASS = 2.87
+"""The same for a class of work: 5 % over the dozen classes together (Bonferroni)."""
 NARROWEST = 0.0025
 """Boxes below a quarter of a per cent are not drawn: three pixels of a page."""
 MOST_FRAMES = 1500
 """More boxes than this make a page heavy; the narrowest are left out."""
 HOTTEST = 8
 MAINLY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What another profile's stacks are compared with. per_request: CPU-seconds per request that one sample stands
+    for."""
+
+    stacks: Sequence[Stack]
+    per_request: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,13 @@ def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
 
 
 def shares(
-    stacks: Sequence[Stack], kind: ProfileKind, *, rate: float, seconds: float, throughput: float
+    stacks: Sequence[Stack],
+    kind: ProfileKind,
+    *,
+    rate: float,
+    seconds: float,
+    throughput: float,
+    baseline: Baseline | None = None,
 ) -> Shares | None:
     """Shares of a profile, the largest class first; None without samples.
 
@@ -62,13 +79,14 @@ def shares(
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
         return None
-    by_class: Counter[str] = Counter()
+    by_class, before = _by_class(stacks, kind), _by_class(baseline.stacks if baseline is not None else (), kind)
     by_function: Counter[str] = Counter()
     for stack in stacks:
-        by_class[classify(stack.frames, kind)] += stack.count
         by_function[stack.frames[-1]] += stack.count
+    now_s = per_request(rate, seconds, throughput)
+    before_s = baseline.per_request if baseline is not None else 0.0
     per_sample = 1 / (rate * seconds) if kind == "cpu" else 1 / rate
-    demand_ms = 1000 * per_sample / throughput if kind == "cpu" and throughput > 0 else None
+    demand_ms = 1000 * now_s if kind == "cpu" and now_s > 0 else None
     classes = [
         ClassShare(
             class_id,
@@ -77,6 +95,7 @@ def shares(
             *(_wilson(count, total) if kind == "cpu" else (count / total, count / total)),
             count * per_sample,
             count * demand_ms if demand_ms is not None else None,
+            _change(count, before[class_id], now_s, before_s, Z_CLASS),
         )
         for class_id, count in by_class.most_common()
     ]
@@ -91,6 +110,13 @@ def shares(
             for name, count in by_function.most_common(HOTTEST)
         ),
     )
+
+
+def _by_class(stacks: Sequence[Stack], kind: ProfileKind) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for stack in stacks:
+        counts[classify(stack.frames, kind)] += stack.count
+    return counts
 
 
 def is_unresolved(frame: str) -> bool:
@@ -115,15 +141,6 @@ def _wilson(count: int, total: int) -> tuple[float, float]:
 # --- flame graph ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What another profile's stacks are compared with. per_request: CPU-seconds per request that one sample stands
-    for."""
-
-    stacks: Sequence[Stack]
-    per_request: float
-
-
 @dataclass(slots=True)
 class _Node:
     """Samples in a frame and all that it called."""
@@ -135,11 +152,11 @@ class _Node:
 
 
 def flame(
-    stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, per_request: float = 0.0, baseline: Baseline | None = None
+    stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline | None = None
 ) -> tuple[FlameFrame, ...]:
     """The boxes of a flame graph, outer ones before inner ones, children by name from left to right.
 
-    per_request: CPU-seconds per request that one sample stands for; with a baseline, boxes whose CPU time per request
+    now_s: CPU-seconds per request that one sample stands for; with a baseline, boxes whose CPU time per request
     differs from the baseline's beyond chance carry the ratio. Boxes narrower than NARROWEST are left out.
     """
     root = _Node()
@@ -159,7 +176,8 @@ def flame(
             if width >= least:
                 top, most = node.classes.most_common(1)[0]
                 class_id = top if most >= MAINLY * node.count else ""
-                change = _change(node, per_request, baseline.per_request) if baseline is not None else None
+                before_s = baseline.per_request if baseline is not None else 0.0
+                change = _change(node.count, node.before, now_s, before_s, Z_BOX)
                 frames.append(FlameFrame(name, depth, start, width, class_id, change))
                 pending.append((node, depth + 1, start))
             start += width
@@ -195,18 +213,18 @@ def _width_of(root: _Node, rank: int) -> float:
     return sorted(counts, reverse=True)[rank] / root.count if len(counts) > rank else 0.0
 
 
-def _change(node: _Node, now: float, before: float) -> float | None:
-    """CPU time per request of a box against the baseline's; None where chance explains the difference.
+def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:
+    """CPU time per request against the baseline's; None where chance explains the difference.
 
-    Where the baseline has none, it is taken to have one sample. Counts are Poisson's:
-    z = (a k1 - b k0) / sqrt(a^2 k1 + b^2 k0), a and b the time per request of one sample.
+    Where the baseline has none, it is taken to have one sample. Counts k are Poisson's: a difference is beyond chance
+    where |a k1 - b k0| >= z sqrt(a^2 k1 + b^2 k0), a and b the time per request that one sample stands for.
     """
-    if now <= 0 or before <= 0:
+    if now_s <= 0 or before_s <= 0:
         return None
-    spread = math.sqrt(now**2 * node.count + before**2 * node.before)
-    if abs(now * node.count - before * node.before) < Z_CHANGE * spread:
+    spread = math.sqrt(now_s**2 * count + before_s**2 * before)
+    if abs(now_s * count - before_s * before) < z * spread:
         return None
-    return now * node.count / (before * max(node.before, 1))
+    return now_s * count / (before_s * max(before, 1))
 
 
 def per_request(rate: float, seconds: float, throughput: float) -> float:

@@ -6,13 +6,15 @@ no room: sampling never touches a step that is judged.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from loadframe import reporting
 from loadframe.analysis import stacks
 from loadframe.bench.examination import Examined
 from loadframe.bench.proof import judged_levels
 from loadframe.bench.sweep import Bookkeeping
-from loadframe.errors import UserError
+from loadframe.errors import RunError, UserError
 from loadframe.model import (
     Profile,
     ProfileBaseline,
@@ -97,6 +99,30 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
     return tuple(profiles), tuple(dict.fromkeys(missing))
 
 
+def write_speedscope(run: RunFolder, path: Path) -> None:
+    """All sampled stacks of a run in speedscope's format. RunError where there are none or `path` cannot be written."""
+    titled = [
+        reporting.TitledStacks(
+            f"{source.component}, {source.kind}: {step.treatment} at {step.level:g} ({step.place})",
+            stacks_,
+            1 / source.rate,
+            source.kind == "cpu",
+        )
+        for step in run.profiled()
+        for source in step.sources
+        if (stacks_ := _stacks(run.path, source)[0])
+    ]
+    if not titled:
+        raise RunError(
+            f"{run.path} has no profiles",
+            remedy='Run it again with measure.profile = "auto" and a budget that has room for them.',
+        )
+    try:
+        path.write_text(json.dumps(reporting.speedscope_json(run.path.name, titled)), encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Choose another place.") from error
+
+
 def _stacks(run: Path, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
     try:
         found = collapsed.read(run / "profiles" / Path(source.file).name)
@@ -134,10 +160,18 @@ def _profile_of(
     against: tuple[ProfiledStep, ProfileSource] | None,
 ) -> Profile | None:
     mine = read[source.file]
-    shares = stacks.shares(mine, source.kind, rate=source.rate, seconds=step.seconds, throughput=step.throughput)
+    other = against[0] if against is not None else None
+    baseline = stacks.Baseline(read[against[1].file], _per_request(*against)) if against is not None else None
+    shares = stacks.shares(
+        mine,
+        source.kind,
+        rate=source.rate,
+        seconds=step.seconds,
+        throughput=step.throughput,
+        baseline=baseline,
+    )
     if shares is None:
         return None
-    other = against[0] if against is not None else None
     return Profile(
         kind=source.kind,
         component=source.component,
@@ -153,12 +187,7 @@ def _profile_of(
         truncated_share=shares.truncated_share,
         classes=shares.classes,
         hottest=shares.hottest,
-        flame=stacks.flame(
-            mine,
-            source.kind,
-            per_request=_per_request(step, source),
-            baseline=stacks.Baseline(read[against[1].file], _per_request(*against)) if against is not None else None,
-        ),
+        flame=stacks.flame(mine, source.kind, now_s=_per_request(step, source), baseline=baseline),
         against=ProfileBaseline(other.place, other.treatment, other.level) if other is not None else None,
     )
 

@@ -6,7 +6,7 @@ import math
 import textwrap
 
 from loadframe.model import Curve, Finding, Investigation
-from loadframe.reporting import facts, rounding, words
+from loadframe.reporting import facts, profiles, rounding, words
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -25,6 +25,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),
+        ("Time", profiles.summary(inv)),
         ("Next", [words.next_step(inv)]),
         *_trust(inv),
         ("Report", [inv.report]),

@@ -97,7 +97,7 @@ class PerfRecord:
             return f"perf record did not end within {STOP_S:.0f} s"
         if self._process.returncode in (0, -signal.SIGINT) and self._data.exists() and self._data.stat().st_size:
             return None
-        return _last_line(self._data.with_name("perf.log").read_text(errors="replace")) or "perf recorded nothing"
+        return _said(self._data.with_name("perf.log").read_text(errors="replace")) or "perf recorded nothing"
 
     def kill(self) -> None:
         """At once. Idempotent."""
@@ -160,7 +160,7 @@ def _try(perf: str, scope: Scope) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return None if done.returncode == 0 else _last_line(done.stderr) or f"exit code {done.returncode}"
+    return None if done.returncode == 0 else _said(done.stderr) or f"exit code {done.returncode}"
 
 
 def _lacking(scope: Scope) -> tuple[Requirement, ...]:
@@ -185,7 +185,8 @@ def _requirement(what: str, how: str) -> Requirement:
     return Requirement("profiles", what, None, how)
 
 
-def _last_line(text: str) -> str:
+def _said(text: str) -> str:
+    """The line of an output that says what is wrong: the one after "Error:", else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if "rror" in line]
-    return (errors or lines or [""])[-1][:200]
+    after = lines[lines.index("Error:") + 1 :] if "Error:" in lines else []
+    return (after[:1] or lines[-1:] or [""])[0][:200]

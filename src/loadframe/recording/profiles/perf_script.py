@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-HEAD = re.compile(r"^(\S.*?)\s+(-?\d{1,10})/(-?\d{1,10})\s+(?:\[\d+\]\s+)?(\d{1,12}\.\d{1,9}):\s*(.*)$")
+HEAD = re.compile(r"^\s{0,16}(\S.{0,63}?)\s{1,24}(-?\d{1,10})/(-?\d{1,10})\s{1,8}(\d{1,12}\.\d{1,9}):")
 FRAME = re.compile(r"^\s+([0-9a-f]{1,16}) (.*) \(([^()]*(?: \(deleted\))?)\)$")
 LOST = re.compile(r"\bPERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
 KERNEL_FROM = 1 << 63
@@ -66,7 +66,7 @@ def read_samples(lines: Iterable[str], reading: Reading) -> Iterator[Sample]:
 
 
 def _sample(head: re.Match[str], frames: list[str]) -> Sample:
-    command, pid, thread, time_s, _ = head.groups()
+    command, pid, thread, time_s = head.groups()
     return Sample(float(time_s), int(pid), int(thread), command.strip(), tuple(reversed(frames)) or (UNKNOWN,))
 
 
