@@ -56,14 +56,15 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             examined = _examine(book, number, treatment, state, effective, curve)
             rounds.append(examined.round)
             if number == 1:
-                profile_around(book, examined)
+                first = examined
+                profile_around(book, first)
             tried = try_remedies(book, examined, already)
             rounds[-1] = tried.round
             if tried.kept is None:
                 break
             treatment, state = tried.kept
         total = prove_total(book, rounds, treatment)
-        profile_after(book, rounds[0].treatment, treatment)
+        profile_after(book, first, treatment)
     run.close()
     return write_down(run, rounds, total=total)
 

@@ -1,12 +1,13 @@
 """Extra steps that are sampled: below and past the bend of the state as given, and past it for the final state.
 
-They come after a sweep or after the last proof, are in no curve and no verdict, and are left out where the budget has
-no room: sampling never touches a step that is judged.
+They come between a sweep and its trials or after the last proof, are in no curve and no verdict, and are left out where
+the budget has no room: sampling never touches a step that is judged.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
@@ -29,53 +30,74 @@ from loadframe.runs.folder import RunFolder
 
 WINDOW_S = 2.0
 """A profile's window is the study's, and at least this: short windows have too few samples."""
-AROUND_S = 3.0
+AROUND_S = 2.5
 """Starting perf, and unwinding and naming what it copied."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A step to sample."""
+
+    place: ProfilePlace
+    treatment: str
+    level: float
+
+
 def profile_around(book: Bookkeeping, examined: Examined) -> None:
-    """One step below the bend and one past it, of the state that was examined."""
-    loads = [point.load for point in examined.round.curve.points]
-    bend = examined.bend
-    if bend is None:
-        wanted: list[tuple[ProfilePlace, float]] = [("lowest", loads[0]), ("highest", loads[-1])]
-    else:
-        held = [load for load in loads if load <= bend] or loads[:1]
-        wanted = [("below", held[-1]), ("past", judged_levels(examined.round.curve, bend)[0])]
-    if len(loads) == 1:
-        wanted = wanted[-1:]
-    for place, level in wanted:
-        _profile(book, place, examined.round.treatment, level, reserve_s=book.remedy_s())
+    """One step below the bend and one past it, of the state that was examined, as far as there is time for them and
+    for proving a remedy afterwards."""
+    for wanted in _around(examined):
+        if _has_room(book, wanted, book.remedy_s()):
+            _profile(book, wanted)
 
 
-def profile_after(book: Bookkeeping, first: str, last: str) -> None:
-    """The final state where the state as given was past its bend; nothing where nothing was kept."""
-    taken = [
-        step for step in book.bench.run.profiled() if step.treatment == first and step.place in ("past", "highest")
+def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
+    """When nothing is left to prove: the final state where the state as given was past its bend, and what there was no
+    time for before. What there is still no time for is written down with the reason."""
+    around = _around(first)
+    done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
+    final = [replace(around[-1], treatment=last)] if last != first.round.treatment else []
+    for wanted in (*final, *(one for one in around if (one.place, one.treatment) not in done)):
+        if _has_room(book, wanted, 0.0):
+            _profile(book, wanted)
+        elif book.bench.study.measure.profile == "auto":
+            _leave_out(book, wanted, "give measure.budget more time: it had no room for this step")
+
+
+def _around(examined: Examined) -> list[Wanted]:
+    """Below the bend and past it; of a curve without a bend its two ends, of one level that level."""
+    one = examined.round
+    loads = [point.load for point in one.curve.points]
+    if examined.bend is None:
+        ends = [Wanted("lowest", one.treatment, loads[0]), Wanted("highest", one.treatment, loads[-1])]
+        return ends[-1:] if len(loads) == 1 else ends
+    held = [load for load in loads if load <= examined.bend] or loads[:1]
+    return [
+        Wanted("below", one.treatment, held[-1]),
+        Wanted("past", one.treatment, judged_levels(one.curve, examined.bend)[0]),
     ]
-    if last != first and taken:
-        _profile(book, taken[0].place, last, taken[0].level, reserve_s=0.0)
 
 
-def _profile(book: Bookkeeping, place: ProfilePlace, treatment: str, level: float, *, reserve_s: float) -> None:
-    """One sampled step, or a line that says why there is none."""
+def _has_room(book: Bookkeeping, wanted: Wanted, reserve_s: float) -> bool:
     measure = book.bench.study.measure
-    if measure.profile == "off":
-        return
-    window_s = max(measure.window, WINDOW_S)
-    cost_s = book.budget.cost_s([level]) + window_s - measure.window + AROUND_S
-    if cost_s + reserve_s > book.budget.left_s():
-        because = "give measure.budget more time: it had no room for this step"
-    else:
-        book.progress.phase(f"profiling {treatment} at {book.bench.study.load.axis} {level:g}", 1)
-        try:
-            book.bench.take_profile(place, treatment=treatment, level=level, window_s=window_s)
-        except UserError as error:
-            because = f"it failed: {error.fact}"
-        else:
-            return
-    lacking = Requirement("profiles", f"a profile of {treatment} at {level:g}", None, because)
-    book.bench.run.add_profiled(ProfiledStep(place, treatment, level, 0.0, 0, 0.0, (), (lacking,)))
+    longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
+    return measure.profile == "auto" and book.budget.affords([wanted.level], reserve_s + longer_s)
+
+
+def _profile(book: Bookkeeping, wanted: Wanted) -> None:
+    """A sampled step; where it fails, the reason is written down, and the run goes on."""
+    book.progress.phase(f"profiling {wanted.treatment} at {book.bench.study.load.axis} {wanted.level:g}", 1)
+    window_s = max(book.bench.study.measure.window, WINDOW_S)
+    try:
+        book.bench.take_profile(wanted.place, treatment=wanted.treatment, level=wanted.level, window_s=window_s)
+    except UserError as error:
+        _leave_out(book, wanted, f"it failed: {error.fact}")
+
+
+def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
+    lacking = Requirement("profiles", f"{wanted.treatment} at level {wanted.level:g}", None, because)
+    empty = ProfiledStep(wanted.place, wanted.treatment, wanted.level, 0.0, 0, 0.0, (), (lacking,))
+    book.bench.run.add_profiled(empty)
 
 
 # --- from the run folder to the report ------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ PLACES = {
     "lowest": "at the lowest level",
     "highest": "at the highest level",
 }
+BASELINES = {**PLACES, "lowest": "the lowest level", "highest": "the highest level"}
 MOST_CLASSES = 4
 SMALL = 0.02
 """Classes below this share are not worth a word in a sentence; the table has them all."""
@@ -99,7 +100,7 @@ def _changes(inv: Investigation, profile: Profile) -> str:
     if not changed:
         return ""
     parts = ", ".join(f"{rounding.plain(one.change or 0.0)} times for {one.title}" for one in changed)
-    return f". Against {baseline_words(inv, profile)}, the cost per request is {parts}"
+    return f". Compared with {baseline_words(inv, profile)}, the cost per request is {parts}"
 
 
 def threads_sentence(inv: Investigation, profile: Profile) -> str:
@@ -143,7 +144,7 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
     if base is None:
         return ""
     level = words.load(base.level, words.axis_unit(inv))
-    return "the state as given" if base.treatment != profile.treatment else f"{PLACES[base.place]} ({level})"
+    return "the state as given" if base.treatment != profile.treatment else f"{BASELINES[base.place]} ({level})"
 
 
 def missing_sentences(inv: Investigation) -> tuple[str, ...]:
@@ -152,8 +153,9 @@ def missing_sentences(inv: Investigation) -> tuple[str, ...]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """The lines for a screen: CPU at the last place of each state, the threads beside it, what is missing."""
-    cpu, states = of_kind(inv, "cpu"), of_kind(inv, "threads")
-    lines = [cpu_sentence(inv, one) for one in cpu]
-    lines += [threads_sentence(inv, one) for one in states[1:2]] if cpu else [threads_sentence(inv, o) for o in states]
+    """The lines for a screen: of each state its profile past the bend, of CPU time or else of threads, and what is
+    missing. The page has all of them."""
+    cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in ("past", "highest")]
+    states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in ("past", "highest")]
+    lines = cpu or states
     return [words.sentence(line) for line in (*lines, *missing_sentences(inv))]
