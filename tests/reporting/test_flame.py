@@ -100,9 +100,9 @@ def test_page_text_and_json_tell_the_same_shares(profiled: Investigation) -> Non
     files = next(one for one in past.classes if one.id == "files")
     assert files.share == pytest.approx(290 / 660)
     for shown in (page, text):
-        assert f"opening and looking up files {profiles.share(files)}" in shown
+        assert f"file system and page cache {profiles.share(files)}" in shown
         assert "past the bend, at 40 active jobs" in shown.lower()
-        assert "9.67 times for opening and looking up files" in shown
+        assert "9.67 times for file system and page cache" in shown
         assert "kernel.perf_event_paranoid=1 (it is 2)" in shown
     shape = json.loads(json.dumps(investigation_json(profiled), allow_nan=False))
     assert [one["place"] for one in shape["profiles"]] == ["below", "below", "past", "past"]

@@ -22,7 +22,7 @@ CLASSES: Mapping[str, str] = {
     "fault": "page faults",
     "copy": "copying memory",
     "io": "disk I/O and fsync",
-    "files": "opening and looking up files",
+    "files": "file system and page cache",
     "network": "network and sockets",
     "timer": "sleeping in a timer",
     "scheduling": "switching threads",
