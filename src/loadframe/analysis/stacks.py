@@ -24,7 +24,7 @@ Z_CLASS = 2.87
 """The same for a class of work: 5 % over the dozen classes together (Bonferroni)."""
 NARROWEST = 0.0025
 """Boxes below a quarter of a per cent are not drawn: three pixels of a page."""
-MOST_FRAMES = 1500
+MOST_FRAMES = 1000
 """More boxes than this make a page heavy; the narrowest are left out."""
 HOTTEST = 8
 MAINLY = 0.5

@@ -15,6 +15,7 @@ PLACES = {
     "highest": "at the highest level",
 }
 BASELINES = {**PLACES, "lowest": "the lowest level", "highest": "the highest level"}
+HIGH = ("past", "highest")
 MOST_CLASSES = 4
 SMALL = 0.02
 """Classes below this share are not worth a word in a sentence; the table has them all."""
@@ -91,7 +92,7 @@ def cpu_sentence(inv: Investigation, profile: Profile) -> str:
     parts = ", ".join(f"{one.title} {share(one)}" for one in named)
     cost = demand_ms(profile)
     price = f"; a request costs {_cost(cost)} of CPU" if cost is not None else ""
-    return f"{where(inv, profile)}, the target's CPU time is {parts}{price}{_changes(inv, profile)}"
+    return f"{where(inv, profile)}, the {profile.component}'s CPU time is {parts}{price}{_changes(inv, profile)}"
 
 
 def _changes(inv: Investigation, profile: Profile) -> str:
@@ -133,9 +134,10 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """CPU profiles of the target that a flame graph can be drawn of: past the bend first, then the others as taken."""
-    drawn = [one for one in of_kind(inv, "cpu") if one.flame]
-    return tuple(sorted(drawn, key=lambda one: one.place in ("below", "lowest")))
+    """CPU profiles to draw: the target's, past the bend first, then the others as taken; then the driver's past it."""
+    driver = [one for one in of_kind(inv, "cpu", "driver") if one.place in HIGH][:1]
+    target = sorted(of_kind(inv, "cpu"), key=lambda one: one.place not in HIGH)
+    return tuple(one for one in (*target, *driver) if one.flame)
 
 
 def baseline_words(inv: Investigation, profile: Profile) -> str:
@@ -155,7 +157,7 @@ def missing_sentences(inv: Investigation) -> tuple[str, ...]:
 def summary(inv: Investigation) -> list[str]:
     """The lines for a screen: of each state its profile past the bend, of CPU time or else of threads, and what is
     missing. The page has all of them."""
-    cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in ("past", "highest")]
-    states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in ("past", "highest")]
+    cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in HIGH]
+    states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in HIGH]
     lines = cpu or states
     return [words.sentence(line) for line in (*lines, *missing_sentences(inv))]

@@ -71,6 +71,8 @@ class PerfRecord:
         self._process = process
         self._data = data
         self.hz = hz
+        self.unreadable: str | None = None
+        """What `perf script` said where it could not read the data."""
 
     @classmethod
     def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> PerfRecord:
@@ -107,11 +109,12 @@ class PerfRecord:
 
     @contextmanager
     def samples(self, reading: Reading) -> Iterator[Iterator[Sample]]:
-        """The samples, as `perf script` unwinds them; a failure of it counts as damage."""
+        """The samples, as `perf script` unwinds them; where it fails, `unreadable` says why afterwards."""
         fields = "comm,pid,tid,time,ip,sym,dso"
         command = ["perf", "script", "--input", str(self._data), "--no-inline", "--show-lost-events", "-F", fields]
+        said = self._data.with_name("script.log")
         with (
-            self._data.with_name("script.log").open("wb") as log,
+            said.open("wb") as log,
             subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace"
             ) as script,
@@ -122,7 +125,8 @@ class PerfRecord:
             finally:
                 if script.poll() is None:
                     script.stdout.close()
-        reading.damaged += script.returncode not in (0, -signal.SIGPIPE)
+        if script.returncode not in (0, -signal.SIGPIPE):
+            self.unreadable = _said(said.read_text(errors="replace")) or f"exit code {script.returncode}"
 
 
 def _record(scope: Scope, data: Path, hz: int) -> list[str]:

@@ -60,6 +60,8 @@ class Profiler:
             reading = Reading()
             with self._perf.samples(reading) as samples:
                 mine = [one for one in samples if start_s <= one.time_s <= end_s and one.pid != IDLE]
+            if self._perf.unreadable is not None:
+                self._lack("a part of the CPU profile", f"perf script said: {self._perf.unreadable}")
             lost = reading.lost + reading.damaged
             for component in (TARGET, DRIVER, REST):
                 chosen = [one for one in mine if self._components.get(one.pid, REST) == component]
