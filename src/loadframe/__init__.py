@@ -16,6 +16,7 @@ and proves the gain.
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
     conclude(run)                 the Investigation of a run, also of one that was killed
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
+    write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
 
 Errors are the tree in loadframe.errors. Names are imported on first use: worker processes and the recorder start from
@@ -44,6 +45,7 @@ _API = {
     "write_page": ("loadframe.reporting", "write_page"),
     "investigation_json": ("loadframe.reporting", "investigation_json"),
     "curve_json": ("loadframe.reporting", "curve_json"),
+    "write_speedscope": ("loadframe.bench.profiling", "write_speedscope"),
     "sweep_leftovers": ("loadframe.cage.leases", "sweep"),
 }
 

@@ -17,6 +17,7 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, cuts, examine
+from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import partial, series_of, write_down
@@ -61,11 +62,15 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             curve = sweep(book, treatment, round_number=number)
             examined = _examine(book, number, treatment, state, effective, curve)
             note(examined.round)
+            if number == 1:
+                first = examined
+                profile_around(book, first)
             tried = try_remedies(book, examined, already, note)
             if tried.kept is None:
                 break
             treatment, state = tried.kept
         total = prove_total(book, rounds, treatment)
+        profile_after(book, first, treatment)
     run.close()
     return write_down(run, rounds, total=total)
 

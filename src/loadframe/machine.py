@@ -1,4 +1,4 @@
-"""What this machine can do for Loadframe: every requirement of every target and workload, and of the recording."""
+"""What this machine can do for Loadframe: every requirement of targets, workloads, recording and profiles."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from loadframe.cage.leases import filesystem, scratch_directory, state_directory
 from loadframe.model import Requirement
+from loadframe.recording.profiles.perf import permission
 from loadframe.targets import registry as targets
 from loadframe.workloads import registry as workloads
 
@@ -20,7 +21,7 @@ def examine(root: Path = Path("/")) -> list[Requirement]:
     rows = targets.check()
     for kind in workloads.KINDS:
         rows += workloads.check(kind)
-    return [*dict.fromkeys(rows), *_recording(root), *_cage(), *_places()]
+    return [*dict.fromkeys(rows), *_recording(root), *_profiles(), *_cage(), *_places()]
 
 
 def _recording(root: Path) -> list[Requirement]:
@@ -41,6 +42,12 @@ def _recording(root: Path) -> list[Requirement]:
             "Linux 5.5 or later; without it commits that wait for the disk are not told apart",
         ),
     ]
+
+
+def _profiles() -> list[Requirement]:
+    allowed = permission()
+    can = [Requirement("profiles", "CPU sampling with perf", allowed.scope, "")] if allowed.scope else []
+    return [*can, *allowed.missing]
 
 
 def _cage() -> list[Requirement]:

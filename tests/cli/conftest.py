@@ -31,6 +31,7 @@ levels = [1, 2]
 window = "300ms"
 blocks = { min = 2, max = 2 }
 budget = "30s"
+profile = "off"
 """
 
 

@@ -33,7 +33,15 @@ def test_measure_curve_and_report_on_one_run(loadframe: Command, study: Path, tm
 def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, study: Path, tmp_path: Path) -> None:
     """The small study is durable: the write-ahead log is tried, what gives durability up is only shown."""
     found = loadframe(
-        "investigate", str(study), "--json", "--set", "measure.blocks={min=3,max=4}", "--set", "measure.budget=40s"
+        "investigate",
+        str(study),
+        "--json",
+        "--set",
+        "measure.blocks={min=3,max=4}",
+        "--set",
+        "measure.budget=40s",
+        "--set",
+        "measure.profile=auto",
     ).json  # type: ignore[attr-defined]
     assert found["schema"] == "loadframe.investigation/1"
     changed = [change["setting"] for trial in found["rounds"][0]["tried"] for change in trial["remedy"]["changes"]]
@@ -42,7 +50,10 @@ def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, 
     shown = [one["remedy"]["id"] for round_ in found["rounds"] for one in round_["untried"]]
     if found["rounds"][0]["tried"][0]["kept"]:
         assert "sqlite.synchronous.normal" in shown
-    assert Path(tmp_path / found["report"]).exists()
+    assert "Where the time goes" in Path(tmp_path / found["report"]).read_text()
+    assert found["profiles"] or found["profile_missing"]
+    loadframe("report", found["run"], "--speedscope", "stacks.json")
+    assert "speedscope" in (tmp_path / "stacks.json").read_text()
     journal = loadframe("changes", "list", "--json").json  # type: ignore[attr-defined]
     phases = {change["phase"] for change in journal["changes"]}
     assert {"intent", "applied"} <= phases

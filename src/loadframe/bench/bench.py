@@ -6,6 +6,7 @@ A context manager: whatever it started has ended, and whatever it made outside t
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,11 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.changes.journal import Journal
 from loadframe.errors import WorkloadError
-from loadframe.model import Conduct, SettingValue, Step, TargetState
+from loadframe.model import Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import stalls, window_metrics
+from loadframe.recording.profiles.perf import Permission, permission
+from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.study import Study
@@ -27,6 +30,7 @@ from loadframe.targets import registry as targets
 from loadframe.targets.base import Target
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import Driver, Workload
+from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
 TICK_S = 0.1
@@ -60,7 +64,8 @@ class Bench:
         self.workload: Workload = workloads.make(study.workload.kind, study.workload.options, _driver_allowance(study))
         self.version = ""
         self._stack = ExitStack()
-        self._steps = 0
+        self._steps = self._profiled = 0
+        self._may_sample: Permission | None = None
         self._treatments: dict[str, TargetState] = {}
         self._now: str | None = None
         self._installed = False
@@ -162,22 +167,70 @@ class Bench:
 
         TargetError, with the server's last words, where the target died; WorkloadError where the driver failed.
         """
-        self.use(treatment)
         self._steps += 1
-        scratch = self._lease.folder / f"step-{self._steps:05d}"
+        requests, summary = self._load(f"step-{self._steps:05d}", treatment, level, self._duration_s())
+        step = self._step(summary, round_number, block, treatment, level)
+        self.run.add_step(step, requests.to_bytes(), requests.latency_ms[summary.inside])
+        self.workload.after_step(self._target.endpoint())
+        return step
+
+    def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
+        """An extra step with a window of so many seconds that is sampled: it belongs to no curve and no verdict. On
+        the disk when this returns. Raises as take_step does."""
+        self._profiled += 1
+        name = f"{self._profiled:02d}-{treatment}-{place}"
+        scratch = self._lease.folder / f"profile-{name}"
+        scratch.mkdir(mode=0o700)
+        profiler = Profiler(self._permission(), scratch)
+        try:
+            seconds = self._duration_s() - self.study.measure.window + window_s
+            _, summary = self._load(f"profiled-{name}", treatment, level, seconds, profiler)
+        finally:
+            profiler.stop()
+        start_s, end_s = summary.window_start_s, summary.window_end_s
+        sources = profiler.write(start_s, end_s, self.run.path / "profiles", name)
+        shutil.rmtree(scratch)
+        done = ProfiledStep(
+            place=place,
+            treatment=treatment,
+            level=level,
+            seconds=end_s - start_s,
+            requests=summary.requests,
+            throughput=summary.throughput,
+            sources=sources,
+            missing=tuple(profiler.missing),
+        )
+        self.run.add_profiled(done)
+        self.workload.after_step(self._target.endpoint())
+        return done
+
+    def _permission(self) -> Permission:
+        """What perf may sample here; asked once."""
+        if self._may_sample is None:
+            self._may_sample = permission()
+        return self._may_sample
+
+    def _load(
+        self, name: str, treatment: str, level: float, seconds: float, profiler: Profiler | None = None
+    ) -> tuple[Requests, Summary]:
+        """Load the target at a level: what was asked, and what it says."""
+        self.use(treatment)
+        scratch = self._lease.folder / name
         scratch.mkdir()
         scratch.chmod(0o777)
         endpoint = self._target.endpoint()
         self._target.reset()
         self.workload.set_level(endpoint, level)
-        self._recorder.mark("step-start", step=self._steps, level=level, treatment=treatment)
-        driver = self.workload.start(endpoint, level, scratch, self._duration_s())
+        self._recorder.mark("step-start", step=name, level=level, treatment=treatment)
+        driver = self.workload.start(endpoint, level, scratch, seconds)
         try:
-            self._watch(driver)
+            if profiler is not None:
+                profiler.start(components_of(self._target.pids(), driver.pids()))
+            self._watch(driver, profiler)
             requests = driver.requests()
         finally:
             driver.kill()
-        self._recorder.mark("step-end", step=self._steps)
+        self._recorder.mark("step-end", step=name)
         self._recorder.flush()
         summary = summarise(
             requests.end_s,
@@ -187,14 +240,11 @@ class Bench:
             requests.outcome,
             operations=self.workload.operations,
             judged=self.workload.judged,
-            planned_s=None if self.workload.runs_to_completion else self._duration_s(),
+            planned_s=None if self.workload.runs_to_completion else seconds,
             floor_s=self._floor_s(),
             fixed_warmup_s=self.study.measure.warmup,
         )
-        step = self._step(summary, round_number, block, treatment, level)
-        self.run.add_step(step, requests.to_bytes(), requests.latency_ms[summary.inside])
-        self.workload.after_step(endpoint)
-        return step
+        return requests, summary
 
     def _duration_s(self) -> float:
         measure = self.study.measure
@@ -204,7 +254,7 @@ class Bench:
     def _floor_s(self) -> float:
         return max(SHORTEST_WARMUP_S, WARMUP_SHARE * self.study.measure.window)
 
-    def _watch(self, driver: Driver) -> None:
+    def _watch(self, driver: Driver, profiler: Profiler | None = None) -> None:
         """Until the driver has ended: record its processes and the target's, and ask the target's counters."""
         with self._explaining():
             followed: tuple[int, ...] = ()
@@ -214,6 +264,8 @@ class Bench:
                 if pids != followed:
                     followed = pids
                     self._follow(pids)
+                    if profiler is not None:
+                        profiler.follow(components_of(self._target.pids(), pids))
                 at = time.monotonic()
                 self._recorder.note("service", json.dumps(self._target.counters()), at)
                 if driver.wait(POLL_S):

@@ -10,6 +10,7 @@ import polars
 
 from loadframe import reporting
 from loadframe.bench.examination import examine
+from loadframe.bench.profiling import profiles_of
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
@@ -36,6 +37,7 @@ def write_down(
     bench = run.document("bench.json", "bench")
     conduct = run.conduct() or _conduct_from(steps)
     last = rounds[-1]
+    profiles, profile_missing = profiles_of(run)
     investigation = Investigation(
         run=str(run.path),
         report=str(run.path / "report.html"),
@@ -53,6 +55,8 @@ def write_down(
         outcome=conclusion.outcome(rounds, interrupted=interrupted),
         conduct=conduct,
         warnings=tuple(dict.fromkeys(warning for one in rounds for warning in one.curve.warnings)),
+        profiles=profiles,
+        profile_missing=profile_missing,
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = reporting.investigation_json(investigation)

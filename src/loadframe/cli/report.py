@@ -14,11 +14,17 @@ from loadframe.cli.common import Json, command, show_investigation
 
 def report(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
+    speedscope: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the sampled stacks, for https://www.speedscope.app.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write report.html of a run anew and print it as text."""
     with command(as_json):
-        found = loadframe.conclude(loadframe.open_run(run))
+        folder = loadframe.open_run(run)
+        found = loadframe.conclude(folder)
+        if speedscope is not None:
+            loadframe.write_speedscope(folder, speedscope)
         here = replace(found, run=str(run), report=str(run / "report.html"))
         loadframe.write_page(here, run / "report.html")
         show_investigation(here, as_json)

@@ -3,6 +3,7 @@
 write_page(investigation, path)     the case study, one HTML file that needs nothing else
 render_text(investigation)          the same facts at the end of a command; render_curve for a curve alone
 investigation_json, curve_json, verdict_json, limits_json     the shapes that other tools read
+speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
 """
 
@@ -11,9 +12,11 @@ from __future__ import annotations
 from loadframe.reporting.charts import chart_svg
 from loadframe.reporting.json_shapes import curve_json, investigation_json, limits_json, verdict_json
 from loadframe.reporting.page import render_page, write_page
+from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_curve, render_text
 
 __all__ = [
+    "TitledStacks",
     "chart_svg",
     "curve_json",
     "investigation_json",
@@ -21,6 +24,7 @@ __all__ = [
     "render_curve",
     "render_page",
     "render_text",
+    "speedscope_json",
     "verdict_json",
     "write_page",
 ]

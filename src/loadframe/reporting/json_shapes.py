@@ -17,6 +17,7 @@ from loadframe.model import (
     Investigation,
     Limit,
     LoadInterval,
+    Profile,
     Remedy,
     Round,
     Scalability,
@@ -78,8 +79,15 @@ def investigation_json(inv: Investigation) -> Json:
             "next_limit": _record(inv.next_limit) if inv.next_limit else None,
             "conduct": _record(inv.conduct),
             "warnings": list(inv.warnings),
+            "profiles": [_profile(profile) for profile in inv.profiles],
+            "profile_missing": [_record(requirement) for requirement in inv.profile_missing],
         }
     )
+
+
+def _profile(profile: Profile) -> Json:
+    """Without the boxes of the flame graph: the run folder has the stacks themselves."""
+    return {name: value for name, value in _record(profile).items() if name != "flame"}
 
 
 def _round(round_: Round) -> Json:

@@ -1,4 +1,5 @@
-"""The case study as one HTML file that needs nothing else: no network, no script, no second file.
+"""The case study as one HTML file that needs nothing else: no network, no second file, and no script but flame.js, by
+which boxes of a flame graph are enlarged, and without which everything can be read.
 
 The template decides what is shown where; the sentences are words.py's, the pictures charts.py's. User text (the
 question, names, paths) is escaped by the template engine; only our own SVG and JSON are passed through.
@@ -21,8 +22,8 @@ from markupsafe import Markup
 
 from loadframe import __version__
 from loadframe.errors import RunError
-from loadframe.model import Investigation, Round
-from loadframe.reporting import charts, facts, rounding, words
+from loadframe.model import Investigation, ProfileKind, Round
+from loadframe.reporting import charts, facts, flame, profiles, rounding, words
 from loadframe.units import METRICS, show, show_metric
 
 STEP_COLUMNS = {
@@ -32,6 +33,10 @@ STEP_COLUMNS = {
     "throughput": "requests/s",
     "latency_p95_ms": "p95 in ms",
     "errors": "errors",
+}
+PROFILE_TABLES: Mapping[ProfileKind, str] = {
+    "cpu": "CPU time of the target, by what it was spent on",
+    "threads": "Threads of the target on average, by what they were doing",
 }
 COUNTED = frozenset({"step", "level", "block", "errors"})
 """Columns that were set or counted, not measured: shown as they are."""
@@ -78,6 +83,12 @@ def render_page(inv: Investigation) -> str:
         given_up=facts.gives_up(inv),
         untried=words.untried(inv),
         cuts=list(dict.fromkeys(cut for round_ in inv.rounds for cut in round_.silent_cuts)),
+        profile_tables=[
+            (kind, shown, what) for kind, what in PROFILE_TABLES.items() if (shown := profiles.of_kind(inv, kind))
+        ],
+        profile_rest=profiles.of_kind(inv, "cpu", "rest"),
+        flames=[(one, number) for number, one in enumerate(profiles.with_flame(inv), start=1)],
+        flame_script=Markup(_read("flame.js")),
         limits=facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else (),
         tables=[_steps_table(round_) for round_ in inv.rounds if round_.footprint],
         study_path=shlex.quote(f"{inv.run}/study.toml"),
@@ -91,7 +102,8 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_present
     )
-    environment.globals.update(words=words, facts=facts, rounding=rounding, show=show, show_metric=show_metric)
+    environment.globals.update(words=words, facts=facts, rounding=rounding, profiles=profiles, flame=flame)
+    environment.globals.update(show=show, show_metric=show_metric)
     environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)
     return environment.from_string(_read("page.html"))
 

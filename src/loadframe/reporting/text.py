@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from loadframe.model import Curve, Investigation, RuledOut
-from loadframe.reporting import facts, rounding, words
+from loadframe.reporting import facts, profiles, rounding, words
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -26,6 +26,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),
+        ("Time", profiles.summary(inv)),
         ("Next", [words.next_step(inv)]),
         *_trust(inv),
         ("Report", [inv.report]),

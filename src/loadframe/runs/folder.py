@@ -19,7 +19,17 @@ from hdrh.log import HistogramLogWriter
 from numpy.typing import NDArray
 
 from loadframe.errors import RunError
-from loadframe.model import Conduct, Host, Investigation, Limit, Round, SettingValue, Step, TargetState
+from loadframe.model import (
+    Conduct,
+    Host,
+    Investigation,
+    Limit,
+    ProfiledStep,
+    Round,
+    SettingValue,
+    Step,
+    TargetState,
+)
 from loadframe.runs.formats import decode, encode, upgrade
 
 METRIC_COLUMNS = {
@@ -166,6 +176,12 @@ class RunFolder:
             log.output_legend()
             log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
 
+    def add_profiled(self, step: ProfiledStep) -> None:
+        """A step that was sampled; its stacks are in the folder already."""
+        with self._writing("profiles"):
+            (self.path / "profiles").mkdir(exist_ok=True)
+        self.append_line("profiles/steps.jsonl", "profile", step)
+
     def write_tables(
         self,
         steps: Sequence[Step],
@@ -241,6 +257,11 @@ class RunFolder:
             return []
         where = str(self.path / "rounds.json")
         return list(decode("rounds", self._read("rounds.json"), Rounds, where=where).rounds)
+
+    def profiled(self) -> list[ProfiledStep]:
+        """The extra steps that were taken for their profiles; their stacks lie beside, in the files they name."""
+        name = "profiles/steps.jsonl"
+        return [decode("profile", line, ProfiledStep, where=where) for line, where in self.lines(name)]
 
     def host(self) -> Host:
         """The machine that measured."""

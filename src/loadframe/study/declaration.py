@@ -168,6 +168,9 @@ class MeasureTable(Table):
     blocks: Blocks = Blocks()
     precision: float = Field(0.05, gt=0, lt=1, description="half-width of the interval at which blocks stop")
     budget: Duration = Field(600.0, description="for the whole command")
+    profile: Literal["auto", "off"] = Field(
+        "auto", description="extra steps below and past the bend that are sampled, where the budget has room"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> MeasureTable:

@@ -1,0 +1,232 @@
+"""From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. Pure.
+
+A stack belongs to the class of the innermost of its frames that the table of frame_classes.py names; where none is
+named, to the kernel or to the program's own code, by its innermost frame. Demands follow the utilisation law D = U / X:
+CPU-seconds per second over requests per second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from loadframe.analysis.frame_classes import CLASSES, KERNEL_SUFFIX, class_of_frame
+from loadframe.model import ClassShare, FlameFrame, FunctionShare, ProfileKind, Stack
+
+TRUNCATED = "[truncated]"
+Z_INTERVAL = 1.96
+"""95 %."""
+Z_BOX = 3.29
+"""A box of a flame graph changed where chance alone gives as much once in a thousand times: there are hundreds."""
+Z_CLASS = 2.87
+"""The same for a class of work: 5 % over the dozen classes together (Bonferroni)."""
+NARROWEST = 0.0025
+"""Boxes below a quarter of a per cent are not drawn: three pixels of a page."""
+MOST_FRAMES = 1000
+"""More boxes than this make a page heavy; the narrowest are left out."""
+HOTTEST = 8
+MAINLY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What another profile's stacks are compared with. per_request: CPU-seconds per request that one sample stands
+    for."""
+
+    stacks: Sequence[Stack]
+    per_request: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What a profile's stacks add up to; fields as in model.Profile."""
+
+    samples: int
+    kernel_share: float
+    unresolved_share: float
+    truncated_share: float
+    classes: tuple[ClassShare, ...]
+    hottest: tuple[FunctionShare, ...]
+
+
+def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
+    """The class (an id of CLASSES) of a stack, frames from the outermost to the innermost."""
+    for frame in reversed(frames):
+        if (found := class_of_frame(frame)) is not None:
+            return found
+    if kind == "threads":
+        return "waiting"
+    return "kernel" if frames and frames[-1].endswith(KERNEL_SUFFIX) else "user"
+
+
+def shares(
+    stacks: Sequence[Stack],
+    kind: ProfileKind,
+    *,
+    rate: float,
+    seconds: float,
+    throughput: float,
+    baseline: Baseline | None = None,
+) -> Shares | None:
+    """Shares of a profile, the largest class first; None without samples.
+
+    rate: samples per CPU-second (cpu), or looks in the window (threads). seconds: of the window. throughput: requests
+    per second in it; 0 where there were none. Intervals are Wilson's, 95 %; of thread states none is given, because
+    looks 20 ms apart see the same wait again.
+    """
+    total = sum(stack.count for stack in stacks)
+    if not total or rate <= 0 or seconds <= 0:
+        return None
+    by_class, before = _by_class(stacks, kind), _by_class(baseline.stacks if baseline is not None else (), kind)
+    by_function: Counter[str] = Counter()
+    for stack in stacks:
+        by_function[stack.frames[-1]] += stack.count
+    now_s = per_request(rate, seconds, throughput)
+    before_s = baseline.per_request if baseline is not None else 0.0
+    per_sample = 1 / (rate * seconds) if kind == "cpu" else 1 / rate
+    demand_ms = 1000 * now_s if kind == "cpu" and now_s > 0 else None
+    classes = [
+        ClassShare(
+            class_id,
+            CLASSES[class_id],
+            count / total,
+            *(_wilson(count, total) if kind == "cpu" else (count / total, count / total)),
+            count * per_sample,
+            count * demand_ms if demand_ms is not None else None,
+            _change(count, before[class_id], now_s, before_s, Z_CLASS),
+        )
+        for class_id, count in by_class.most_common()
+    ]
+    return Shares(
+        samples=total,
+        kernel_share=_share(stacks, total, lambda frames: frames[-1].endswith(KERNEL_SUFFIX)),
+        unresolved_share=_share(stacks, total, lambda frames: is_unresolved(frames[-1])) if kind == "cpu" else 0.0,
+        truncated_share=_share(stacks, total, lambda frames: TRUNCATED in frames[:2]),
+        classes=tuple(classes),
+        hottest=tuple(
+            FunctionShare(name, classify((name,), kind), count / total)
+            for name, count in by_function.most_common(HOTTEST)
+        ),
+    )
+
+
+def _by_class(stacks: Sequence[Stack], kind: ProfileKind) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for stack in stacks:
+        counts[classify(stack.frames, kind)] += stack.count
+    return counts
+
+
+def is_unresolved(frame: str) -> bool:
+    """Whether a frame is a file in brackets instead of a function's name."""
+    name = frame.removesuffix(KERNEL_SUFFIX)
+    return name.startswith("[") and name.endswith("]") and class_of_frame(frame) is None
+
+
+def _share(stacks: Sequence[Stack], total: int, wanted: Callable[[tuple[str, ...]], bool]) -> float:
+    return sum(stack.count for stack in stacks if wanted(stack.frames)) / total
+
+
+def _wilson(count: int, total: int) -> tuple[float, float]:
+    """Wilson's score interval of a proportion: E. B. Wilson, JASA 22 (1927)."""
+    share, z2 = count / total, Z_INTERVAL**2
+    middle = share + z2 / (2 * total)
+    half = Z_INTERVAL * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
+    scale = 1 + z2 / total
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+
+# --- flame graph ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Node:
+    """Samples in a frame and all that it called."""
+
+    count: int = 0
+    before: int = 0
+    classes: Counter[str] = field(default_factory=Counter)
+    below: dict[str, _Node] = field(default_factory=dict)
+
+
+def flame(
+    stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline | None = None
+) -> tuple[FlameFrame, ...]:
+    """The boxes of a flame graph, outer ones before inner ones, children by name from left to right.
+
+    now_s: CPU-seconds per request that one sample stands for; with a baseline, boxes whose CPU time per request
+    differs from the baseline's beyond chance carry the ratio. Boxes narrower than NARROWEST are left out.
+    """
+    root = _Node()
+    for stack in stacks:
+        _add(root, stack, classify(stack.frames, kind))
+    if root.count == 0:
+        return ()
+    for stack in baseline.stacks if baseline is not None else ():
+        _add_before(root, stack)
+    least = max(NARROWEST, _width_of(root, MOST_FRAMES))
+    frames: list[FlameFrame] = []
+    pending = [(root, 0, 0.0)]
+    while pending:
+        parent, depth, start = pending.pop()
+        for name, node in sorted(parent.below.items()):
+            width = node.count / root.count
+            if width >= least:
+                top, most = node.classes.most_common(1)[0]
+                class_id = top if most >= MAINLY * node.count else ""
+                before_s = baseline.per_request if baseline is not None else 0.0
+                change = _change(node.count, node.before, now_s, before_s, Z_BOX)
+                frames.append(FlameFrame(name, depth, start, width, class_id, change))
+                pending.append((node, depth + 1, start))
+            start += width
+    return tuple(sorted(frames, key=lambda frame: (frame.depth, frame.start)))
+
+
+def _add(root: _Node, stack: Stack, class_id: str) -> None:
+    node = root
+    node.count += stack.count
+    for frame in stack.frames:
+        node = node.below.setdefault(frame, _Node())
+        node.count += stack.count
+        node.classes[class_id] += stack.count
+
+
+def _add_before(root: _Node, stack: Stack) -> None:
+    node: _Node | None = root
+    for frame in stack.frames:
+        node = node.below.get(frame) if node is not None else None
+        if node is None:
+            return
+        node.before += stack.count
+
+
+def _width_of(root: _Node, rank: int) -> float:
+    """The width of the box at this rank, the widest first; 0 where there are fewer."""
+    counts: list[int] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        counts += [child.count for child in node.below.values()]
+        pending += node.below.values()
+    return sorted(counts, reverse=True)[rank] / root.count if len(counts) > rank else 0.0
+
+
+def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:
+    """CPU time per request against the baseline's; None where chance explains the difference.
+
+    Where the baseline has none, it is taken to have one sample. Counts k are Poisson's: a difference is beyond chance
+    where |a k1 - b k0| >= z sqrt(a^2 k1 + b^2 k0), a and b the time per request that one sample stands for.
+    """
+    if now_s <= 0 or before_s <= 0:
+        return None
+    spread = math.sqrt(now_s**2 * count + before_s**2 * before)
+    if abs(now_s * count - before_s * before) < z * spread:
+        return None
+    return now_s * count / (before_s * max(before, 1))
+
+
+def per_request(rate: float, seconds: float, throughput: float) -> float:
+    """CPU-seconds per request that one sample of a CPU profile stands for; 0 where no request was done."""
+    return 1 / (rate * seconds * throughput) if rate > 0 and seconds > 0 and throughput > 0 else 0.0

@@ -1,0 +1,196 @@
+"""`perf record` around a step: start it, stop it, read its samples. What is missing for it is said, never raised.
+
+Sampling is by a software clock (cpu-clock), because virtual machines often have no hardware counters; time is
+CLOCK_MONOTONIC, as everywhere. User stacks are copied and unwound by the files' own tables (`--call-graph dwarf`):
+Debian's programs are built without frame pointers. perf-record(1), perf_event_open(2).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from loadframe.cage.processes import Allowance, spawn
+from loadframe.errors import MissingTool
+from loadframe.model import Requirement
+from loadframe.recording.profiles.perf_script import Reading, Sample, read_samples
+
+PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+MOST_HZ, LEAST_HZ = 399, 25
+SAMPLES_PER_S = 800
+"""Over all CPUs: at this many, a two-second window tells shares of 10 % to within 1.5, and 13 MB/s are copied."""
+STACK_BYTES = 16384
+"""Copied of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
+STOP_S = 15.0
+PROBE_S = 10.0
+INSTALL = "apt-get install linux-perf (Debian), linux-tools-generic (Ubuntu), perf (Fedora)"
+
+Scope = Literal["machine", "processes", "processes in user space"]
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What perf may sample here; scope is None where it may nothing. missing: what more would need."""
+
+    scope: Scope | None
+    missing: tuple[Requirement, ...]
+
+
+def permission() -> Permission:
+    """Try, from the most to the least, what perf may sample on this machine: its files, capabilities and security
+    modules are too many to foresee the answer. Takes a tenth of a second."""
+    perf = shutil.which("perf")
+    if perf is None:
+        return Permission(None, (_requirement("perf", INSTALL),))
+    refusal = ""
+    scopes: tuple[Scope, ...] = ("machine", "processes", "processes in user space")
+    for scope in scopes:
+        refused = _try(perf, scope)
+        if refused is None:
+            return Permission(scope, _lacking(scope))
+        refusal = refused
+    return Permission(None, (_requirement("permission to sample with perf", f"{_paranoid(1)}; perf said: {refusal}"),))
+
+
+def frequency_hz(cpus: int) -> int:
+    """Samples per second and CPU; odd, so as not to march in step with anything periodic."""
+    return max(LEAST_HZ, min(MOST_HZ, SAMPLES_PER_S // max(cpus, 1))) | 1
+
+
+class PerfRecord:
+    """A running `perf record`. Made by `start`; `stop` before `samples`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], data: Path, hz: int) -> None:
+        self._process = process
+        self._data = data
+        self.hz = hz
+        self.unreadable: str | None = None
+        """What `perf script` said where it could not read the data."""
+
+    @classmethod
+    def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> PerfRecord:
+        """Sample from now on into `folder`. MissingTool where perf will not run."""
+        perf = shutil.which("perf")
+        if perf is None:
+            raise MissingTool("perf is not installed", remedy=INSTALL)
+        hz = frequency_hz(os.cpu_count() or 1)
+        data = folder / "perf.data"
+        what = ["--all-cpus"] if scope == "machine" else ["--pid", ",".join(map(str, pids))]
+        with (folder / "perf.log").open("wb") as log:
+            command = [perf, *_record(scope, data, hz), *what]
+            process = spawn(command, Allowance(), stdout=log, stderr=log)
+        return cls(process, data, hz)
+
+    def stop(self) -> str | None:
+        """End it; None when its data are complete, else what it said."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"perf record did not end within {STOP_S:.0f} s"
+        if self._process.returncode in (0, -signal.SIGINT) and self._data.exists() and self._data.stat().st_size:
+            return None
+        return _said(self._data.with_name("perf.log").read_text(errors="replace")) or "perf recorded nothing"
+
+    def kill(self) -> None:
+        """At once. Idempotent."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    @contextmanager
+    def samples(self, reading: Reading) -> Iterator[Iterator[Sample]]:
+        """The samples, as `perf script` unwinds them; where it fails, `unreadable` says why afterwards."""
+        fields = "comm,pid,tid,time,ip,sym,dso"
+        command = ["perf", "script", "--input", str(self._data), "--no-inline", "--show-lost-events", "-F", fields]
+        said = self._data.with_name("script.log")
+        with (
+            said.open("wb") as log,
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace"
+            ) as script,
+        ):
+            assert script.stdout is not None
+            try:
+                yield read_samples(script.stdout, reading)
+            finally:
+                if script.poll() is None:
+                    script.stdout.close()
+        if script.returncode not in (0, -signal.SIGPIPE):
+            self.unreadable = _said(said.read_text(errors="replace")) or f"exit code {script.returncode}"
+
+
+def _record(scope: Scope, data: Path, hz: int) -> list[str]:
+    """Arguments of `perf record`; no cache of build ids is left in the user's home."""
+    stacks = ["--call-graph", f"dwarf,{STACK_BYTES}"]
+    quiet = ["--quiet", "--no-buildid", "--no-buildid-cache"]
+    return [
+        "record",
+        *quiet,
+        "--clockid",
+        "CLOCK_MONOTONIC",
+        "-e",
+        _event(scope),
+        "-F",
+        str(hz),
+        *stacks,
+        "-o",
+        str(data),
+    ]
+
+
+def _event(scope: Scope) -> str:
+    return "cpu-clock:u" if scope == "processes in user space" else "cpu-clock"
+
+
+def _try(perf: str, scope: Scope) -> str | None:
+    """None where perf may sample so, else what it says. Asked for both, perf quietly leaves the kernel out where that
+    is forbidden: it is asked for the kernel alone."""
+    what = ["--all-cpus"] if scope == "machine" else []
+    event = "cpu-clock:k" if scope == "processes" else _event(scope)
+    command = [perf, "record", "--quiet", "-e", event, *what, "-o", "/dev/null", "--", "true"]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PROBE_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else _said(done.stderr) or f"exit code {done.returncode}"
+
+
+def _lacking(scope: Scope) -> tuple[Requirement, ...]:
+    """What a scope does not see, and how to get it."""
+    if scope == "machine":
+        return ()
+    rest = _requirement("work that the kernel's own threads do for the target", _paranoid(0))
+    if scope == "processes":
+        return (rest,)
+    return (_requirement("functions of the kernel", _paranoid(1)), rest)
+
+
+def _paranoid(wanted: int) -> str:
+    try:
+        now = f" (it is {PARANOID.read_text().strip()})"
+    except OSError:
+        now = " (this kernel has none: a container or a kernel without CONFIG_PERF_EVENTS)"
+    return f"sysctl kernel.perf_event_paranoid={wanted}{now}, or run as root or with CAP_PERFMON"
+
+
+def _requirement(what: str, how: str) -> Requirement:
+    return Requirement("profiles", what, None, how)
+
+
+def _said(text: str) -> str:
+    """The line of an output that says what is wrong: the one after "Error:", else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    after = lines[lines.index("Error:") + 1 :] if "Error:" in lines else []
+    return (after[:1] or lines[-1:] or [""])[0][:200]

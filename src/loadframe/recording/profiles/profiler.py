@@ -1,0 +1,108 @@
+"""Both samplers around one step: CPU by perf where that works, the states of all threads from procfs always.
+
+Life: `start` once the load runs, `follow` as processes come, `stop`, then `write` for the window that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from loadframe.errors import LoadframeError, RunError
+from loadframe.model import ProfileKind, ProfileSource, Requirement
+from loadframe.recording.profiles.collapsed import collapse, render
+from loadframe.recording.profiles.perf import PerfRecord, Permission
+from loadframe.recording.profiles.perf_script import KERNEL_SUFFIX, Reading, Sample
+from loadframe.recording.profiles.threads import ThreadSampler
+
+TARGET, DRIVER, REST = "target", "driver", "rest"
+IDLE = 0
+"""The pid of the idle loop."""
+
+
+class Profiler:
+    """Samples the components of one step. scratch: an empty folder for what perf writes."""
+
+    def __init__(self, permission: Permission, scratch: Path) -> None:
+        self._permission = permission
+        self._scratch = scratch
+        self._components: dict[int, str] = {}
+        self._threads = ThreadSampler(lambda: tuple(self._components))
+        self._perf: PerfRecord | None = None
+        self.missing: list[Requirement] = list(permission.missing)
+
+    def start(self, components: dict[int, str]) -> None:
+        """Sample from now on. components: pid -> target or driver."""
+        self.follow(components)
+        if self._permission.scope is not None:
+            try:
+                self._perf = PerfRecord.start(self._permission.scope, sorted(components), self._scratch)
+            except LoadframeError as error:
+                self._lack("a CPU profile", str(error))
+        self._threads.start()
+
+    def follow(self, components: dict[int, str]) -> None:
+        """Further processes of the step; those known before stay, whatever became of them."""
+        self._components = {**self._components, **components}
+
+    def stop(self) -> None:
+        """End the sampling. Idempotent; must be called."""
+        self._threads.stop()
+        if self._perf is not None and (said := self._perf.stop()) is not None:
+            self._perf = None
+            self._lack("a CPU profile", f"perf said: {said}")
+
+    def write(self, start_s: float, end_s: float, folder: Path, name: str) -> tuple[ProfileSource, ...]:
+        """Collapsed stacks of the window (CLOCK_MONOTONIC) as folder/NAME.COMPONENT.KIND.folded; what files there are.
+        RunError where they cannot be written."""
+        sources = []
+        if self._perf is not None:
+            reading = Reading()
+            with self._perf.samples(reading) as samples:
+                mine = [one for one in samples if start_s <= one.time_s <= end_s and one.pid != IDLE]
+            if self._perf.unreadable is not None:
+                self._lack("a part of the CPU profile", f"perf script said: {self._perf.unreadable}")
+            lost = reading.lost + reading.damaged
+            for component in (TARGET, DRIVER, REST):
+                chosen = [one for one in mine if self._components.get(one.pid, REST) == component]
+                sources += _write(chosen, folder, name, component, "cpu", self._perf.hz, lost)
+        looked, looks = self._threads.between(start_s, end_s)
+        for component in (TARGET, DRIVER):
+            chosen = [one for one in looked if self._components.get(one.pid) == component]
+            sources += _write(chosen, folder, name, component, "threads", looks)
+        return tuple(sources)
+
+    def _lack(self, what: str, how: str) -> None:
+        self.missing.append(Requirement("profiles", what, None, " ".join(how.split())))
+
+
+def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str]:
+    """pid -> component; a target that lives in the driver's processes is the target."""
+    target = tuple(target)
+    return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
+
+
+def _write(
+    samples: Sequence[Sample], folder: Path, name: str, component: str, kind: ProfileKind, rate: float, lost: int = 0
+) -> list[ProfileSource]:
+    """One source, none where nothing was sampled."""
+    if not samples:
+        return []
+    stacks = collapse(_frames(one, component, kind) for one in samples)
+    file = f"{name}.{component}.{kind}.folded"
+    path = folder / file
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(render(stacks), encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Make some room; run it again.") from error
+    return [ProfileSource(kind, component, file, len(samples), rate, lost)]
+
+
+def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...]:
+    """Every stack begins with its thread's name. Of strangers, nothing but what they made the kernel do is kept."""
+    if kind == "threads":
+        return sample.frames
+    if component == REST:
+        return (sample.command, *(frame for frame in sample.frames if frame.endswith(KERNEL_SUFFIX)))
+    return (sample.command, *sample.frames)

@@ -1,0 +1,140 @@
+"""What all threads of some processes are doing, look by look, from procfs: the side that a CPU profile cannot see.
+
+Each look reads /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the
+right to trace; without them the innermost kernel function (`wchan`) has to do. The sampler takes no more than a share
+of one CPU, however many threads there are: the more, the fewer looks.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from loadframe.errors import RecordingError
+from loadframe.recording.procfs import parse_process_stat
+from loadframe.recording.profiles.perf_script import KERNEL_SUFFIX, Sample, function_name
+
+LOOK_S = 0.02
+CPU_SHARE = 0.05
+"""Of one CPU, at most: the share that a look may take of the time until the next."""
+FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
+"""Number of the system call; asm/unistd_64.h, asm-generic/unistd.h."""
+FUTEX_COMMAND = 0x7F
+FUTEX_WAIT = 0
+"""linux/futex.h. glibc waits for a mutex with FUTEX_WAIT (nptl/lowlevellock.c), as do InnoDB's own locks
+(storage/innobase/sync/srw0srw.cc), for a condition with FUTEX_WAIT_BITSET (nptl/futex-internal.c)."""
+RUNNING = "[running or runnable]"
+STATES = {"S": "[sleeping]", "D": "[uninterruptible]", "T": "[stopped]", "t": "[traced]", "I": "[idle]"}
+_STACK_LINE = re.compile(rb"\[<[0-9a-fx]+>\] ([^\s+]+)")
+
+
+def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> list[Sample]:
+    """One sample per thread of a process; none where it is gone. root: for recorded trees."""
+    tasks = root / f"proc/{pid}/task"
+    try:
+        threads = os.listdir(tasks)  # noqa: PTH208 - names alone, many times a second
+    except OSError:  # it ended
+        return []
+    samples = []
+    for thread in threads:
+        frames = _frames(f"{tasks}/{thread}", futex)
+        if frames is not None and thread.isdigit():
+            samples.append(Sample(now_s, pid, int(thread), frames[0], frames))
+    return samples
+
+
+def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
+    """The thread's name, its state, and the kernel functions that it sleeps in; None for a thread that has ended."""
+    try:
+        stat = parse_process_stat(_read(f"{task}/stat"))
+    except RecordingError:
+        return None
+    if stat.state in "ZX":
+        return None
+    name = stat.command or "?"
+    if stat.state == "R":
+        return (name, RUNNING)
+    frames = parse_stack(_read(f"{task}/stack")) or _wchan(_read(f"{task}/wchan"))
+    if any("futex_wait" in frame or "futex_do_wait" in frame for frame in frames):
+        frames = (*frames, futex_kind(_read(f"{task}/syscall"), futex))
+    return (name, STATES.get(stat.state, f"[{stat.state}]"), *frames)
+
+
+def parse_stack(data: bytes) -> tuple[str, ...]:
+    """The kernel functions of /proc/PID/stack from the outermost on; empty for what is none."""
+    names = [name.decode("ascii", "replace") for name in reversed(_STACK_LINE.findall(data))]
+    return tuple(f"{function_name(name)}{KERNEL_SUFFIX}" for name in names)
+
+
+def futex_kind(data: bytes, futex: int | None) -> str:
+    """What a thread in futex(2) waits for, from /proc/PID/syscall: a lock, or a condition that another thread
+    signals."""
+    fields = data.split()
+    try:
+        number, operation = int(fields[0]), int(fields[2], 16)
+    except (IndexError, ValueError):
+        return "[futex]"
+    if number != futex:
+        return "[futex]"
+    return "[futex: lock]" if operation & FUTEX_COMMAND == FUTEX_WAIT else "[futex: condition]"
+
+
+def _wchan(data: bytes) -> tuple[str, ...]:
+    name = data.decode("ascii", "replace").strip()
+    return (f"{function_name(name)}{KERNEL_SUFFIX}",) if name and name != "0" else ()
+
+
+def _read(path: str) -> bytes:
+    """A procfs file; empty where it is gone or forbidden."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 16384)
+    except OSError:  # forbidden at the reading, or it ended in this very moment
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+class ThreadSampler:
+    """Looks again and again, in a thread of its own, until stopped. pids: asked at each look, so that processes may
+    come and go."""
+
+    def __init__(self, pids: Callable[[], Sequence[int]], root: Path = Path("/")) -> None:
+        self._pids = pids
+        self._root = root
+        self._futex = FUTEX.get(platform.machine())
+        self._samples: list[Sample] = []
+        self._looks: list[float] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="thread-sampler", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Idempotent."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def between(self, start_s: float, end_s: float) -> tuple[list[Sample], int]:
+        """The samples of a window (CLOCK_MONOTONIC), and how many looks they come from."""
+        samples = [sample for sample in self._samples if start_s <= sample.time_s <= end_s]
+        return samples, sum(start_s <= at_s <= end_s for at_s in self._looks)
+
+    def _run(self) -> None:
+        pause_s = 0.0
+        while not self._stop.wait(pause_s):
+            at_s, cpu_s = time.monotonic(), time.thread_time()
+            for pid in self._pids():
+                self._samples += look(self._root, pid, at_s, futex=self._futex)
+            self._looks.append(at_s)
+            pause_s = max(LOOK_S, (time.thread_time() - cpu_s) / CPU_SHARE)

@@ -1,0 +1,71 @@
+"""Flame graphs as SVG inside the page: boxes with their names, a tooltip each, no second file.
+
+The width of a box is its share of the samples, its row the depth of the call; callers stand below what they called
+(Gregg, The Flame Graph, CACM 59(6), 2016). Two colourings are in the markup, chosen by the page: by the class of
+work, and by the change of CPU time per request against another profile, where that is beyond chance. Without a script
+everything can be read; with the page's few lines, a click on a box makes it as wide as the page.
+"""
+
+from __future__ import annotations
+
+import math
+
+from markupsafe import escape
+
+from loadframe.model import FlameFrame, Profile
+from loadframe.reporting import rounding
+
+WIDTH = 1200
+ROW = 18
+CHARACTER = 6.7
+"""Width of a character of the 11-pixel monospace face, in pixels."""
+PADDING = 4
+SHADES = (1.25, 2.0)
+"""Changes below the first ratio are the palest shade, from the second on the strongest."""
+
+
+def svg(profile: Profile, *, label: str) -> str:
+    """One flame graph, WIDTH units wide; empty where there is nothing to draw. label: its name for screen readers."""
+    if not profile.flame:
+        return ""
+    depth = max(frame.depth for frame in profile.flame) + 2
+    height = depth * ROW
+    whole = f"all of {profile.samples:,} samples"
+    boxes = [_box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
+    boxes += [_frame(frame, height - (frame.depth + 2) * ROW) for frame in profile.flame]
+    head = f'<svg class="flame" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">'
+    return f"{head}{''.join(boxes)}</svg>"
+
+
+def _frame(frame: FlameFrame, y: int) -> str:
+    name = frame.name.removesuffix("_[k]")
+    said = f"{name}{' (kernel)' if name != frame.name else ''}: {rounding.percent(frame.width)} of the samples"
+    if frame.change is not None:
+        said += f", {rounding.plain(frame.change)} times the CPU time per request"
+    classes = " ".join(part for part in (f"k-{frame.class_id}" if frame.class_id else "", shade(frame.change)) if part)
+    return _box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
+
+
+def _box(name: str, said: str, classes: str, x: float, width: float, y: int) -> str:
+    text = fitted(name, width)
+    written = f'<text x="{x + PADDING:.1f}" y="{y + ROW - 5}">{escape(text)}</text>' if text else ""
+    mark = f' class="{classes}"' if classes else ""
+    rect = f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0.01):.2f}" height="{ROW - 1}"/>'
+    return f'<g{mark} data-name="{escape(name)}"><title>{escape(said)}</title>{rect}{written}</g>'
+
+
+def fitted(name: str, width: float) -> str:
+    """As much of a name as fits into a box; nothing where not even three characters do."""
+    room = int((width - 2 * PADDING) / CHARACTER)
+    if room < 3:
+        return ""
+    return name if len(name) <= room else name[: room - 2] + ".."
+
+
+def shade(change: float | None) -> str:
+    """The mark for a change: up or down, 1 (slight) to 3 (strong); nothing for none."""
+    if change is None or change <= 0:
+        return ""
+    size = abs(math.log(change))
+    strength = 1 + sum(size >= math.log(step) for step in SHADES)
+    return f"{'up' if change > 1 else 'down'}{strength}"

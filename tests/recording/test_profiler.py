@@ -1,0 +1,127 @@
+"""Sampling for real: where perf may sample, it does; where it may not, it is said how to get it, and threads are still
+looked at. Never skipped: the machine decides which half holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loadframe.recording.profiles import perf
+from loadframe.recording.profiles.collapsed import read
+from loadframe.recording.profiles.perf import Permission, frequency_hz, permission
+from loadframe.recording.profiles.profiler import Profiler, components_of
+
+BUSY = "import time\nuntil = time.monotonic() + 60\nwhile time.monotonic() < until:\n    sum(range(1000))\n"
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    """A process that computes until it is ended."""
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as process:
+        yield process.pid
+        process.kill()
+
+
+def test_a_busy_process_is_found_busy(busy: int, tmp_path: Path) -> None:
+    allowed = permission()
+    profiler = Profiler(allowed, tmp_path / "scratch")
+    (tmp_path / "scratch").mkdir()
+    started = time.monotonic()
+    profiler.start(components_of([busy], [os.getpid()]))
+    try:
+        time.sleep(1.0)  # what is sampled, not a synchronisation: perf has to have started by then
+    finally:
+        profiler.stop()
+    sources = {
+        (source.kind, source.component): source
+        for source in profiler.write(started, time.monotonic(), tmp_path / "run", "01")
+    }
+    looked = sources["threads", "target"]
+    states = read(tmp_path / "run" / looked.file).stacks
+    assert sum(stack.count for stack in states) == looked.samples
+    assert states[0].frames[-1] == "[running or runnable]"
+    if allowed.scope is None:
+        assert [one.how_to_get_it for one in profiler.missing]
+        assert ("cpu", "target") not in sources
+    else:
+        sampled = sources["cpu", "target"]
+        assert sampled.samples > 0
+        frames = {frame for stack in read(tmp_path / "run" / sampled.file).stacks for frame in stack.frames}
+        assert any("Py" in frame or "python" in frame for frame in frames)
+        assert not any(frame.endswith("_[k]") for frame in frames) or allowed.scope != "processes in user space"
+
+
+def test_where_there_is_no_perf_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    allowed = permission()
+    assert allowed.scope is None
+    (lacking,) = allowed.missing
+    assert "linux-perf" in lacking.how_to_get_it
+    profiler = Profiler(allowed, tmp_path)
+    profiler.start({os.getpid(): "target"})
+    profiler.stop()
+    assert profiler.missing == [lacking]
+
+
+def fake_perf(folder: Path, script: str) -> None:
+    path = folder / "perf"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_where_perf_is_forbidden_it_is_said_what_would_permit_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_perf(tmp_path, 'echo "Error:" >&2; echo "No permission to enable cpu-clock event." >&2; exit 255')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "paranoid").write_text("3\n")
+    monkeypatch.setattr(perf, "PARANOID", tmp_path / "paranoid")
+    allowed = permission()
+    assert allowed.scope is None
+    (lacking,) = allowed.missing
+    assert "kernel.perf_event_paranoid=1 (it is 3)" in lacking.how_to_get_it
+    assert "No permission to enable cpu-clock" in lacking.how_to_get_it
+
+
+def test_without_the_kernel_s_functions_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_perf(tmp_path, 'case "$*" in *--all-cpus*|*cpu-clock:k*) exit 255;; esac')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    allowed = permission()
+    assert allowed.scope == "processes in user space"
+    assert "functions of the kernel" in {one.what for one in allowed.missing}
+
+
+def test_a_perf_that_fails_in_the_middle_leaves_the_thread_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_perf(tmp_path, 'echo "failed to mmap" >&2; exit 1')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    profiler = Profiler(Permission("machine", ()), tmp_path)
+    started = time.monotonic()
+    profiler.start({os.getpid(): "target"})
+    while profiler._threads.between(started, time.monotonic())[1] == 0:
+        time.sleep(0.001)
+    profiler.stop()
+    profiler.stop()
+    assert "failed to mmap" in profiler.missing[-1].how_to_get_it
+    kinds = {source.kind for source in profiler.write(started, time.monotonic(), tmp_path / "run", "01")}
+    assert kinds == {"threads"}
+
+
+def test_a_target_within_the_driver_is_the_target() -> None:
+    assert components_of([], [5, 6]) == {5: "target", 6: "target"}
+    assert components_of([4], [5]) == {4: "target", 5: "driver"}
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 3, 8, 64, 512])
+def test_samples_stay_few_on_many_cpus_and_out_of_step(cpus: int) -> None:
+    hz = frequency_hz(cpus)
+    assert hz % 2 == 1
+    assert hz * cpus <= 2 * perf.SAMPLES_PER_S or hz == perf.LEAST_HZ
+    assert hz >= perf.LEAST_HZ
