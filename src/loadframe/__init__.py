@@ -15,6 +15,8 @@ and proves the gain.
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
     conclude(run)                 the Investigation of a run, also of one that was killed
+    limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
+    render_limits, ledger_json    the ledger for people and programs
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
@@ -40,6 +42,9 @@ _API = {
     "curves": ("loadframe.lab", "curves"),
     "conclude": ("loadframe.lab", "conclude"),
     "open_run": ("loadframe.lab", "open_run"),
+    "limits": ("loadframe.bench.limits_now", "limits"),
+    "render_limits": ("loadframe.reporting.limits_report", "render_limits"),
+    "ledger_json": ("loadframe.reporting.limits_report", "ledger_json"),
     "render_text": ("loadframe.reporting", "render_text"),
     "render_curve": ("loadframe.reporting", "render_curve"),
     "write_page": ("loadframe.reporting", "write_page"),

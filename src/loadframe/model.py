@@ -238,6 +238,10 @@ class Verdict:
 # --- limits, findings, remedies -------------------------------------------------------------------------------------
 
 
+LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
+"""Where a use stands against its ceiling; "" where nobody judged it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """Something finite. ceiling, use, headroom in the limit's own unit; headroom = ceiling - use.
@@ -247,6 +251,8 @@ class Limit:
     loud: reaching it gives errors; silent (False): reaching it only makes things slow.
     chain: the ids of limits below that cap this one. thrash_metric: the metric that must rise once it is reached.
     title: what it is, in words, as the subject of a sentence.
+    near: the share of the ceiling from which on its source calls it near. harm: thrash_metric as it is now; None where
+    it was not read. An infinite ceiling: the machine sets none.
     """
 
     id: str
@@ -264,6 +270,38 @@ class Limit:
     use_metric: str = ""
     thrash_metric: str = ""
     title: str = ""
+    near: float | None = None
+    harm: float | None = None
+    status: LimitStatus = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLimit:
+    """A limit that exists here and could not be read, and why."""
+
+    id: str
+    layer: str
+    title: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNow:
+    """The ledger at this moment, the most urgent limit first.
+
+    subject: whose limits, in words. watched_s: the time between the first and the last reading, readings of them;
+    `exhausted_at` of a limit is in seconds from the last reading. unread: what could not be read. silent_cuts: settings
+    whose effective value is less than the configured one, in words.
+    """
+
+    subject: str
+    watched_s: float
+    readings: int
+    limits: tuple[Limit, ...]
+    unread: tuple[UnreadLimit, ...]
+    silent_cuts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,110 @@ mariadb.log_waits                 | 1/s   | waits because the log buffer was too
 mariadb.table_locks_waited        | 1/s   | table locks that had to wait
 mariadb.row_lock_waits            | 1/s   | row locks that had to wait
 mariadb.temporary_disk_tables     | 1/s   | temporary tables that went to disk
+system.cpu.softirq_busiest        | share | the CPU with most interrupt work
+system.cpu.frequency_missing      | share | of the CPUs' highest frequency not given, average
+system.cpu.frequency_lost         | share | the same, for the time in which they were busy
+system.cpu.throttled              | share | time for which a CPU was slowed because of heat
+system.swap.used                  | bytes | swap space in use
+system.swap.limit                 | bytes | swap space
+system.memory.dirty_limit         | bytes | dirty pages at which writers are stopped
+system.paging.background_scan     | 1/s   | pages scanned by the kernel's own reclaim
+system.paging.direct_share        | share | of the scanned pages, those scanned by direct reclaim
+system.paging.refault_share       | share | of the bytes read from disks, those dropped a short while ago
+system.paging.refault_wait        | share | time in which tasks waited for pages dropped a short while ago
+system.disk.flushing              | share | the disk that flushes most emptied its cache
+system.disk.queue_limit           | count | requests that a disk queues
+system.filesystem.space           | share | space in use on the fullest file system
+system.filesystem.inodes          | share | inodes in use on the file system with fewest left
+system.files.per_process_limit    | count | fs.nr_open
+system.threads.count              | count | threads on the machine
+system.threads.limit              | count | kernel.threads-max
+system.pids.limit                 | count | kernel.pid_max
+system.mappings.limit             | count | vm.max_map_count
+system.aio                        | count | asynchronous I/O requests reserved
+system.aio.limit                  | count | fs.aio-max-nr
+system.epoll_watches.limit        | count | fs.epoll.max_user_watches
+system.inotify_watches.limit      | count | fs.inotify.max_user_watches
+system.inotify_instances.limit    | count | fs.inotify.max_user_instances
+system.network.somaxconn          | count | net.core.somaxconn
+system.network.listen_overflows   | 1/s   | connections dropped because an accept queue was full
+system.network.syn_received       | count | half-open connections
+system.network.syn_backlog        | count | net.ipv4.tcp_max_syn_backlog
+system.network.syn_drops          | 1/s   | half-open connections dropped or answered with a cookie
+system.network.local_ports        | count | local ports used for the destination with most connections
+system.network.local_ports.limit  | count | local ports for one destination
+system.network.time_wait          | count | sockets in TIME_WAIT
+system.network.time_wait.limit    | count | net.ipv4.tcp_max_tw_buckets
+system.network.time_wait_overflows | 1/s  | sockets that found no room in TIME_WAIT
+system.network.tcp_memory         | bytes | memory of TCP sockets
+system.network.tcp_memory.limit   | bytes | third number of net.ipv4.tcp_mem
+system.network.tcp_memory_pressures | 1/s | times TCP came under memory pressure
+system.network.conntrack          | count | connections tracked
+system.network.conntrack.limit    | count | net.netfilter.nf_conntrack_max
+system.network.backlog            | count | packets waiting for one CPU
+system.network.backlog.limit      | count | net.core.netdev_max_backlog
+system.network.backlog_drops      | 1/s   | packets dropped because that queue was full
+system.network.squeezes           | 1/s   | receiving rounds cut short
+system.network.packets_per_round  | count | packets per receiving round, average
+system.network.packets_per_round.limit | count | net.core.netdev_budget
+system.network.link               | bytes/s | bytes per second on the interface nearest to its speed
+system.network.link.limit         | bytes/s | speed of that interface
+user.threads                      | count | threads of the user's processes
+user.threads.limit                | count | RLIMIT_NPROC (soft) of the target's process
+target.open_files.hard_limit      | count | RLIMIT_NOFILE (hard) of that process
+target.mappings                   | count | memory mappings of the target's process
+target.cpus.allowed               | count | CPUs the target's process may use
+target.epoll_watches              | count | files that the target's process watches by epoll
+target.inotify_watches            | count | files that it watches by inotify
+target.inotify_instances          | count | its inotify instances
+target.accept_queue               | count | connections waiting in its fullest accept queue
+target.accept_queue.limit         | count | connections that may wait there
+target.memory.allowed             | bytes | memory that the target may use: its control group's or the machine's
+target.cgroup.pids                | count | threads of the control group nearest to its limit
+target.cgroup.pids.limit          | count | pids.max
+target.cgroup.pids.refused        | 1/s   | threads refused there
+target.cgroup.memory              | bytes | memory of the control group nearest to its limit
+target.cgroup.memory.limit        | bytes | memory.max or memory.limit_in_bytes
+target.cgroup.memory.hits         | 1/s   | times it was at that limit
+target.cgroup.cpu                 | cores | CPU of the control group nearest to its quota
+target.cgroup.cpu.limit           | cores | its quota
+target.cgroup.cpu.throttled       | 1/s   | periods in which it was throttled
+target.cgroup.read_bytes          | bytes/s | bytes read on the device nearest to its limit
+target.cgroup.read_bytes.limit    | bytes/s | its limit
+target.cgroup.write_bytes         | bytes/s | bytes written on the device nearest to its limit
+target.cgroup.write_bytes.limit   | bytes/s | its limit
+target.cgroup.reads               | 1/s   | reads on the device nearest to its limit
+target.cgroup.reads.limit         | 1/s   | its limit
+target.cgroup.writes              | 1/s   | writes on the device nearest to its limit
+target.cgroup.writes.limit        | 1/s   | its limit
+mariadb.table_cache_hits          | 1/s   | look-ups that the table cache answered
+mariadb.tables_at_once            | count | connections times tables per statement
+mariadb.max_connections.asked     | count | client connections asked for
+mariadb.table_open_cache.asked    | count | tables asked for in the table cache
+mariadb.table_open_cache_instances | count | instances the table cache may have (effective)
+mariadb.files_wanted              | count | files that the connections and the table cache asked for want
+mariadb.files_of_full_cache       | count | files of a full table cache in all its instances
+mariadb.memory_at_full            | bytes | resident memory expected with every connection taken
+mariadb.threads_created           | 1/s   | threads made for connections
+mariadb.new_connections           | 1/s   | attempts to connect
+mariadb.new_thread_share          | share | of the connections, those for which a thread was made
+mariadb.pool_pages                | count | pages of the buffer pool
+mariadb.pool_pages_free           | count | of these unused
+mariadb.pool_pages_used           | count | of these in use
+mariadb.pool_pages_dirty          | count | of these changed and not written yet
+mariadb.pool_page_bytes           | bytes | size of a page
+mariadb.log_buffer_size           | bytes | innodb_log_buffer_size (effective)
+mariadb.log_buffer_used           | bytes | redo log in the buffer, not flushed yet
+mariadb.lsn_current               | bytes | redo log written since the server was made
+mariadb.lsn_flushed               | bytes | of this flushed
+mariadb.checkpoint_age            | bytes | redo log since the last checkpoint
+mariadb.checkpoint_max_age        | bytes | redo log that may lie since the last checkpoint
+mariadb.temporary_tables          | 1/s   | temporary tables made
+mariadb.disk_table_share          | share | of these on disk
+mariadb.table_locks_immediate     | 1/s   | table locks given at once
+mariadb.lock_wait_share           | share | of the table locks, those that waited
+mariadb.prepared_statements       | count | prepared statements kept
+mariadb.max_prepared_stmt_count   | count | prepared statements allowed (effective)
 """)
 
 

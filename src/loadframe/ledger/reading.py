@@ -22,9 +22,12 @@ class Series:
 def read_limits(
     steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """Every limit whose ceiling and use were measured in these steps of one treatment; use is the largest seen."""
+    """Every limit whose ceiling and use were measured in these steps of one treatment; use is the largest seen.
+    Pressures are no limits of a load: the diagnosis judges them by signatures."""
     found = []
     for rule in rules:
+        if rule.pressure:
+            continue
         pairs = [(step.level, *pair) for step in steps if (pair := _use_and_ceiling(rule, step.metrics)) is not None]
         if pairs:
             found.append(_series(rule, pairs, state, effective))
@@ -39,8 +42,8 @@ def _series(
 ) -> Series:
     ceiling = pairs[-1][2]
     use = max(pair[1] for pair in pairs)
-    configured = _number(_configured(rule, state))
-    in_effect = _number(effective.get(rule.configured)) if rule.configured else None
+    configured = as_number(_configured(rule, state))
+    in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
     limit = Limit(
         id=rule.id,
         layer=rule.layer,
@@ -74,7 +77,7 @@ def _configured(rule: LimitRule, state: TargetState) -> SettingValue | None:
     return state.limits.get(rule.configured) if rule.layer == "process" else state.settings.get(rule.configured)
 
 
-def _number(value: SettingValue | None) -> float | None:
+def as_number(value: SettingValue | None) -> float | None:
     """A setting as a number; None for words and for what is not there."""
     if value is None or isinstance(value, bool):
         return None
@@ -92,7 +95,7 @@ def silent_cuts(configured: Mapping[str, SettingValue], effective: Mapping[str, 
         got = effective.get(name)
         if got is None or _plain(asked) == _plain(got):
             continue
-        wanted, granted = _number(asked), _number(got)
+        wanted, granted = as_number(asked), as_number(got)
         if wanted is None or granted is None or granted < wanted:
             cuts.append(f"{name}: {asked} was asked for, the target uses {got}")
     return tuple(cuts)
@@ -104,5 +107,5 @@ SAME = {"on": "1", "off": "0", "true": "1", "false": "0", "yes": "1", "no": "0"}
 def _plain(value: SettingValue) -> str:
     text = str(value).strip().lower()
     text = SAME.get(text, text)
-    number = _number(text)
+    number = as_number(text)
     return f"{number:g}" if number is not None else text

@@ -1,0 +1,366 @@
+"""The ledger now: of this machine, of a process, of a server that runs, or of a study's target started for it.
+
+Read twice a second apart, or watched for a while: then use is regressed on time, and the limits are ranked by which is
+reached first. Nothing is changed, and no load is put on anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from loadframe.analysis.exhaustion import demand_at
+from loadframe.analysis.trend import runs_out_in
+from loadframe.cage.identity import Identity, alive, identify
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance, parse_cpus
+from loadframe.errors import TargetError
+from loadframe.ledger.counters import counter_metrics
+from loadframe.ledger.derived import derive
+from loadframe.ledger.now import read_now
+from loadframe.ledger.reading import as_number, silent_cuts
+from loadframe.ledger.rules import RULES
+from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
+from loadframe.progress import Progress, Silent
+from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
+from loadframe.recording.procfs import parse_process_status
+from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
+from loadframe.study import Study
+from loadframe.targets import registry as targets
+from loadframe.targets.attached import Attached, attach
+
+SOURCES: tuple[Source, ...] = (
+    *snapshot_machine.SOURCES,
+    *snapshot_kernel.SOURCES,
+    *snapshot_process.SOURCES,
+    *snapshot_cgroup.SOURCES,
+)
+ONE_LOOK_S = 1.0
+"""Rates need two readings; this far apart unless the user wants more."""
+READINGS = 60
+"""A watch is divided into so many intervals: enough for a line and its scatter, few enough to cost nothing."""
+SHORTEST_S, LONGEST_S = 1.0, 30.0
+"""No interval is shorter (a reading takes up to a tenth of a second) or longer (a leak may be quick)."""
+CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
+"""A private server is asked for so many connections, to see what they cost."""
+ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose limits. local: the machine's rows are those of the server's machine. server: asked for its counters.
+    enter: opens one more connection to a server that is ours to try things on."""
+
+    words: str
+    place: Place = field(default_factory=Place)
+    kinds: frozenset[str] = frozenset()
+    server: Attached | None = None
+    configured: Mapping[str, SettingValue] = field(default_factory=dict)
+    effective: Mapping[str, SettingValue] = field(default_factory=dict)
+    local: bool = True
+    process: Identity | None = None
+    enter: Callable[[], Attached] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One reading of everything."""
+
+    snapshot: Snapshot
+    counters: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Watch:
+    """The first and the last reading, and the metrics of every interval between: (seconds, metrics)."""
+
+    first: Moment
+    last: Moment
+    intervals: list[tuple[float, Mapping[str, float]]]
+    ended: bool = False
+
+    @property
+    def watched_s(self) -> float:
+        return self.last.snapshot.at_s - self.first.snapshot.at_s
+
+
+def limits(
+    *,
+    pid: int | None = None,
+    study: Study | None = None,
+    server: str | None = None,
+    option_file: Path | None = None,
+    user: str = "",
+    over_s: float | None = None,
+    progress: Progress | None = None,
+) -> LedgerNow:
+    """The ledger now. With a study its target is started privately, without load, and ended; with `server`
+    (KIND:ADDRESS) one that runs is asked, `pid` naming its process where it cannot be found; with `pid` alone any
+    process; without all three the machine. over_s: watch so long, and say what runs out and when.
+
+    TargetError for a process that is not there and a server that does not let us in; StudyError, MissingTool.
+    """
+    with _subject(pid, study, server, option_file, user) as subject:
+        watch = observe(
+            partial(_moment, subject),
+            ONE_LOOK_S if over_s is None else over_s,
+            still_there=lambda: subject.process is None or alive(subject.process),
+            specs=_specs(subject),
+            progress=progress or Silent(),
+        )
+        return ledger_of(subject, watch, forecast=over_s is not None, resident=_resident_by_connections(subject))
+
+
+# --- whose limits -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _subject(
+    pid: int | None, study: Study | None, server: str | None, option_file: Path | None, user: str
+) -> Iterator[Subject]:
+    with ExitStack() as stack:
+        if study is not None:
+            yield _private(stack, study)
+        elif server is not None:
+            attached = attach(server, option_file=option_file, user=user)
+            stack.callback(attached.close)
+            yield _attached(attached, pid)
+        elif pid is not None:
+            process = _process(pid)
+            yield Subject(f"{_name(pid)} (pid {pid})", Place(pid=pid), frozenset({"process"}), process=process)
+        else:
+            yield Subject("this machine")
+
+
+def _process(pid: int) -> Identity:
+    found = identify(pid) if pid > 0 else None
+    if found is None:
+        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
+    return found
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:  # it ended in this moment; the readings say so
+        return "a process"
+
+
+def _attached(server: Attached, pid: int | None) -> Subject:
+    pid = pid if pid is not None else server.pid()
+    local = pid is not None or server.local()
+    missing = "its process is out of our sight; name it with --pid" if local else ELSEWHERE
+    return Subject(
+        f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else ""),
+        Place(pid=pid, no_process=missing),
+        frozenset({"process", server.kind}),
+        server,
+        server.configured(),
+        server.effective(),
+        local,
+        None if pid is None else _process(pid),
+    )
+
+
+def _private(stack: ExitStack, study: Study) -> Subject:
+    """The study's target in the state that the study declares; it ends with the stack."""
+    kind, cage = study.target.kind, study.cage
+    lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
+    cpus = parse_cpus(cage.cpus) if cage.cpus else None
+    target = targets.make(kind, lease=lease, allowance=Allowance(cpus=cpus))
+    stack.callback(target.destroy)
+    target.create()
+    limits = {"RLIMIT_NOFILE": cage.open_files} if cage.open_files is not None else {}
+    state = TargetState(targets.check_settings(kind, study.target.settings), limits)
+    target.start(state)
+    pid = next(iter(target.pids()), None)
+    words = f"{target.version()}, started for study {study.study.name}"
+    asked, used = {**state.settings, **state.limits}, target.effective()
+    kinds = frozenset({"process", kind})
+    if pid is None:
+        place = Place(no_process=f"{kind} lives in its clients' processes, and none runs now")
+        return Subject(words, place, kinds, configured=asked, effective=used)
+    endpoint = target.endpoint()
+    enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
+    server = enter()
+    stack.callback(server.close)
+    return Subject(words, Place(pid=pid), kinds, server, asked, used, process=_process(pid), enter=enter)
+
+
+def _resident_by_connections(subject: Subject) -> tuple[tuple[float, float], ...]:
+    """(connections, resident bytes) of a private server while more and more connections of ours are open. They are
+    idle: what statements take comes on top. Nothing for a server that is not ours."""
+    pid, enter = subject.place.pid, subject.enter
+    if pid is None or enter is None:
+        return ()
+    found = [(1.0, _resident_bytes(pid))]
+    with ExitStack() as stack:
+        for step in range(1, CONNECTION_STEPS + 1):
+            try:
+                for _ in range(CONNECTIONS_PER_STEP):
+                    stack.callback(enter().close)
+            except TargetError:  # no more are allowed: what was seen until here is what there is
+                break
+            found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(pid)))
+    return tuple(found)
+
+
+def _resident_bytes(pid: int) -> float:
+    status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
+    return float(status.rss_bytes or 0)
+
+
+# --- watching ---------------------------------------------------------------------------------------------------------
+
+
+def _moment(subject: Subject) -> Moment:
+    snapshot = take(subject.place, SOURCES)
+    return Moment(snapshot, subject.server.counters() if subject.server is not None else {})
+
+
+def observe(
+    look: Callable[[], Moment],
+    over_s: float,
+    *,
+    still_there: Callable[[], bool],
+    specs: Sequence[CounterSpec] = (),
+    progress: Progress,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Watch:
+    """Readings for over_s seconds; fewer where what is watched ends. TargetError where it ends before the second."""
+    every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
+    count = max(1, round(over_s / every_s))
+    first = look()
+    watch = Watch(first, first, [])
+    progress.phase("watching the limits", count)
+    for number in range(1, count + 1):
+        sleep(max(0.0, first.snapshot.at_s + number * every_s - clock()))
+        moment = look()
+        if not still_there():
+            watch.ended = True
+            break
+        watch.intervals.append((moment.snapshot.at_s, _metrics(watch.last, moment, specs).values))
+        watch.last = moment
+        progress.step(f"{watch.watched_s:.0f} s")
+    if not watch.intervals:
+        raise TargetError("The process ended before it could be read twice", remedy="Name one that goes on running.")
+    return watch
+
+
+def _metrics(
+    first: Moment, last: Moment, specs: Sequence[CounterSpec] = (), asked: Mapping[str, float] | None = None
+) -> Readings:
+    """Everything between two moments, with what follows from it and from what was asked for."""
+    found = read(first.snapshot, last.snapshot, SOURCES)
+    elapsed_s = last.snapshot.at_s - first.snapshot.at_s
+    values, missing = counter_metrics(first.counters, last.counters, elapsed_s, specs)
+    return Readings(*derive({**(asked or {}), **found.values, **values}, {**found.missing, **missing}))
+
+
+# --- what it comes to -------------------------------------------------------------------------------------------------
+
+
+def ledger_of(
+    subject: Subject, watch: Watch, *, forecast: bool, resident: Sequence[tuple[float, float]] = ()
+) -> LedgerNow:
+    """The rules applied to what was read. forecast: with the time at which a limit runs out. resident: resident bytes
+    by connections, where they were tried; else those of the watch are taken."""
+    found = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
+    values, missing = dict(found.values), dict(found.missing)
+    if not subject.local:
+        missing = {**{name: ELSEWHERE for source in SOURCES for name in source.metrics}, **missing}
+        values = {name: value for name, value in values.items() if name.startswith(f"{_kind(subject)}.")}
+    pairs = resident or _resident_while_watched(subject, watch)
+    _add_memory(_kind(subject), pairs, values, missing)
+    found_limits, unread = read_now(
+        values, missing, kinds=subject.kinds, configured=subject.configured, effective=subject.effective
+    )
+    if forecast:
+        found_limits = tuple(_with_time(limit, watch) for limit in found_limits)
+    return LedgerNow(
+        subject=subject.words,
+        watched_s=watch.watched_s,
+        readings=len(watch.intervals) + 1,
+        limits=tuple(sorted(found_limits, key=urgency)),
+        unread=unread,
+        silent_cuts=silent_cuts(subject.configured, subject.effective),
+        warnings=tuple(_warnings(watch, resident)),
+    )
+
+
+def _specs(subject: Subject) -> Sequence[CounterSpec]:
+    return subject.server.counter_specs if subject.server is not None else ()
+
+
+def _kind(subject: Subject) -> str:
+    return subject.server.kind if subject.server is not None else ""
+
+
+STATUS_ORDER = {"reached": 0, "near": 2, "free": 3, "unlimited": 4, "": 5}
+
+
+def urgency(limit: Limit) -> tuple[int, float, float]:
+    """What is reached comes first, then what runs out, the soonest first, then the fullest."""
+    if limit.status != "reached" and limit.exhausted_at is not None:
+        return 1, limit.exhausted_at.load, 0.0
+    return STATUS_ORDER[limit.status], 0.0, -limit.use / limit.ceiling
+
+
+PRESSURES = frozenset(rule.id for rule in RULES if rule.pressure)
+
+
+def _with_time(limit: Limit, watch: Watch) -> Limit:
+    """With the seconds from the last reading until it runs out."""
+    if limit.id in PRESSURES or limit.status == "unlimited":
+        return limit
+    if limit.status == "reached":
+        return replace(limit, exhausted_at=LoadInterval(0.0, 0.0, 0.0))
+    series = [(at_s, values[limit.use_metric]) for at_s, values in watch.intervals if limit.use_metric in values]
+    times, uses = (np.array([pair[at] for pair in series], dtype=float) for at in (0, 1))
+    return replace(limit, exhausted_at=runs_out_in(times, uses, limit.ceiling))
+
+
+def _asked(subject: Subject) -> dict[str, float]:
+    """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked")."""
+    settings = {**subject.effective, **subject.configured}
+    numbers = ((name, as_number(value)) for name, value in settings.items())
+    return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}
+
+
+def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float, float]]:
+    """(connections, resident bytes) of every interval."""
+    names = f"{_kind(subject)}.connections", "target.memory.rss"
+    return [(one[names[0]], one[names[1]]) for _, one in watch.intervals if all(name in one for name in names)]
+
+
+def _add_memory(
+    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
+) -> None:
+    """The memory with every connection taken: the measured line taken at max_connections, plus what InnoDB's buffer
+    pool has not filled yet."""
+    metric, most, allowed = f"{kind}.memory_at_full", f"{kind}.max_connections", "target.memory.allowed"
+    if len({count for count, _ in pairs}) < FEWEST_COUNTS:
+        missing[metric] = TOO_STEADY
+    elif allowed in values and most in values:
+        loads, uses = (np.array([pair[at] for pair in pairs], dtype=float) for at in (0, 1))
+        expected = demand_at(loads, uses, values[allowed], values[most])
+        unused = values.get(f"{kind}.pool_pages_free", 0.0) * values.get(f"{kind}.pool_page_bytes", 0.0)
+        values |= {} if expected is None else {metric: expected + unused}
+
+
+FEWEST_COUNTS = 3
+TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each of them takes"
+
+
+def _warnings(watch: Watch, resident: Sequence[tuple[float, float]]) -> Iterator[str]:
+    if watch.ended:
+        yield f"what was watched ended after {watch.watched_s:.0f} s"
+    if resident:
+        yield "memory per connection was measured with idle connections; statements take more"

@@ -1,0 +1,87 @@
+"""loadframe limits: the ledger now, and what is reached first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import Json, Sets, command, emit
+from loadframe.cli.progress import shown
+from loadframe.errors import StudyError
+from loadframe.study.quantities import duration_s
+
+
+def limits(
+    pid: Annotated[int | None, typer.Option("--pid", metavar="P", help="A process of this machine.")] = None,
+    target: Annotated[
+        Path | None, typer.Option("--target", metavar="STUDY", help="A study, whose target is started for it.")
+    ] = None,
+    attach: Annotated[
+        str | None,
+        typer.Option(
+            "--attach",
+            metavar="KIND:ADDRESS",
+            help="A server that runs: mariadb:/run/mysqld/mysqld.sock, mariadb:HOST:PORT. It is only read.",
+        ),
+    ] = None,
+    option_file: Annotated[
+        Path | None, typer.Option("--option-file", metavar="FILE", help="The account for --attach, in [client].")
+    ] = None,
+    user: Annotated[
+        str, typer.Option("--user", help="The account's name; its password comes from the file or MYSQL_PWD.")
+    ] = "",
+    over: Annotated[
+        str | None,
+        typer.Option("--over", metavar="TIME", help="Watch so long, 10m for instance, and say what runs out."),
+    ] = None,
+    overrides: Sets = None,
+    as_json: Json = False,
+) -> None:
+    """Show every limit with its use: of a process, a server, a study's target, or this machine."""
+    with command(as_json):
+        _check(pid, target, attach, option_file, user, overrides)
+        study = loadframe.load_study(target, overrides or []) if target is not None else None
+        over_s = None if over is None else _duration_s(over)
+        with shown(quiet=as_json) as progress:
+            found = loadframe.limits(
+                pid=pid,
+                study=study,
+                server=attach,
+                option_file=option_file,
+                user=user,
+                over_s=over_s,
+                progress=progress if over_s is not None else None,
+            )
+        if as_json:
+            emit(loadframe.ledger_json(found))
+        else:
+            print(loadframe.render_limits(found))
+
+
+def _check(
+    pid: int | None,
+    target: Path | None,
+    attach: str | None,
+    option_file: Path | None,
+    user: str,
+    overrides: list[str] | None,
+) -> None:
+    if target is not None and (pid is not None or attach is not None):
+        raise typer.BadParameter("--target starts a server of its own: leave --pid and --attach out")
+    if attach is None and (option_file is not None or user):
+        raise typer.BadParameter("--option-file and --user belong to --attach")
+    if target is None and overrides:
+        raise typer.BadParameter("--set belongs to --target")
+
+
+def _duration_s(text: str) -> float:
+    try:
+        seconds = duration_s(text)
+    except ValueError as error:
+        raise StudyError(f"--over: {error}", remedy="For instance --over 10m.") from error
+    if seconds < 1:
+        raise StudyError(f"--over {text} is too short to see anything change", remedy="Watch for a second or more.")
+    return seconds

@@ -1,0 +1,105 @@
+"""The ledger at this moment: every rule that has a meaning here, read - or the reason why it was not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from loadframe.ledger.reading import as_number
+from loadframe.ledger.rules import RULES, LimitRule
+from loadframe.model import Limit, LimitStatus, SettingValue, UnreadLimit
+
+REACHED = 0.97
+"""From this share of its ceiling on a use counts as at it: caches stop just short of what they may hold."""
+
+ONLY_IN_STEPS = "requests tell: it is read while they run (loadframe measure STUDY)"
+NOT_TOLD = "it was not told"
+
+
+def read_now(
+    values: Mapping[str, float],
+    missing: Mapping[str, str],
+    *,
+    kinds: Collection[str],
+    configured: Mapping[str, SettingValue] | None = None,
+    effective: Mapping[str, SettingValue] | None = None,
+    rules: Sequence[LimitRule] = RULES,
+) -> tuple[tuple[Limit, ...], tuple[UnreadLimit, ...]]:
+    """The limits and those that could not be read.
+
+    values, missing: metrics by name, and why others are not there. kinds: what there is besides the machine: "process",
+    and the kind of the server; rules of anything else mean nothing here and are not listed. configured, effective:
+    settings as asked for and as in use, rlimits by their names in setrlimit(2) among them.
+    """
+    limits, unread = [], []
+    for rule in rules:
+        if not _applies(rule, kinds):
+            continue
+        reason = _reason(rule, values, missing)
+        if reason is None:
+            limits.append(_limit(rule, values, configured or {}, effective or {}))
+        else:
+            unread.append(UnreadLimit(rule.id, rule.layer, rule.title, reason, rule.source))
+    return tuple(limits), tuple(unread)
+
+
+def judge(use: float, ceiling: float, *, near: float | None, pressure: bool) -> LimitStatus:
+    """Where a use stands; near as a share of the ceiling."""
+    if math.isinf(ceiling):
+        return "unlimited"
+    share = use / ceiling
+    if not pressure and share >= REACHED:
+        return "reached"
+    return "near" if near is not None and share >= near and use > 0 else "free"
+
+
+def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
+    owner = rule.use.partition(".")[0]
+    if owner == "system":
+        return True
+    if owner == "workload":
+        return "sqlite" in kinds
+    return ("process" if owner in ("target", "user") else owner) in kinds
+
+
+def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, str]) -> str | None:
+    if rule.use.startswith("workload."):
+        return ONLY_IN_STEPS
+    for metric in (rule.use, rule.ceiling):
+        if metric != "one" and metric not in values:
+            return missing.get(metric, NOT_TOLD)
+    if rule.ceiling != "one" and not values[rule.ceiling] > 0:
+        return "its ceiling is 0: switched off"
+    return None
+
+
+def _limit(
+    rule: LimitRule,
+    values: Mapping[str, float],
+    configured: Mapping[str, SettingValue],
+    effective: Mapping[str, SettingValue],
+) -> Limit:
+    use, ceiling = values[rule.use], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
+    near = rule.near_use / ceiling if rule.near_use is not None else rule.near
+    harm = rule.thrash or rule.errors or ""
+    in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
+    return Limit(
+        id=rule.id,
+        layer=rule.layer,
+        ceiling=ceiling,
+        configured=as_number(configured.get(rule.configured)) if rule.configured else None,
+        effective=in_effect if in_effect is not None else ceiling,
+        use=use,
+        headroom=ceiling - use,
+        loud=rule.loud,
+        source=rule.source,
+        exhausted_at=None,
+        unit=rule.unit,
+        chain=rule.chain,
+        use_metric=rule.use,
+        thrash_metric=harm,
+        title=rule.title,
+        near=near,
+        harm=values.get(harm),
+        status=judge(use, ceiling, near=near, pressure=rule.pressure),
+    )

@@ -1,0 +1,118 @@
+"""Listening sockets with their accept queues, asked of the kernel by netlink (sock_diag(7)), as ss(8) does.
+
+/proc/net/tcp tells how many connections wait to be accepted, but not how many may; and of Unix sockets neither.
+Layouts: linux/inet_diag.h, linux/unix_diag.h.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loadframe.errors import RecordingError
+
+LISTEN = 10
+_SOCK_DIAG_BY_FAMILY = 20
+_NETLINK_SOCK_DIAG = 4
+_ERROR, _DONE = 2, 3
+_DUMP_REQUEST = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
+_HEADER = struct.Struct("=IHHII")
+_ATTRIBUTE = struct.Struct("=HH")
+_INET_REQUEST = struct.Struct("=BBBxI48x")
+_INET_MESSAGE = struct.Struct("=BBBB48xIIIII")
+_UNIX_REQUEST = struct.Struct("=BBHIIIII")
+_UNIX_MESSAGE = struct.Struct("=BBBxIII")
+_UNIX_SHOW_QUEUES = 0x10
+_UNIX_QUEUES = 4
+_QUEUES = struct.Struct("=II")
+_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """waiting: connections not accepted yet; most: how many may wait (the smaller of listen()'s backlog and
+    net.core.somaxconn)."""
+
+    inode: int
+    waiting: int
+    most: int
+
+
+def listeners() -> list[Listener]:
+    """All listening stream sockets of our network namespace. RecordingError where the kernel will not tell."""
+    found = []
+    for family in (socket.AF_INET, socket.AF_INET6):
+        request = _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN)
+        found += [one for body in _dump(request) if (one := parse_inet(body)) is not None]
+    request = _UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << LISTEN, 0, _UNIX_SHOW_QUEUES, 0, 0)
+    found += [one for body in _dump(request) if (one := parse_unix(body)) is not None]
+    return found
+
+
+def parse_inet(body: bytes) -> Listener | None:
+    """One inet_diag_msg; None for one that is cut short or does not listen."""
+    if len(body) < _INET_MESSAGE.size:
+        return None
+    _, state, _, _, _, waiting, most, _, inode = _INET_MESSAGE.unpack_from(body)
+    return Listener(inode, waiting, most) if state == LISTEN else None
+
+
+def parse_unix(body: bytes) -> Listener | None:
+    """One unix_diag_msg with its attributes; None for one that is cut short, has no queues or does not listen."""
+    if len(body) < _UNIX_MESSAGE.size:
+        return None
+    _, _, state, inode, _, _ = _UNIX_MESSAGE.unpack_from(body)
+    for kind, value in _attributes(body[_UNIX_MESSAGE.size :]):
+        if kind == _UNIX_QUEUES and len(value) >= _QUEUES.size and state == LISTEN:
+            return Listener(inode, *_QUEUES.unpack_from(value))
+    return None
+
+
+def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(type, body) of each netlink message; stops at one that is cut short."""
+    position = 0
+    while position + _HEADER.size <= len(data):
+        length, kind, _, _, _ = _HEADER.unpack_from(data, position)
+        if length < _HEADER.size or position + length > len(data):
+            return
+        yield kind, data[position + _HEADER.size : position + length]
+        position += _aligned(length)
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    while position + _ATTRIBUTE.size <= len(data):
+        length, kind = _ATTRIBUTE.unpack_from(data, position)
+        if length < _ATTRIBUTE.size:
+            return
+        yield kind, data[position + _ATTRIBUTE.size : position + length]
+        position += _aligned(length)
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3
+
+
+def _dump(request: bytes) -> list[bytes]:
+    """The bodies of the answer to one dump request."""
+    bodies: list[bytes] = []
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as asking:
+            asking.settimeout(_TIMEOUT_S)
+            asking.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _DUMP_REQUEST, 1, 0) + request)
+            while True:
+                for kind, body in messages(asking.recv(1 << 20)):
+                    if kind == _DONE:
+                        return bodies
+                    if kind == _ERROR:
+                        raise RecordingError(f"the kernel refuses to list sockets: {_error(body)}")
+                    bodies.append(body)
+    except OSError as error:
+        raise RecordingError(f"the kernel does not list sockets (sock_diag): {error.strerror or error}") from error
+
+
+def _error(body: bytes) -> str:
+    return os.strerror(-struct.unpack_from("=i", body)[0]) if len(body) >= 4 else "no reason given"

@@ -1,0 +1,143 @@
+"""The machine and one process at a moment: what is needed once in a while for the ledger, not ten times a second.
+
+A snapshot keeps what the files said; two of them give the numbers: a gauge from the later one, a rate from both. What
+could not be read stays in it with the reason, so that nothing is left out silently. All paths are below a root, so that
+a recorded tree can be read like a machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadframe.errors import RecordingError
+from loadframe.recording.windows import growth
+
+NOT_IN_THIS_KERNEL = "this kernel does not have it"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to read: pid is the process that is looked at; without one only the machine is, and no_process says why."""
+
+    root: Path = Path("/")
+    pid: int | None = None
+    no_process: str = "no process was named"
+
+    def path(self, name: str) -> Path:
+        """`name` below the root, {pid} replaced by the process, or by ourselves where there is none."""
+        return self.root / name.format(pid="self" if self.pid is None else self.pid)
+
+    def text(self, name: str) -> bytes:
+        """The whole file. OSError as the kernel answers."""
+        return self.path(name).read_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What one source said at two moments elapsed_s apart."""
+
+    first: bytes
+    last: bytes
+    elapsed_s: float
+
+    def rate(self, first: float, last: float) -> float:
+        """Growth per second. RecordingError where there are not two moments, or the counter was reset."""
+        if self.elapsed_s <= 0:
+            raise RecordingError("A rate needs two readings.")
+        return growth(first, last) / self.elapsed_s
+
+
+def read_file(place: Place, name: str) -> bytes:
+    """How most sources are read."""
+    return place.text(name)
+
+
+def lines(texts: Iterable[str]) -> bytes:
+    """What a source says that gathers several files: one line each."""
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file, or several that belong together, and the metrics that come from it.
+
+    name: what it is called in a snapshot. path: below the root, the name where it is left out. parse: the metrics of
+    two moments; one that it leaves out, `absent` explains. fetch: raises OSError or, with the reason as its fact,
+    RecordingError. of_process: it means nothing without a process.
+    """
+
+    name: str
+    metrics: tuple[str, ...]
+    parse: Callable[[Pair], Mapping[str, float]]
+    fetch: Callable[[Place, str], bytes] = read_file
+    absent: str = NOT_IN_THIS_KERNEL
+    of_process: bool = False
+    path: str = ""
+
+    @property
+    def where(self) -> str:
+        """The path that is read."""
+        return self.path or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """at_s: CLOCK_MONOTONIC. texts: by the source's name; refused: why a source has none."""
+
+    at_s: float
+    texts: Mapping[str, bytes]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Metrics with their values (infinite where the machine sets no limit), and why others are missing."""
+
+    values: Mapping[str, float]
+    missing: Mapping[str, str]
+
+
+def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = time.monotonic) -> Snapshot:
+    """Read every source once. Never raises for one that cannot be read."""
+    texts: dict[str, bytes] = {}
+    refused: dict[str, str] = {}
+    at_s = clock()
+    for source in sources:
+        if source.of_process and place.pid is None:
+            refused[source.name] = place.no_process
+            continue
+        try:
+            texts[source.name] = source.fetch(place, source.where)
+        except RecordingError as error:
+            refused[source.name] = error.fact
+        except (FileNotFoundError, ProcessLookupError, NotADirectoryError):
+            refused[source.name] = source.absent
+        except PermissionError:
+            path = place.path(source.where)
+            refused[source.name] = f"not permitted to read {path}; run as root, or as the user of the process"
+        except OSError as error:
+            refused[source.name] = f"{place.path(source.where)}: {error.strerror}"
+    return Snapshot(at_s, texts, refused)
+
+
+def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings:
+    """The metrics between two snapshots of one place. A source that is damaged or was reset gives reasons only."""
+    values: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    elapsed_s = last.at_s - first.at_s
+    for source in sources:
+        found: Mapping[str, float] = {}
+        reason = source.absent
+        if source.name in first.texts and source.name in last.texts:
+            try:
+                found = source.parse(Pair(first.texts[source.name], last.texts[source.name], elapsed_s))
+            except RecordingError as error:
+                reason = error.fact
+        else:
+            reason = last.refused.get(source.name) or first.refused.get(source.name) or source.absent
+        values.update(found)
+        missing.update({metric: reason for metric in source.metrics if metric not in found})
+    return Readings(values, {metric: reason for metric, reason in missing.items() if metric not in values})

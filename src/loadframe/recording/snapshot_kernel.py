@@ -1,0 +1,312 @@
+"""What a snapshot reads of the kernel's tables and of the network that the process is in.
+
+The counters of a process's network are below /proc/PID/net, wherever we run; its sysctls can only be read from within
+its network namespace. Layouts: Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst,
+Documentation/networking/nf_conntrack-sysctl.rst, net/core/net-procfs.c (softnet_stat), RFC 4898 names in netstat.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from loadframe.errors import RecordingError
+from loadframe.recording import procfs
+from loadframe.recording.snapshot import Pair, Place, Source, lines, read_file
+from loadframe.recording.snapshot_machine import PAGE_BYTES
+
+ESTABLISHED, SYN_RECEIVED, LISTENING, NEW_SYN_RECEIVED = 0x01, 0x03, 0x0A, 0x0C
+"""include/net/tcp_states.h"""
+_MEGABIT_BYTES = 125_000
+
+
+# --- kernel tables --------------------------------------------------------------------------------------------------
+
+
+def _files(pair: Pair) -> dict[str, float]:
+    found = procfs.parse_file_numbers(pair.last)
+    return {"system.files.allocated": float(found.allocated), "system.files.limit": float(found.limit)}
+
+
+def _tasks(pair: Pair) -> dict[str, float]:
+    return {"system.threads.count": float(procfs.parse_loadavg(pair.last).threads)}
+
+
+def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], dict[str, float]]:
+    """A parser for a file of one line with numbers: the one at `word`."""
+
+    def parse(pair: Pair) -> dict[str, float]:
+        fields = pair.last.split()
+        if not -len(fields) <= word < len(fields):
+            raise RecordingError(f"{metric}: a number is missing.")
+        return {metric: float(factor * procfs.parse_count(fields[word]))}
+
+    return parse
+
+
+def _sysctl(name: str, metric: str, absent: str = "") -> Source:
+    path = f"proc/sys/{name.replace('.', '/')}"
+    return Source(path, (metric,), _count_of(metric), absent=absent or f"this kernel has no {name}")
+
+
+# --- the network ----------------------------------------------------------------------------------------------------
+
+
+def elsewhere(place: Place) -> bool:
+    """Whether the process is in another network namespace than we are. False where that cannot be told."""
+    try:
+        theirs, ours = (place.path(name).readlink() for name in ("proc/{pid}/ns/net", "proc/self/ns/net"))
+    except OSError:
+        return False
+    return theirs != ours
+
+
+def fetch_here(place: Place, path: str) -> bytes:
+    """A sysctl of our own network namespace. RecordingError where the process is in another."""
+    if elsewhere(place):
+        remedy = f"nsenter --target {place.pid} --net"
+        raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")
+    return read_file(place, path)
+
+
+def _net_sysctl(name: str, metric: str, word: int = 0, factor: int = 1, absent: str = "") -> Source:
+    path = f"proc/sys/net/{name.replace('.', '/')}"
+    reason = absent or f"this kernel has no net.{name}"
+    return Source(path, (metric,), _count_of(metric, word, factor), fetch_here, reason)
+
+
+def _port_range(pair: Pair) -> dict[str, float]:
+    """How many local ports a connection to one destination may come from, less the reserved ones."""
+    ports, _, reserved = pair.last.partition(b"\n")
+    numbers = [procfs.parse_count(word) for word in ports.split()]
+    if len(numbers) != 2:
+        raise RecordingError("ip_local_port_range does not have its two numbers.")
+    low, high = numbers
+    taken = 0
+    for part in reserved.strip().split(b","):
+        first, _, last = part.partition(b"-")
+        if first.strip():
+            start, end = procfs.parse_count(first), procfs.parse_count(last or first)
+            taken += max(0, min(end, high) - max(start, low) + 1)
+    return {"system.network.local_ports.limit": float(max(0, high - low + 1 - taken))}
+
+
+def fetch_port_range(place: Place, path: str) -> bytes:
+    """ip_local_port_range, then the line of ip_local_reserved_ports."""
+    folder = Path(path).parent
+    return fetch_here(place, path).strip() + b"\n" + read_file(place, str(folder / "ip_local_reserved_ports"))
+
+
+def parse_named(data: bytes) -> dict[str, int]:
+    """/proc/net/netstat and /proc/net/snmp: pairs of lines, names and numbers, behind the same word; the numbers by
+    their names. RecordingError where a pair does not fit together."""
+    values: dict[str, int] = {}
+    rows = [line.split() for line in data.splitlines() if line.strip()]
+    for names, numbers in zip(rows[::2], rows[1::2], strict=False):
+        if names[0] != numbers[0] or len(names) != len(numbers):
+            raise RecordingError("netstat has names without numbers.")
+        for name, number in zip(names[1:], numbers[1:], strict=True):
+            values[name.decode("ascii", "replace")] = procfs.parse_count(number)
+    return values
+
+
+_EVENTS = {
+    "system.network.listen_overflows": ("ListenOverflows",),
+    "system.network.syn_drops": ("TCPReqQFullDrop", "TCPReqQFullDoCookies"),
+    "system.network.time_wait_overflows": ("TCPTimeWaitOverflow",),
+    "system.network.tcp_memory_pressures": ("TCPMemoryPressures",),
+}
+
+
+def _netstat(pair: Pair) -> dict[str, float]:
+    first, last = parse_named(pair.first), parse_named(pair.last)
+    return {
+        metric: sum(pair.rate(first[name], last[name]) for name in there)
+        for metric, names in _EVENTS.items()
+        if (there := [name for name in names if name in first and name in last])
+    }
+
+
+def _sockstat(pair: Pair) -> dict[str, float]:
+    """The line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"; mem in pages."""
+    for line in pair.last.splitlines():
+        words = line.split()
+        if words[:1] == [b"TCP:"]:
+            numbers = dict(zip(words[1::2], words[2::2], strict=False))
+            found = {
+                "system.network.time_wait": (b"tw", 1),
+                "system.network.tcp_memory": (b"mem", PAGE_BYTES),
+            }
+            return {
+                metric: float(factor * procfs.parse_count(numbers[word]))
+                for metric, (word, factor) in found.items()
+                if word in numbers
+            }
+    raise RecordingError("sockstat has no line for TCP.")
+
+
+def fetch_connections(place: Place, path: str) -> bytes:
+    """tcp, and tcp6 where there is one."""
+    text = read_file(place, path)
+    try:
+        return text + read_file(place, f"{path}6")
+    except FileNotFoundError:  # IPv6 is switched off
+        return text
+
+
+def _connections(pair: Pair) -> dict[str, float]:
+    """Half-open connections, and the largest number of connections from here to one destination. A connection from a
+    port that listens was made by the other side and takes no local port."""
+    half_open = 0
+    listening, connections = set(), list[tuple[bytes, bytes]]()
+    for line in pair.last.splitlines():
+        fields = line.split()
+        if len(fields) < 4 or not fields[0].endswith(b":") or b":" not in fields[1]:
+            continue
+        state = _hexadecimal(fields[3])
+        port = fields[1].rpartition(b":")[2]
+        if state == LISTENING:
+            listening.add(port)
+        elif state in (SYN_RECEIVED, NEW_SYN_RECEIVED):
+            half_open += 1
+        else:
+            connections.append((port, fields[2]))
+    destinations = Counter(remote for port, remote in connections if port not in listening)
+    return {
+        "system.network.syn_received": float(half_open),
+        "system.network.local_ports": float(max(destinations.values(), default=0)),
+    }
+
+
+def _hexadecimal(field: bytes) -> int:
+    try:
+        return int(field, 16)
+    except ValueError as error:
+        raise RecordingError(f"a network table has {field[:20]!r} where a number belongs.") from error
+
+
+def _softnet(pair: Pair) -> dict[str, float]:
+    """One line of hexadecimal numbers per CPU: processed, dropped, squeezed, ... and, since 5.10, as the 12th how many
+    packets wait."""
+    first, last = _columns(pair.first), _columns(pair.last)
+    drops, squeezes = (pair.rate(sum(row[at] for row in first), sum(row[at] for row in last)) for at in (1, 2))
+    values: dict[str, float] = {"system.network.backlog_drops": drops, "system.network.squeezes": squeezes}
+    if all(len(row) >= 13 for row in last):
+        values["system.network.backlog"] = float(max(row[11] for row in last))
+    return values
+
+
+def _columns(text: bytes) -> list[list[int]]:
+    rows = [[_hexadecimal(field) for field in line.split()] for line in text.splitlines()]
+    if not rows or any(len(row) < 3 for row in rows):
+        raise RecordingError("softnet_stat lacks its columns.")
+    return rows
+
+
+def fetch_rounds(place: Place, path: str) -> bytes:
+    """softnet_stat, an empty line, /proc/softirqs."""
+    return read_file(place, path).rstrip() + b"\n\n" + read_file(place, "proc/softirqs")
+
+
+def _rounds(pair: Pair) -> dict[str, float]:
+    """Packets per round of the receiving softirq, on the average."""
+    (packets, rounds), (later_packets, later_rounds) = _packets(pair.first), _packets(pair.last)
+    passed = pair.rate(rounds, later_rounds)
+    return {"system.network.packets_per_round": pair.rate(packets, later_packets) / passed if passed else 0.0}
+
+
+def _packets(text: bytes) -> tuple[int, int]:
+    softnet, _, softirqs = text.partition(b"\n\n")
+    counts = [line.split()[1:] for line in softirqs.splitlines() if line.split()[:1] == [b"NET_RX:"]]
+    if not counts:
+        raise RecordingError("softirqs has no line NET_RX.")
+    return sum(row[0] for row in _columns(softnet)), sum(map(procfs.parse_count, counts[0]))
+
+
+def fetch_links(place: Place, path: str) -> bytes:
+    """net/dev, then one line "speed NAME MEGABITS" for each interface that tells its speed."""
+    text, speeds = read_file(place, path), []
+    for folder in sorted(place.path("sys/class/net").iterdir()):
+        try:
+            speeds.append(f"speed {folder.name} {(folder / 'speed').read_text().strip()}")
+        except OSError:  # the loopback and virtual interfaces answer EINVAL
+            continue
+    return text + lines(speeds)
+
+
+def _links(pair: Pair) -> dict[str, float]:
+    """The interface that is nearest to its speed, in its busier direction."""
+    first, last = _interfaces(pair.first), _interfaces(pair.last)
+    rates = []
+    for line in pair.last.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0] == b"speed" and words[1] in first and words[1] in last:
+            speed = procfs.parse_count(words[2]) * _MEGABIT_BYTES
+            both = [pair.rate(a, b) for a, b in zip(first[words[1]], last[words[1]], strict=True)]
+            if speed > 0:
+                rates.append((max(both), float(speed)))
+    if not rates:
+        return {}
+    used, most = max(rates, key=lambda one: one[0] / one[1])
+    return {"system.network.link": used, "system.network.link.limit": most}
+
+
+def _interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
+    """Bytes received and sent, by interface."""
+    found = {}
+    for line in text.splitlines():
+        name, colon, rest = line.partition(b":")
+        fields = rest.split()
+        if colon and len(fields) >= 9:
+            found[name.strip()] = (procfs.parse_count(fields[0]), procfs.parse_count(fields[8]))
+    return found
+
+
+SOURCES: tuple[Source, ...] = (
+    Source("proc/sys/fs/file-nr", ("system.files.allocated", "system.files.limit"), _files),
+    Source("proc/loadavg", ("system.threads.count",), _tasks),
+    _sysctl("fs.nr_open", "system.files.per_process_limit"),
+    _sysctl("kernel.threads-max", "system.threads.limit"),
+    _sysctl("kernel.pid_max", "system.pids.limit"),
+    _sysctl("vm.max_map_count", "system.mappings.limit"),
+    _sysctl("fs.aio-nr", "system.aio"),
+    _sysctl("fs.aio-max-nr", "system.aio.limit"),
+    _sysctl("fs.epoll.max_user_watches", "system.epoll_watches.limit"),
+    _sysctl("fs.inotify.max_user_watches", "system.inotify_watches.limit"),
+    _sysctl("fs.inotify.max_user_instances", "system.inotify_instances.limit"),
+    _net_sysctl("core.somaxconn", "system.network.somaxconn"),
+    _net_sysctl("core.netdev_max_backlog", "system.network.backlog.limit"),
+    _net_sysctl("core.netdev_budget", "system.network.packets_per_round.limit"),
+    _net_sysctl("ipv4.tcp_max_syn_backlog", "system.network.syn_backlog"),
+    _net_sysctl("ipv4.tcp_max_tw_buckets", "system.network.time_wait.limit"),
+    _net_sysctl("ipv4.tcp_mem", "system.network.tcp_memory.limit", word=2, factor=PAGE_BYTES),
+    _net_sysctl("netfilter.nf_conntrack_count", "system.network.conntrack", absent="conntrack is not loaded"),
+    _net_sysctl("netfilter.nf_conntrack_max", "system.network.conntrack.limit", absent="conntrack is not loaded"),
+    Source(
+        "proc/sys/net/ipv4/ip_local_port_range", ("system.network.local_ports.limit",), _port_range, fetch_port_range
+    ),
+    Source("proc/{pid}/net/netstat", tuple(_EVENTS), _netstat),
+    Source("proc/{pid}/net/sockstat", ("system.network.time_wait", "system.network.tcp_memory"), _sockstat),
+    Source(
+        "proc/{pid}/net/tcp",
+        ("system.network.syn_received", "system.network.local_ports"),
+        _connections,
+        fetch_connections,
+    ),
+    Source(
+        "proc/{pid}/net/softnet_stat",
+        ("system.network.backlog", "system.network.backlog_drops", "system.network.squeezes"),
+        _softnet,
+        absent="Linux 5.10 or later tells how many packets wait",
+    ),
+    Source("rounds", ("system.network.packets_per_round",), _rounds, fetch_rounds, path="proc/{pid}/net/softnet_stat"),
+    Source(
+        "proc/{pid}/net/dev",
+        ("system.network.link", "system.network.link.limit"),
+        _links,
+        fetch_links,
+        "no interface tells its speed: virtual ones do not",
+    ),
+)
+"""In the order of the page: tables, sockets, packets."""

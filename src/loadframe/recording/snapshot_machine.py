@@ -1,0 +1,333 @@
+"""What a snapshot reads of the whole machine: CPUs, memory, disks, file systems, kernel tables.
+
+Layouts: proc(5), Documentation/admin-guide/sysctl/, Documentation/admin-guide/iostats.rst,
+Documentation/accounting/psi.rst, Documentation/admin-guide/pm/cpufreq.rst; Intel's thermal_throttle files in
+Documentation/ABI/testing/sysfs-devices-system-cpu.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from loadframe.errors import RecordingError
+from loadframe.recording import procfs
+from loadframe.recording.procfs import CpuTimes, DiskCounters
+from loadframe.recording.snapshot import Pair, Place, Source, lines
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+BLOCKS = "sys/block"
+CPUS = "sys/devices/system/cpu"
+_CPU = re.compile(r"cpu\d+$")
+
+
+# --- CPUs -----------------------------------------------------------------------------------------------------------
+
+
+def _cpu(pair: Pair) -> dict[str, float]:
+    first, last = procfs.parse_stat(pair.first), procfs.parse_stat(pair.last)
+    running = {"system.cpu.count": float(len(last.cpus)), "system.processes.running": max(0.0, last.running - 1.0)}
+    spent = _spent(first.all_cpus, last.all_cpus)
+    total = sum(spent.values())
+    if total <= 0:
+        return running
+    busy = total - spent["idle"] - spent["iowait"] - spent["steal"]
+    return {
+        **running,
+        "system.cpu.busy_cores": busy / total * len(last.cpus),
+        "system.cpu.steal": spent["steal"] / total,
+        "system.cpu.softirq_busiest": max(
+            (_softirq(_spent(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus),
+            default=0.0,
+        ),
+    }
+
+
+def _spent(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
+    # idle and iowait are known to go back by a tick now and then (proc(5)): that is no reset
+    return {name: max(0, getattr(last, name) - getattr(first, name)) for name in CpuTimes.__slots__}
+
+
+def _softirq(spent: Mapping[str, int]) -> float:
+    return spent["softirq"] / total if (total := sum(spent.values())) else 0.0
+
+
+def fetch_frequencies(place: Place, name: str) -> bytes:
+    """One line per CPU: its name, frequency now and the highest that it has (kHz)."""
+    rows = []
+    for folder in sorted(place.path(name).iterdir()):
+        files = [folder / "cpufreq" / file for file in ("scaling_cur_freq", "cpuinfo_max_freq")]
+        if _CPU.match(folder.name) and all(file.exists() for file in files):
+            rows.append(" ".join([folder.name, *(file.read_text().strip() for file in files)]))
+    return lines(rows)
+
+
+def _frequency(pair: Pair) -> dict[str, float]:
+    """The share of the highest frequency that is missing, on the average over the CPUs."""
+    lost = []
+    for line in pair.last.splitlines():
+        _, now, most = [*line.split(), b"", b"", b""][:3]
+        highest = procfs.parse_count(most)
+        if highest > 0:
+            lost.append(max(0.0, 1 - procfs.parse_count(now) / highest))
+    return {"system.cpu.frequency_missing": sum(lost) / len(lost)} if lost else {}
+
+
+def fetch_throttling(place: Place, name: str) -> bytes:
+    """One line per CPU: its name and the time (ms) for which it was throttled because of heat."""
+    rows = []
+    for folder in sorted(place.path(name).iterdir()):
+        file = folder / "thermal_throttle/core_throttle_total_time_ms"
+        if _CPU.match(folder.name) and file.exists():
+            rows.append(f"{folder.name} {file.read_text().strip()}")
+    return lines(rows)
+
+
+def _throttling(pair: Pair) -> dict[str, float]:
+    first, last = ({row[0]: procfs.parse_count(row[-1]) for line in text.splitlines() if (row := line.split())}
+                   for text in (pair.first, pair.last))  # fmt: skip
+    shares = [pair.rate(first[name], ms) / 1000 for name, ms in last.items() if name in first]
+    return {"system.cpu.throttled": min(1.0, max(shares))} if shares else {}
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def _memory(pair: Pair) -> dict[str, float]:
+    found = procfs.parse_meminfo(pair.last)
+    values: dict[str, float] = {"system.memory.limit": found["MemTotal"]}
+    if "MemAvailable" in found:
+        values["system.memory.used"] = found["MemTotal"] - found["MemAvailable"]
+    return values
+
+
+def _swap(pair: Pair) -> dict[str, float]:
+    found = procfs.parse_meminfo(pair.last)
+    total = found.get("SwapTotal", 0)
+    return {"system.swap.limit": total, "system.swap.used": total - found.get("SwapFree", 0)} if total > 0 else {}
+
+
+_RATES = {
+    "system.paging.direct_stalls": ("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable"),
+    "system.paging.direct_scan": ("pgscan_direct",),
+    "system.paging.background_scan": ("pgscan_kswapd",),
+    "system.paging.refaults": ("workingset_refault_file",),
+    "system.paging.swap_in": ("pswpin",),
+    "system.paging.swap_out": ("pswpout",),
+    "system.paging.major_faults": ("pgmajfault",),
+}
+
+
+_SHARES = ("system.paging.direct_share", "system.paging.refault_share")
+
+
+def _paging(pair: Pair) -> dict[str, float]:
+    """pgpgin counts KiB that were read from disks."""
+    first, last = procfs.parse_vmstat(pair.first), procfs.parse_vmstat(pair.last)
+    values: dict[str, float] = {}
+    for metric, names in _RATES.items():
+        there = [name for name in names if name in first and name in last]
+        if there:
+            values[metric] = pair.rate(sum(first[name] for name in there), sum(last[name] for name in there))
+    direct, background = (values.get(f"system.paging.{kind}_scan") for kind in ("direct", "background"))
+    if direct is not None and background is not None:
+        values["system.paging.direct_share"] = direct / (direct + background) if direct else 0.0
+    if "system.paging.refaults" in values and "pgpgin" in first and "pgpgin" in last:
+        read_bytes = 1024 * pair.rate(first["pgpgin"], last["pgpgin"])
+        again = values["system.paging.refaults"] * PAGE_BYTES
+        values["system.paging.refault_share"] = min(1.0, again / read_bytes) if read_bytes else 0.0
+    return values
+
+
+def _writing(pair: Pair) -> dict[str, float]:
+    last = procfs.parse_vmstat(pair.last)
+    if not {"nr_dirty_threshold", "nr_dirty"} <= last.keys():
+        return {}
+    return {
+        "system.memory.dirty_limit": float(last["nr_dirty_threshold"] * PAGE_BYTES),
+        "system.memory.dirty": float((last["nr_dirty"] + last.get("nr_writeback", 0)) * PAGE_BYTES),
+    }
+
+
+def _pressure(resource: str) -> Source:
+    kinds = ("some",) if resource == "cpu" else ("some", "full")
+
+    def parse(pair: Pair) -> dict[str, float]:
+        first, last = procfs.parse_pressure(pair.first), procfs.parse_pressure(pair.last)
+        return {
+            f"system.pressure.{resource}.{kind}": min(1.0, pair.rate(first[kind], last[kind]))
+            for kind in kinds
+            if kind in first and kind in last
+        }
+
+    metrics = tuple(f"system.pressure.{resource}.{kind}" for kind in kinds)
+    absent = "it needs Linux 4.20 with CONFIG_PSI, booted with psi=1"
+    return Source(f"proc/pressure/{resource}", metrics, parse, absent=absent)
+
+
+# --- disks and file systems -----------------------------------------------------------------------------------------
+
+
+def _disks(pair: Pair) -> dict[str, float]:
+    shares = [pair.rate(one.busy_ms, two.busy_ms) / 1000 for one, two in _both(pair)]
+    return {"system.disk.busy": min(1.0, max(shares))} if shares else {}
+
+
+def _flushes(pair: Pair) -> dict[str, float]:
+    """The share of the time for which the disk that flushes most did so."""
+    shares = [pair.rate(one.flush_ms, two.flush_ms) / 1000 for one, two in _both(pair) if one.flush_ms is not None
+              and two.flush_ms is not None]  # fmt: skip
+    return {"system.disk.flushing": min(1.0, max(shares))} if shares else {}
+
+
+def _both(pair: Pair) -> list[tuple[DiskCounters, DiskCounters]]:
+    """Every disk as it was and as it is."""
+    before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)
+    return [(before[name], disk) for name, disk in after.items() if name in before]
+
+
+def fetch_queues(place: Place, name: str) -> bytes:
+    """/proc/diskstats, then one line "nr_requests DISK N" for each block device."""
+    limits = []
+    for folder in sorted(place.path(name).iterdir()):
+        file = folder / "queue/nr_requests"
+        if file.exists():
+            limits.append(f"nr_requests {folder.name} {file.read_text().strip()}")
+    return place.text("proc/diskstats") + lines(limits)
+
+
+def _queues(pair: Pair) -> dict[str, float]:
+    """The average queue of the disk whose queue is fullest, and how long it may be."""
+    rows = (line.split() for line in pair.last.splitlines())
+    limits = {row[1]: procfs.parse_count(row[2]) for row in rows if len(row) == 3 and row[0] == b"nr_requests"}
+    before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)
+    queues = [
+        (pair.rate(before[name].queue_ms, disk.queue_ms) / 1000, float(limits[name.encode()]))
+        for name, disk in after.items()
+        if name in before and limits.get(name.encode(), 0) > 0
+    ]
+    if not queues:
+        return {}
+    queue, most = max(queues, key=lambda one: one[0] / one[1])
+    return {"system.disk.queue": queue, "system.disk.queue_limit": most}
+
+
+def fetch_filesystems(place: Place, name: str) -> bytes:
+    """One line per file system on a device, as the process sees it: blocks, those free to users, inodes, those free,
+    and the mount point. Network file systems are left out: asking one that hangs would hang us."""
+    virtual = {line.split()[-1] for line in place.text("proc/filesystems").splitlines() if line.startswith(b"nodev")}
+    rows, seen = [], set()
+    for line in place.text(name).splitlines():
+        fields = line.split(b" ")
+        if len(fields) < 4 or (fields[2] in virtual and fields[2] not in (b"tmpfs", b"overlay")):
+            continue
+        mount = fields[1].replace(b"\\040", b" ")
+        root = place.path("proc/{pid}/root") if place.pid is not None else place.root
+        try:
+            status = os.statvfs(os.fsencode(root) + b"/" + mount.lstrip(b"/"))
+        except OSError:  # a mount point that is hidden from us, or that another mount covers
+            continue
+        writable = b"ro" not in fields[3].split(b",")
+        if writable and status.f_blocks and status.f_fsid not in seen:
+            seen.add(status.f_fsid)
+            numbers = (status.f_blocks, status.f_bfree, status.f_bavail, status.f_files, status.f_favail)
+            rows.append(" ".join(map(str, numbers)) + " " + mount.decode("utf-8", "replace"))
+    return lines(rows)
+
+
+def _filesystems(pair: Pair) -> dict[str, float]:
+    """The fullest file system, in blocks and in inodes, as shares of what an ordinary user may use (as df(1) does)."""
+    space, inodes = [], []
+    for line in pair.last.splitlines():
+        fields = [procfs.parse_count(field) for field in line.split()[:5]]
+        if len(fields) < 5:
+            raise RecordingError("a list of file systems lacks its numbers.")
+        blocks, free, available, files, files_available = fields
+        used = blocks - free
+        if used + available > 0:
+            space.append(used / (used + available))
+        if files > 0:
+            inodes.append(1 - files_available / files)
+    values = {}
+    if space:
+        values["system.filesystem.space"] = max(space)
+    if inodes:
+        values["system.filesystem.inodes"] = max(inodes)
+    return values
+
+
+# --- all of them ----------------------------------------------------------------------------------------------------
+
+SOURCES: tuple[Source, ...] = (
+    Source(
+        "proc/stat",
+        (
+            "system.cpu.count",
+            "system.processes.running",
+            "system.cpu.busy_cores",
+            "system.cpu.steal",
+            "system.cpu.softirq_busiest",
+        ),
+        _cpu,
+        absent="no CPU time passed between two readings",
+    ),
+    Source(
+        "frequencies",
+        ("system.cpu.frequency_missing",),
+        _frequency,
+        fetch_frequencies,
+        "no cpufreq here: a virtual machine, or a kernel without a driver for it",
+        path=CPUS,
+    ),
+    Source(
+        "throttling",
+        ("system.cpu.throttled",),
+        _throttling,
+        fetch_throttling,
+        "no thermal_throttle here: a virtual machine, no Intel CPU, or a kernel before 5.8",
+        path=CPUS,
+    ),
+    Source("memory", ("system.memory.limit", "system.memory.used"), _memory, path="proc/meminfo"),
+    Source(
+        "swap",
+        ("system.swap.limit", "system.swap.used"),
+        _swap,
+        absent="this machine has no swap",
+        path="proc/meminfo",
+    ),
+    Source("paging", (*_RATES, *_SHARES), _paging, path="proc/vmstat"),
+    Source("writing", ("system.memory.dirty", "system.memory.dirty_limit"), _writing, path="proc/vmstat"),
+    *(_pressure(resource) for resource in ("cpu", "memory", "io")),
+    Source(
+        "disks",
+        ("system.disk.busy",),
+        _disks,
+        absent="no disk is counted here",
+        path="proc/diskstats",
+    ),
+    Source(
+        "flushes",
+        ("system.disk.flushing",),
+        _flushes,
+        absent="Linux 5.5 or later counts cache flushes",
+        path="proc/diskstats",
+    ),
+    Source(
+        "queues",
+        ("system.disk.queue", "system.disk.queue_limit"),
+        _queues,
+        fetch_queues,
+        "no disk tells how many requests it queues",
+        path=BLOCKS,
+    ),
+    Source(
+        "filesystems",
+        ("system.filesystem.space", "system.filesystem.inodes"),
+        _filesystems,
+        fetch_filesystems,
+        "no file system on a device is mounted for it",
+        path="proc/{pid}/mounts",
+    ),
+)
+"""In the order of the page: CPUs, memory, disks, file systems."""

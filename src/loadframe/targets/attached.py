@@ -1,0 +1,61 @@
+"""Servers that run already, by kind. They are read, never changed. To add one, write its file and a row in KINDS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from loadframe.errors import StudyError
+from loadframe.model import CounterSpec, SettingValue
+from loadframe.targets.mariadb_attached import AttachedMariadb
+
+
+class Attached(Protocol):
+    """A connection to a server that somebody else started. All methods raise TargetError where it does not answer."""
+
+    kind: str
+    counter_specs: tuple[CounterSpec, ...]
+
+    def counters(self) -> dict[str, float]:
+        """The counters now, by CounterSpec.name; one that this server does not have is absent."""
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The settings as the server uses them."""
+
+    def configured(self) -> dict[str, SettingValue]:
+        """The settings as asked for, as far as that can be read."""
+
+    def pid(self) -> int | None:
+        """Its process; None where it is on another machine or hidden."""
+
+    def local(self) -> bool:
+        """Whether it is on this machine."""
+
+    def version(self) -> str:
+        """Name and version."""
+
+    def describe(self) -> str:
+        """Where it is, in words."""
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+
+
+KINDS: Mapping[str, Callable[[str, Path | None, str], Attached]] = {
+    "mariadb": lambda address, option_file, user: AttachedMariadb(address, option_file=option_file, user=user),
+}
+
+
+def attach(where: str, *, option_file: Path | None = None, user: str = "") -> Attached:
+    """Connect to KIND or KIND:ADDRESS, for instance "mariadb:/run/mysqld/mysqld.sock" or "mariadb:db.example:3306".
+
+    StudyError for an unknown kind, TargetError where the server does not let us in.
+    """
+    kind, _, address = where.partition(":")
+    if kind not in KINDS:
+        raise StudyError(
+            f"{where!r} does not begin with a kind of server that can be attached to",
+            remedy=f"Write KIND:ADDRESS; kinds: {', '.join(sorted(KINDS))}.",
+        )
+    return KINDS[kind](address, option_file, user)

@@ -1,0 +1,194 @@
+"""A MariaDB that runs already: read, never changed. It is reached by its socket or by host and port."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket as sockets
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import CounterSpec, SettingValue
+from loadframe.targets.catalogue import canonical
+from loadframe.targets.mariadb_control import CANNOT_CONNECT, TIMEOUT_S, Control
+from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
+from loadframe.targets.mariadb_options import configured_options, read_client_options
+from loadframe.targets.mariadb_settings import CATALOGUE
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+PASSWORD = "MYSQL_PWD"
+"""The environment variable in which MariaDB's own clients look for a password."""
+PORT = 3306
+SOCKET = "/run/mysqld/mysqld.sock"
+NAMES = ("mariadbd", "mysqld")
+
+
+class AttachedMariadb:
+    """See targets.attached.Attached. The password comes from an option file or the environment, never from a command
+    line, and is not part of a printed record."""
+
+    kind = "mariadb"
+    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
+
+    def __init__(self, address: str = "", *, option_file: Path | None = None, user: str = "") -> None:
+        """address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket.
+
+        TargetError where the option file cannot be read or the server does not let us in, MissingTool without pymysql.
+        """
+        options = read_client_options(option_file) if option_file is not None else {}
+        self._control = _Control(options, address, user)
+        try:
+            ((version,),) = self._control.ask("SELECT VERSION()")
+        except TargetError as error:
+            raise TargetError(
+                f"Cannot attach to {self._control.words}: {error.fact}",
+                remedy=f"Name an account with --option-file, or set {PASSWORD} and --user; SHOW needs no privilege.",
+            ) from error
+        self._version = str(version)
+
+    def counters(self) -> dict[str, float]:
+        """Two SHOW statements; what is no number is left out."""
+        found = self._control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
+        found |= self._control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
+        return {name: number for name, text in found.items() if (number := _number(text)) is not None}
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as the server uses them."""
+        found = self._control.pairs("SHOW GLOBAL VARIABLES", CATALOGUE.names())
+        return {name: _canonical(name, text) for name, text in found.items()}
+
+    def configured(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as asked for: the command line of a server on this machine, and the option files
+        that it says it read, as far as we may read them."""
+        rows = self._control.ask(
+            "SELECT DISTINCT GLOBAL_VALUE_PATH FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_PATH > ''"
+        )
+        pid = self.pid()
+        files = [Path(str(row[0])) for row in rows] if pid is not None else []
+        asked = configured_options(_command_line(pid), files)
+        asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
+        return {name: _canonical(name, text) for name, text in asked.items() if name in CATALOGUE.names()}
+
+    def pid(self) -> int | None:
+        """Its process, None where it is on another machine or hidden from us."""
+        return self._control.peer or self._pid_from_file()
+
+    def local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+        return self.pid() is not None or self._control.socket is not None
+
+    def version(self) -> str:
+        return self._version if "MariaDB" in self._version else f"MySQL {self._version}"
+
+    def describe(self) -> str:
+        """Where it is, in words; no secret."""
+        return self._control.words
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+        self._control.close()
+
+    def _pid_from_file(self) -> int | None:
+        ((host, file, data),) = self._control.ask("SELECT @@hostname, @@pid_file, @@datadir")
+        if str(host) != sockets.gethostname():
+            return None
+        try:
+            pid = int((Path(str(data)) / str(file)).read_text())
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+        except (OSError, ValueError):  # not ours to read, or not of this machine after all
+            return None
+        return pid if name in NAMES else None
+
+
+class _Control(Control):
+    """A Control that reaches any server with the options that MariaDB's own clients take."""
+
+    def __init__(self, options: Mapping[str, str], address: str, user: str) -> None:
+        password = options.get("password") or os.environ.get(PASSWORD, "")
+        name = user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
+        self._options = options
+        self.socket, self._host, self._port = _where(address, options)
+        self.peer: int | None = None
+        super().__init__(Path(self.socket or ""), name, password, lambda: None)
+
+    @property
+    def words(self) -> str:
+        return self.socket or f"{self._host}:{self._port}"
+
+    def _connected(self) -> Connection[Any]:
+        if self.socket is None:
+            return self._by_network()
+        connection = super()._connected()
+        self.peer = _peer(connection._sock)  # type: ignore[attr-defined]
+        return connection
+
+    def _by_network(self) -> Connection[Any]:
+        tls = {f"ssl_{name}": self._options[f"ssl_{name}"] for name in ("ca", "cert", "key") if
+               self._options.get(f"ssl_{name}")}  # fmt: skip
+        try:
+            result: Connection[Any] = self._pymysql.connect(
+                host=self._host,
+                port=self._port,
+                user=self._user,
+                password=self._password,
+                autocommit=True,
+                ssl_disabled=None if tls else True,
+                connect_timeout=10,
+                read_timeout=TIMEOUT_S,
+                write_timeout=TIMEOUT_S,
+                **tls,
+            )
+        except OSError as error:
+            raise self._pymysql.err.OperationalError(CANNOT_CONNECT, str(error)) from error
+        return result
+
+
+def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
+    """(socket, host, port); the socket is None for a host. StudyError for a port that is none."""
+    address = address or options.get("socket") or options.get("host", "") or SOCKET
+    if address.startswith("/"):
+        return address, "", 0
+    host, colon, port = address.rpartition(":") if address.count(":") == 1 else (address, "", "")
+    port = port if colon else options.get("port", str(PORT))
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise StudyError(f"{address!r} has no port that could be meant: {port!r}", remedy="Write HOST:PORT.")
+    return None, host or address, int(port)
+
+
+def _peer(connection: sockets.socket) -> int | None:
+    """The process at the other end of a Unix socket (unix(7), SO_PEERCRED); None where it is out of our sight."""
+    size = struct.calcsize("=iII")
+    pid, _, _ = struct.unpack("=iII", connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, size))
+    return int(pid) or None
+
+
+def _command_line(pid: int | None) -> list[str]:
+    if pid is None:
+        return []
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:  # it has just ended; the next statement says so
+        return []
+
+
+def _canonical(name: str, text: str) -> SettingValue:
+    """In the catalogue's form, so that what was asked for and what is in effect can be compared."""
+    spec = CATALOGUE.get(name)
+    if spec is not None:
+        try:
+            return canonical("mariadb", spec, text)
+        except StudyError:  # beyond the catalogue's bounds: true all the same
+            pass
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,75 @@
+"""MariaDB's option files and command lines: what was asked for, and with which account to ask.
+
+Syntax: MariaDB documentation, "Configuring MariaDB with Option Files".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from loadframe.errors import TargetError
+
+CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
+SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")
+_GROUP = re.compile(r"\[\s*([^\]]+?)\s*\]")
+_VERSIONED = re.compile(r"-\d+(\.\d+)*$")
+
+
+def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
+    """The options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win.
+
+    An option without a value is "1". Included files are not read. What is no option is skipped.
+    """
+    options: dict[str, str] = {}
+    wanted = False
+    for raw in text.splitlines():
+        line = raw.strip()
+        if (group := _GROUP.match(line)) is not None:
+            wanted = _VERSIONED.sub("", group[1].lower()) in groups
+        elif wanted and line and line[0] not in "#;!":
+            name, equals, value = line.partition("=")
+            options[_name(name)] = _value(value) if equals else "1"
+    return options
+
+
+def parse_arguments(words: Sequence[str]) -> dict[str, str]:
+    """The options of a command line (--name=value), names with underscores."""
+    found = (word[2:].partition("=") for word in words if word.startswith("--"))
+    return {_name(name): value if equals else "1" for name, equals, value in found if name}
+
+
+def read_client_options(path: Path) -> dict[str, str]:
+    """The client's options in a file. TargetError where it cannot be read."""
+    try:
+        return parse_options(path.read_text(encoding="utf-8", errors="replace"), CLIENT_GROUPS)
+    except OSError as error:
+        raise TargetError(
+            f"Cannot read the option file {path}: {error.strerror}",
+            remedy="Name a file with a group [client] and user, password, perhaps socket or host.",
+        ) from error
+
+
+def configured_options(arguments: Sequence[str], files: Iterable[Path]) -> dict[str, str]:
+    """What a server was asked for: its option files, then its command line. Files closed to us add nothing."""
+    options: dict[str, str] = {}
+    for path in files:
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:  # it is the server's, not ours: what it says stays unknown
+            continue
+        options |= parse_options(text, SERVER_GROUPS)
+    return options | parse_arguments(arguments)
+
+
+def _name(text: str) -> str:
+    return text.strip().lower().replace("-", "_").removeprefix("loose_")
+
+
+def _value(text: str) -> str:
+    """Without quotes, or up to a comment."""
+    text = text.strip()
+    if text[:1] in ("'", '"') and (end := text.find(text[0], 1)) > 0:
+        return text[1:end]
+    return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()

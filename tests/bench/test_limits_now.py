@@ -1,0 +1,211 @@
+"""The ledger now: of ourselves, of a watched thing with a clock of its own, and of a real private server."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from loadframe.bench import limits_now
+from loadframe.bench.limits_now import Moment, Subject, Watch, ledger_of, limits, observe
+from loadframe.errors import TargetError
+from loadframe.model import LedgerNow, Limit
+from loadframe.progress import Silent
+from loadframe.recording.snapshot import Place, Snapshot
+from loadframe.study import load
+
+
+def limit(ledger: LedgerNow, name: str) -> Limit:
+    return next(one for one in ledger.limits if one.id == name)
+
+
+# --- real -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def open_to_900() -> Iterator[None]:
+    """900 of 1,024 files open in this process."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    opened: list[int] = []
+    try:
+        while len(os.listdir("/proc/self/fd")) - 1 < 900:  # noqa: PTH208 - the listing itself is one of them
+            opened.append(os.open("/dev/null", os.O_RDONLY))
+        yield
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("open_to_900")
+def test_our_own_open_files_are_near_their_limit() -> None:
+    ledger = limits(pid=os.getpid())
+    files = limit(ledger, "process.open_files")
+    assert (files.ceiling, files.status) == (1024, "near")
+    assert 900 <= files.use <= 910
+    assert files.chain[0] == "process.open_files_hard"
+    known = {one.id for one in (*ledger.limits, *ledger.unread)}
+    assert {"process.hot_thread", "cgroup.memory", "kernel.pid_max", "network.time_wait", "cpu.frequency"} <= known
+    assert not [name for name in known if name.startswith("mariadb.")]
+    assert all(one.reason for one in ledger.unread)
+
+
+def test_a_process_that_is_not_there_is_refused() -> None:
+    for pid in (0, -1, 2**22 + 1):
+        with pytest.raises(TargetError, match="no process"):
+            limits(pid=pid)
+
+
+STUDY = """
+[study]
+name = "limits"
+question = "?"
+[target]
+kind = "{kind}"
+[target.settings]
+{settings}
+{cage}
+[workload]
+kind = "{workload}"
+[load]
+axis = "{axis}"
+levels = [1]
+"""
+
+
+@pytest.mark.server
+def test_a_private_server_with_what_it_was_asked_and_what_it_uses(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    cage = "[cage]\nopen_files = 4096"
+    settings = "table_open_cache = 12000\nmax_connections = 300"
+    path.write_text(
+        STUDY.format(kind="mariadb", settings=settings, cage=cage, workload="render-farm", axis="active_jobs")
+    )
+    ledger = limits(study=load(path))
+    cache = limit(ledger, "mariadb.table_open_cache")
+    assert cache.configured == 12000
+    assert cache.ceiling == cache.effective < 4096
+    assert not cache.loud
+    assert any("12000 was asked for" in cut for cut in ledger.silent_cuts)
+    assert limit(ledger, "mariadb.files_wanted").use == 10 + 300 + 2 * 12000
+    assert limit(ledger, "process.open_files").configured == 4096
+    connections = limit(ledger, "mariadb.max_connections")
+    assert (connections.ceiling, connections.use) == (300, connections.use)
+    assert connections.use < 10, "what was tried for the memory came after the readings"
+    memory = limit(ledger, "mariadb.memory_budget")
+    assert 2**26 < memory.use < memory.ceiling
+    server = [one for one in ledger.unread if one.id.startswith("mariadb.")]
+    assert server == []
+
+
+def test_an_embedded_target_says_why_it_has_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(kind="sqlite", settings="", cage="", workload="job-queue", axis="concurrency"))
+    unread = {one.id: one.reason for one in limits(study=load(path)).unread}
+    assert "clients' processes" in unread["process.open_files"]
+    assert "loadframe measure" in unread["lock.writer"]
+
+
+# --- watching, with a clock of our own ------------------------------------------------------------------------------
+
+
+class Watched:
+    """A process whose open files grow by 2 a second, under a limit of 1,024."""
+
+    def __init__(self, *, ends_at_s: float = 1e9) -> None:
+        self.now_s, self.ends_at_s = 0.0, ends_at_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def look(self) -> Moment:
+        limits_text = (
+            b"Limit                     Soft Limit           Hard Limit           Units     \n"
+            b"Max open files            1024                 4096                 files     \n"
+        )
+        texts = {"proc/{pid}/limits": limits_text, "proc/{pid}/fd": b"%d\n" % (100 + 2 * self.now_s)}
+        return Moment(Snapshot(self.now_s, texts), {})
+
+    def watch(self, over_s: float) -> Watch:
+        return observe(
+            self.look,
+            over_s,
+            still_there=lambda: self.now_s < self.ends_at_s,
+            progress=Silent(),
+            sleep=self.sleep,
+            clock=lambda: self.now_s,
+        )
+
+
+PROCESS = Subject("a process", Place(pid=42), frozenset({"process"}))
+
+
+def test_what_runs_out_first_is_first_and_has_its_date() -> None:
+    ledger = ledger_of(PROCESS, Watched().watch(120), forecast=True)
+    assert (ledger.watched_s, ledger.readings) == (120, 61)
+    first, second = ledger.limits[:2]
+    assert first.id == "process.open_files"
+    assert first.exhausted_at is not None
+    assert first.exhausted_at.load == pytest.approx((1024 - 340) / 2, rel=0.02)
+    assert first.exhausted_at.low <= 342 <= first.exhausted_at.high
+    assert second.id == "process.open_files_hard"
+
+
+def test_without_a_watch_nothing_is_foretold() -> None:
+    ledger = ledger_of(PROCESS, Watched().watch(1.0), forecast=False)
+    assert all(one.exhausted_at is None for one in ledger.limits)
+
+
+def test_a_process_that_ends_is_told_with_what_was_seen() -> None:
+    ledger = ledger_of(PROCESS, Watched(ends_at_s=55).watch(120), forecast=True)
+    assert ledger.warnings == ("what was watched ended after 54 s",)
+    assert limit(ledger, "process.open_files").use == 208
+
+
+def test_a_process_that_ends_at_once_is_refused() -> None:
+    with pytest.raises(TargetError, match="ended before"):
+        Watched(ends_at_s=0.5).watch(10)
+
+
+@pytest.mark.parametrize(("over_s", "readings"), [(1.0, 2), (5.0, 6), (600.0, 61), (7200.0, 241)])
+def test_a_watch_takes_a_bounded_number_of_readings(over_s: float, readings: int) -> None:
+    watch = Watched().watch(over_s)
+    assert len(watch.intervals) + 1 == readings
+    assert watch.watched_s == pytest.approx(over_s)
+
+
+class Remote:
+    """A server on another machine."""
+
+    kind = "mariadb"
+    counter_specs = ()
+
+
+def test_of_a_server_elsewhere_this_machine_says_nothing() -> None:
+    subject = Subject("far away", Place(no_process="far"), frozenset({"process", "mariadb"}), Remote(), local=False)  # type: ignore[arg-type]
+    ledger = ledger_of(subject, Watched().watch(1.0), forecast=False)
+    reasons = {one.id: one.reason for one in ledger.unread}
+    assert ledger.limits == ()
+    assert reasons["process.open_files"] == reasons["kernel.pid_max"] == limits_now.ELSEWHERE
+
+
+@pytest.mark.parametrize("connections", [lambda at: 5, lambda at: 5 + at % 4])
+def test_memory_per_connection_needs_connections_that_vary(connections: Callable[[int], int]) -> None:
+    watch = Watched().watch(60)
+    megabyte = 2.0**20
+    watch.intervals = [
+        (at_s, {"mariadb.connections": connections(at), "target.memory.rss": megabyte * (100 + 2 * connections(at))})
+        for at, (at_s, _) in enumerate(watch.intervals)
+    ]
+    subject = Subject("a server", Place(pid=42), frozenset({"process", "mariadb"}), Remote())  # type: ignore[arg-type]
+    values = {"mariadb.max_connections": 50.0, "target.memory.allowed": 1000 * megabyte}
+    missing: dict[str, str] = {}
+    limits_now._add_memory("mariadb", limits_now._resident_while_watched(subject, watch), values, missing)
+    if connections(1) == connections(2):
+        assert "hardly changed" in missing["mariadb.memory_at_full"]
+    else:
+        assert values["mariadb.memory_at_full"] == pytest.approx(200 * megabyte, rel=0.01)

@@ -1,0 +1,137 @@
+"""The ledger now: every limit that has a meaning here is there, with its state, or with the reason why not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.ledger.counters import counter_metrics
+from loadframe.ledger.derived import derive
+from loadframe.ledger.now import judge, read_now
+from loadframe.ledger.rules import RULES
+from loadframe.model import CounterSpec, Limit
+
+FILES = {"target.open_files": 900.0, "target.open_files.limit": 1024.0, "target.open_files.hard_limit": math.inf}
+
+
+def limit(found: tuple[Limit, ...], name: str) -> Limit:
+    return next(one for one in found if one.id == name)
+
+
+def test_a_process_near_its_limit() -> None:
+    limits, _ = read_now(FILES, {}, kinds={"process"})
+    files = limit(limits, "process.open_files")
+    assert (files.use, files.ceiling, files.headroom, files.status) == (900, 1024, 124, "near")
+    assert files.loud
+    assert files.near == 0.8
+
+
+def test_a_limit_that_the_machine_does_not_set_is_unlimited() -> None:
+    limits, _ = read_now(FILES, {}, kinds={"process"})
+    assert limit(limits, "process.open_files_hard").status == "unlimited"
+
+
+def test_nothing_that_exists_here_is_left_out_silently() -> None:
+    limits, unread = read_now(FILES, {"system.swap.used": "no swap"}, kinds={"process", "mariadb", "sqlite"})
+    assert {one.id for one in (*limits, *unread)} == {rule.id for rule in RULES}
+    assert next(one.reason for one in unread if one.id == "memory.swap") == "no swap"
+    assert all(one.reason for one in unread)
+
+
+def test_servers_that_are_not_there_are_not_listed() -> None:
+    limits, unread = read_now(FILES, {}, kinds={"process"})
+    assert not [one.id for one in (*limits, *unread) if one.id.startswith(("mariadb.", "lock."))]
+
+
+def test_configured_and_effective_are_told_apart() -> None:
+    values = {"mariadb.open_tables": 1883.0, "mariadb.table_open_cache": 1883.0, "mariadb.opened_tables": 7.0}
+    limits, _ = read_now(
+        values, {}, kinds={"mariadb"}, configured={"table_open_cache": 12000}, effective={"table_open_cache": 1883}
+    )
+    cache = limit(limits, "mariadb.table_open_cache")
+    assert (cache.configured, cache.effective, cache.status, cache.harm) == (12000, 1883, "reached", 7.0)
+    assert not cache.loud
+
+
+def test_a_ceiling_of_nothing_is_no_division_by_it() -> None:
+    _, unread = read_now({"system.aio": 0.0, "system.aio.limit": 0.0}, {}, kinds=())
+    assert "switched off" in next(one.reason for one in unread if one.id == "kernel.aio")
+
+
+@pytest.mark.parametrize(
+    ("use", "near", "pressure", "status"),
+    [
+        (79.0, 0.8, False, "free"),
+        (80.0, 0.8, False, "near"),
+        (97.0, 0.8, False, "reached"),
+        (99.0, 0.8, True, "near"),
+        (0.0, 0.0, True, "free"),
+        (0.1, 0.0, True, "near"),
+        (50.0, None, False, "free"),
+    ],
+)
+def test_the_state_of_a_limit(use: float, near: float | None, pressure: bool, status: str) -> None:
+    assert judge(use, 100.0, near=near, pressure=pressure) == status
+
+
+def test_a_threshold_of_the_use_itself() -> None:
+    values = {"mariadb.threads_running": 26.0, "system.cpu.count": 64.0}
+    limits, _ = read_now(values, {}, kinds={"mariadb"})
+    assert limit(limits, "mariadb.threads_running").status == "near"
+    limits, _ = read_now({**values, "mariadb.threads_running": 24.0}, {}, kinds={"mariadb"})
+    assert limit(limits, "mariadb.threads_running").status == "free"
+
+
+# --- what follows from other numbers ----------------------------------------------------------------------------------
+
+
+def test_the_servers_own_arithmetic_of_files() -> None:
+    values, _ = derive({"mariadb.max_connections.asked": 300.0, "mariadb.table_open_cache.asked": 12000.0}, {})
+    assert values["mariadb.files_wanted"] == 10 + 300 + 2 * 12000
+    values, _ = derive({"mariadb.max_connections.asked": 300.0, "mariadb.table_open_cache.asked": 400.0}, {})
+    assert values["mariadb.files_wanted"] == 5 * 300
+
+
+def test_the_tightest_memory_counts_and_one_is_enough() -> None:
+    both, _ = derive({"target.cgroup.memory.limit": 5.0, "system.memory.limit": 9.0}, {})
+    one, _ = derive({"system.memory.limit": 9.0}, {"target.cgroup.memory.limit": "not mounted"})
+    assert (both["target.memory.allowed"], one["target.memory.allowed"]) == (5.0, 9.0)
+
+
+def test_shares_of_nothing_are_nothing() -> None:
+    values, _ = derive({"mariadb.threads_created": 0.0, "mariadb.new_connections": 0.0}, {})
+    assert values["mariadb.new_thread_share"] == 0
+
+
+def test_what_does_not_follow_has_the_reason_of_what_it_lacks() -> None:
+    _, missing = derive({"mariadb.lsn_current": 5.0}, {"mariadb.lsn_flushed": "the server does not tell it"})
+    assert missing["mariadb.log_buffer_used"] == "the server does not tell it"
+
+
+# --- counters of a server ---------------------------------------------------------------------------------------------
+
+SPECS = (CounterSpec("Opened", "opened", cumulative=True), CounterSpec("Open", "open", cumulative=False))
+
+
+def test_levels_are_as_they_are_and_counters_become_rates() -> None:
+    values, missing = counter_metrics({"Opened": 10, "Open": 1}, {"Opened": 30, "Open": 5}, 4.0, SPECS)
+    assert (values, missing) == ({"opened": 5.0, "open": 5}, {})
+
+
+def test_a_reset_and_a_counter_that_is_not_there_are_said() -> None:
+    _, missing = counter_metrics({"Opened": 10}, {"Opened": 0}, 4.0, SPECS)
+    assert "was reset" in missing["opened"]
+    assert missing["open"] == "the server does not tell Open"
+
+
+NUMBERS = st.dictionaries(st.sampled_from(["Opened", "Open"]), st.floats(allow_nan=False, allow_infinity=False))
+
+
+@given(NUMBERS, NUMBERS, st.floats(-1, 1e6))
+def test_every_counter_has_a_value_or_a_reason(first: dict[str, float], last: dict[str, float], elapsed: float) -> None:
+    values, missing = counter_metrics(first, last, elapsed, SPECS)
+    assert {*values, *missing} == {"opened", "open"}
+    assert not {*values} & {*missing}
