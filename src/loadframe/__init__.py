@@ -12,9 +12,11 @@ and proves the gain.
     case(name), cases()           ready studies with a story and a known answer
     investigate(study, runs)      the whole loop -> Investigation, and a run folder with a report
     measure(study, runs)          the curve only -> Measurement
+    compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
     conclude(run)                 the Investigation of a run, also of one that was killed
+    compare_runs(before, after)   two runs that were measured apart -> Comparison
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
 
@@ -36,6 +38,8 @@ _API = {
     "cases": ("loadframe.study.cases", "all_cases"),
     "investigate": ("loadframe.lab", "investigate"),
     "measure": ("loadframe.lab", "measure"),
+    "compare": ("loadframe.lab", "compare"),
+    "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
     "conclude": ("loadframe.lab", "conclude"),
     "open_run": ("loadframe.lab", "open_run"),
@@ -44,6 +48,8 @@ _API = {
     "write_page": ("loadframe.reporting", "write_page"),
     "investigation_json": ("loadframe.reporting", "investigation_json"),
     "curve_json": ("loadframe.reporting", "curve_json"),
+    "render_comparison": ("loadframe.reporting", "render_comparison"),
+    "comparison_json": ("loadframe.reporting", "comparison_json"),
     "sweep_leftovers": ("loadframe.cage.leases", "sweep"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 
-from loadframe.model import Curve, Finding, Investigation
+from loadframe.model import Comparison, Curve, Finding, Investigation
 from loadframe.reporting import facts, rounding, words
 
 LABEL_WIDTH = 11
@@ -108,6 +108,22 @@ def _ladder(inv: Investigation) -> list[Part]:
 def _trust(inv: Investigation) -> list[Part]:
     sentences = [words.sentence(text) for text in (*words.conduct_sentences(inv.conduct), *inv.warnings)]
     return [("Trust", [" ".join(sentences)]), ("Took", [rounding.seconds(inv.seconds)])]
+
+
+def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
+    """A verdict: the answer first, then the levels it is made of, how it was reached, and what may spoil it."""
+    ratios = [words.level_ratio(each, comparison.axis_unit) for each in comparison.levels]
+    parts: list[Part] = [
+        ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
+        ("Allowed", [words.margin_sentence(comparison.margin)] if comparison.margin else []),
+        ("Method", [words.sentence(comparison.verdict.method)]),
+        ("Note", list(comparison.notes)),
+        ("Run", [comparison.run] if comparison.run else []),
+    ]
+    lines = [textwrap.fill(words.comparison_sentence(comparison), width)]
+    for label, items in parts:
+        lines += _part(label, items, width)
+    return "\n".join(lines)
 
 
 def render_curve(curve: Curve, *, unit: str = "") -> str:
