@@ -12,11 +12,13 @@ and proves the gain.
     case(name), cases()           ready studies with a story and a known answer
     investigate(study, runs)      the whole loop -> Investigation, and a run folder with a report
     measure(study, runs)          the curve only -> Measurement
+    compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
     conclude(run)                 the Investigation of a run, also of one that was killed
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
+    compare_runs(before, after)   two runs that were measured apart -> Comparison
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
@@ -39,6 +41,8 @@ _API = {
     "cases": ("loadframe.study.cases", "all_cases"),
     "investigate": ("loadframe.lab", "investigate"),
     "measure": ("loadframe.lab", "measure"),
+    "compare": ("loadframe.lab", "compare"),
+    "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
     "conclude": ("loadframe.lab", "conclude"),
     "open_run": ("loadframe.lab", "open_run"),
@@ -51,6 +55,8 @@ _API = {
     "investigation_json": ("loadframe.reporting", "investigation_json"),
     "curve_json": ("loadframe.reporting", "curve_json"),
     "write_speedscope": ("loadframe.bench.profiling", "write_speedscope"),
+    "render_comparison": ("loadframe.reporting", "render_comparison"),
+    "comparison_json": ("loadframe.reporting", "comparison_json"),
     "sweep_leftovers": ("loadframe.cage.leases", "sweep"),
 }
 

@@ -8,7 +8,8 @@
     │   ├── WorkloadError        the load driver failed
     │   ├── CageError            the machine will not grant the hardware asked for
     │   ├── RunError             a run folder that cannot be written or read
-    │   └── RecordingError       a recording that is empty, foreign or corrupt
+    │   ├── RecordingError       a recording that is empty, foreign or corrupt
+    │   └── SampleError          a CSV sample that cannot be read or compared
     └── Interrupted              Ctrl-C or SIGTERM: reverted, reported, exit 130
 
 Every message tells the fact, the offending value and the next thing to do. Third-party exceptions are mapped to these
@@ -67,6 +68,10 @@ class RunError(UserError):
 
 class RecordingError(UserError):
     """A recording is empty, foreign or corrupt beyond salvage."""
+
+
+class SampleError(UserError):
+    """A CSV sample cannot be read, or two cannot be compared."""
 
 
 class Interrupted(LoadframeError):  # noqa: N818 - the user did it; it is no error

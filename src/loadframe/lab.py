@@ -2,27 +2,31 @@
 
 investigate   the whole loop -> run folder and report
 measure       the curve only
+compare       a study's alternatives against its target, side by side
 conclude      what a run folder says, also one that was stopped or killed
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe import reporting
+from loadframe.bench import comparing
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, cuts, examine
 from loadframe.bench.profiling import profile_after, profile_around
+from loadframe.bench.proof import decided
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import partial, series_of, write_down
-from loadframe.errors import Interrupted, RunError, UserError
-from loadframe.model import Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
+from loadframe.errors import Interrupted, RunError, StudyError, UserError
+from loadframe.model import Comparison, Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
 from loadframe.progress import Progress, Silent
 from loadframe.runs.folder import Effective, RunFolder
 from loadframe.runs.host import read_host
@@ -86,6 +90,31 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
     run.write_tables(run.steps(), [], series=series_of(run))
     run.close()
     return Measurement(run.path, curve, run.axis_unit(), silent)
+
+
+def compare(
+    study: Study,
+    runs: Path,
+    *,
+    enough: Callable[[Verdict], bool] = decided,
+    progress: Progress | None = None,
+) -> list[Comparison]:
+    """The study's alternatives, each measured in the same blocks as its target, until the verdict is `enough` or blocks
+    or budget are used up. StudyError where there is none; raises as `investigate` does."""
+    if not study.alternative:
+        raise StudyError(
+            f"the study {study.study.name} has no alternative to compare with",
+            remedy="Add an [[alternative]] with a name and target.settings, or give two runs or CSV files.",
+        )
+    run = _new_run(study, runs)
+    with _explaining(run, []), _book(study, run, progress) as book:
+        found = comparing.alternatives(book, enough=enough)
+    run.write_tables(run.steps(), [])
+    run.write_document(
+        "verdicts.json", "verdicts", {"alternatives": [reporting.comparison_json([each]) for each in found]}
+    )
+    run.close()
+    return found
 
 
 def open_run(path: Path) -> RunFolder:

@@ -550,6 +550,37 @@ class Profile:
     against: ProfileBaseline | None = None
 
 
+Answer = Literal["proven-worse", "proven-not-worse", "cannot-tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """Whether the second side is worse by more than the share `allowed` (0..1)."""
+
+    allowed: float
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A verdict on `after` against `before` (names), outside an investigation. what: the thing compared, in words.
+
+    lower_is_better: then the verdict's "better" is a ratio below 1. margin: where one was asked for. notes: what a
+    reader must know to trust it, in sentences. run: the run folder that was made for it; "" where none was.
+    """
+
+    before: str
+    after: str
+    verdict: Verdict
+    what: str = "throughput"
+    lower_is_better: bool = False
+    margin: Margin | None = None
+    levels: tuple[LevelRatio, ...] = ()
+    notes: tuple[str, ...] = ()
+    run: str = ""
+    axis_unit: str = ""
+
+
 # --- the whole investigation ----------------------------------------------------------------------------------------
 
 

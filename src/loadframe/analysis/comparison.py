@@ -1,21 +1,29 @@
 """The statistical answer on two treatments that alternated in blocks.
 
 Within a block both treatments are measured close together, so what the machine does to all of them cancels in the
-ratio. Ratios are averaged in logarithms: then after / before is exactly the reciprocal of before / after, and the
-gains of successive changes add up to the whole (Fleming and Wallace 1986, CACM 29(3): the geometric mean is the
-only correct average of normalised results).
+ratio; what does not cancel falls on the one or the other with equal chances, because the bench draws their order. Block
+log ratios are then symmetric around the true one whatever the noise is, and on symmetric values Student's t errs less
+often than promised, not more (Efron 1969, JASA 64).
+
+Ratios are averaged in logarithms: then after / before is exactly the reciprocal of before / after, and the gains of
+successive changes add up to the whole (Fleming and Wallace 1986, CACM 29(3): the geometric mean is the only correct
+average of normalised results).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from loadframe.model import Decision, LadderStep, Verdict
+from loadframe.analysis.sequential import Plan, open_ended_level, planned_level
+from loadframe.model import Answer, Decision, LadderStep, Verdict
+
+Numbers = NDArray[np.float64]
 
 RESAMPLES = 2000
 
@@ -35,6 +43,7 @@ def verdict(
     *,
     confidence: float = 0.95,
     looks: int = 1,
+    plan: Plan | None = None,
     seed: int = 0,
 ) -> Verdict:
     """Ratio after / before over the levels that both have, from their throughputs (1/s) per block.
@@ -43,8 +52,9 @@ def verdict(
     averaged over the levels; ratio = exp(mean over the blocks): the mean, because the interval below is centred on it.
     The interval is the wider, at each end, of the paired t-interval on the block log ratios and their bootstrap: with
     few blocks the bootstrap is too narrow (it resamples n - 1 degrees of freedom as if they were n), with many the t
-    trusts symmetry too much. `looks` counts how often the caller has looked so far, this time included: look i spends
-    alpha_i = alpha 6 / (pi^2 i^2), and the sum over all looks stays below alpha however often one looks.
+    trusts symmetry too much. With a `plan` (from which block to which one the caller looks) the intervals of all its
+    looks hold at once with the given confidence. Without one, `looks` counts how often the caller has looked so far,
+    this time included, and the sum over all looks stays below 1 - confidence however often one looks; that costs more.
 
     A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
     together; where both sides are zero the ratio is 1. A change that makes a level fail thus cannot look better.
@@ -59,12 +69,12 @@ def verdict(
     blocks = min(min(len(before[level]), len(after[level])) for level in levels)
     if blocks == 0:
         raise ValueError("no block is complete on every level; measure at least one")
-    pairs = [_log_ratios(before[level][:blocks], after[level][:blocks]) for level in levels]
-    table = np.array([row for row, _ in pairs])
+    pairs = [logarithms([before[level][:blocks], after[level][:blocks]]) for level in levels]
+    table = np.array([second - first for (first, second), _ in pairs])
     zeros = sum(count for _, count in pairs)
     by_block = table.mean(axis=0)
     centre = float(by_block.mean())
-    alpha = (1 - confidence) * 6 / (math.pi * looks) ** 2
+    alpha = planned_level(plan, blocks, 1 - confidence) if plan else open_ended_level(looks, 1 - confidence)
     if blocks < FEWEST_BLOCKS:
         low, high = float(table.min()), float(table.max())
     else:
@@ -73,12 +83,34 @@ def verdict(
         ratio=_exp(centre),
         low=_exp(low),
         high=_exp(high),
-        decision=_decide(low, high) if blocks >= FEWEST_BLOCKS else "no-proven-difference",
+        decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "no-proven-difference",
         blocks=blocks,
-        method=_method(blocks, alpha, looks, zeros),
+        method=_method(blocks, alpha, plan or looks, zeros),
         block_ratios=tuple(_exp(float(value)) for value in by_block),
         levels=levels,
     )
+
+
+def turned(verdict: Verdict) -> Verdict:
+    """The same for values of which the lower are better: times, sizes."""
+    opposite: Mapping[Decision, Decision] = {"better": "worse", "worse": "better"}
+    return replace(verdict, decision=opposite.get(verdict.decision, verdict.decision))
+
+
+def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
+    """Whether `after` is worse by more than the share `allowed` (0..1): of the throughput, which is then below
+    1 - allowed, or of a time, which is then above 1 + allowed. Proven is what the whole interval says."""
+    if verdict.blocks < FEWEST_BLOCKS:
+        return "cannot-tell"
+    # Turned upside down, a time is as good as a throughput.
+    low, high, edge = (
+        (1 / verdict.high, 1 / verdict.low, 1 / (1 + allowed))
+        if lower_is_better
+        else (verdict.low, verdict.high, 1 - allowed)
+    )
+    if high < edge - ROUNDING:
+        return "proven-worse"
+    return "proven-not-worse" if low >= edge - ROUNDING else "cannot-tell"
 
 
 def shares(verdicts: Sequence[tuple[str, Verdict, str | None]]) -> tuple[LadderStep, ...]:
@@ -124,39 +156,57 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
         ratio=_exp(centre),
         low=_exp(centre - down),
         high=_exp(centre + up),
-        decision=_decide(centre - down, centre + up) if proven else "no-proven-difference",
+        decision=decide(centre - down, centre + up) if proven else "no-proven-difference",
         blocks=min(each.blocks for each in verdicts),
         method=method,
         levels=tuple(sorted(common)),
     )
 
 
-def _log_ratios(before: Sequence[float], after: Sequence[float]) -> tuple[NDArray[np.float64], int]:
-    """Log ratios of one level per block, and how many of its values were zero."""
-    both = np.array([before, after], dtype=np.float64)
-    if not np.isfinite(both).all() or (both < 0).any():
-        raise ValueError(f"throughputs must be finite and not negative, got {both.tolist()}")
-    zero = both == 0
-    if zero.any():
-        positive = both[~zero]
-        both[zero] = ZERO_COUNTS_AS * positive.min() if positive.size else 1.0
+def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
+    """Logarithms of some samples, zeros counted as ZERO_COUNTS_AS says, and how many of them there were. ValueError for
+    values that are negative or not finite."""
+    values = [np.asarray(each, dtype=np.float64) for each in samples]
+    together = np.concatenate(values)
+    if not np.isfinite(together).all() or (together < 0).any():
+        raise ValueError(f"values must be finite and not negative, got {together.tolist()}")
+    zeros = int((together == 0).sum())
+    if zeros:
+        positive = together[together > 0]
+        least = ZERO_COUNTS_AS * positive.min() if positive.size else 1.0
         # The smallest double there is has no hundredth.
-        both = np.maximum(both, np.finfo(np.float64).tiny)
-    ratios: NDArray[np.float64] = np.log(both[1]) - np.log(both[0])
-    return ratios, int(zero.sum())
+        values = [np.where(each == 0, max(least, np.finfo(np.float64).tiny), each) for each in values]
+    return [np.log(each) for each in values], zeros
 
 
-def _interval(by_block: NDArray[np.float64], alpha: float, seed: int) -> tuple[float, float]:
+def t_interval(by_block: Numbers, alpha: float) -> tuple[Numbers, Numbers, Numbers]:
+    """Mean of the last axis, shape (..., blocks), with the ends of its t-interval at level 1 - alpha."""
+    blocks = by_block.shape[-1]
+    centre = by_block.mean(axis=-1)
+    half = float(student.ppf(1 - alpha / 2, blocks - 1)) * by_block.std(axis=-1, ddof=1) / math.sqrt(blocks)
+    return centre, centre - half, centre + half
+
+
+def bootstrap_ends(samples: Sequence[Numbers], alpha: float, seed: int) -> tuple[float, float]:
+    """Ends of the percentile bootstrap of a mean, or of the difference second - first of two means, at 1 - alpha."""
+    random = np.random.default_rng(seed)
+    signs = (1,) if len(samples) == 1 else (-1, 1)
+    drawn = sum(
+        sign * each[random.integers(0, len(each), size=(RESAMPLES, len(each)))].mean(axis=1)
+        for sign, each in zip(signs, samples, strict=True)
+    )
+    low, high = np.quantile(drawn, [alpha / 2, 1 - alpha / 2])
+    return float(low), float(high)
+
+
+def _interval(by_block: Numbers, alpha: float, seed: int) -> tuple[float, float]:
     """The wider of the paired t-interval and the bootstrap of the mean, at level 1 - alpha."""
-    blocks = len(by_block)
-    centre = float(by_block.mean())
-    half = float(student.ppf(1 - alpha / 2, blocks - 1)) * float(by_block.std(ddof=1)) / math.sqrt(blocks)
-    draws = np.random.default_rng(seed).integers(0, blocks, size=(RESAMPLES, blocks))
-    low, high = np.quantile(by_block[draws].mean(axis=1), [alpha / 2, 1 - alpha / 2])
-    return min(centre - half, float(low)), max(centre + half, float(high))
+    _, low, high = t_interval(by_block, alpha)
+    boot_low, boot_high = bootstrap_ends([by_block], alpha, seed)
+    return min(float(low), boot_low), max(float(high), boot_high)
 
 
-def _decide(low: float, high: float) -> Decision:
+def decide(low: float, high: float) -> Decision:
     """From the ends of the interval, in logarithms."""
     if low > ROUNDING:
         return "better"
@@ -170,9 +220,14 @@ def _exp(value: float) -> float:
     return math.exp(min(max(value, -700.0), 700.0))
 
 
-def _method(blocks: int, alpha: float, looks: int, zeros: int) -> str:
+def _method(blocks: int, alpha: float, looked: Plan | int, zeros: int) -> str:
     if blocks < FEWEST_BLOCKS:
-        text = "one block: extremes of the levels' ratios, no interval"
-    else:
-        text = f"paired blocks, mean log ratio, wider of t and bootstrap at {100 * (1 - alpha):.4g} % (look {looks})"
-    return text + (f"; {zeros} zero throughputs counted as 1 % of the smallest" if zeros else "")
+        return "one block: extremes of the levels' ratios, no interval" + zeros_words(zeros)
+    when = f"look {looked}" if isinstance(looked, int) else f"looks after blocks {looked.first} to {looked.last}"
+    level = f"{100 * (1 - alpha):.4g} %"
+    return f"paired blocks, mean log ratio, wider of t and block bootstrap at {level} ({when})" + zeros_words(zeros)
+
+
+def zeros_words(zeros: int) -> str:
+    """What a method says of zeros; "" without any."""
+    return f"; {zeros} zero values counted as 1 % of the smallest" if zeros else ""

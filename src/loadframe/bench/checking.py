@@ -29,12 +29,31 @@ def check_study(study: Study) -> None:
             f"workload {study.workload.kind!r} has no axis {study.load.axis!r}",
             remedy=f"load.axis may be: {', '.join(sorted(workload.axes))}.",
         )
+    _check_alternatives(study)
     _check_programs(study)
     for level in study.levels:
         workload.check_level(level)
     for cpus in (study.cage.cpus, study.cage.driver.cpus):
         if cpus is not None:
             available_cpus(cpus)
+
+
+def _check_alternatives(study: Study) -> None:
+    kind = study.target.kind
+    for alternative in study.alternative:
+        targets.check_settings(kind, {**study.target.settings, **alternative.target.settings})
+        if alternative.target.kind not in (None, kind):
+            raise StudyError(
+                f"alternative {alternative.name!r} has a target of kind {alternative.target.kind!r}, the study one of "
+                f"kind {kind!r}",
+                remedy="Alternatives differ in settings and open files; measure another kind with a study of its own.",
+            )
+        if alternative.cage.open_files is not None and targets.KINDS[kind].embedded:
+            raise StudyError(
+                f"cage.open_files of alternative {alternative.name!r} has no meaning for {kind}, which runs inside the "
+                "driver's processes",
+                remedy="Leave it out.",
+            )
 
 
 def _check_programs(study: Study) -> None:

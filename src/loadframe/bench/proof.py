@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from statistics import geometric_mean
 
 from loadframe.analysis import comparison
+from loadframe.analysis.sequential import Plan
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.model import Curve, LevelRatio, OperationTimes, Step, Verdict
 
@@ -26,31 +28,45 @@ def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
     return (past[(len(past) - 1) // 2], past[-1])
 
 
+def decided(verdict: Verdict) -> bool:
+    """Whether a proof may end: the verdict is decided and its interval is narrow against the change itself."""
+    return verdict.decision != "no-proven-difference" and _narrow(verdict)
+
+
 def prove(
-    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int, reserve_s: float = 0.0
+    book: Bookkeeping,
+    before: str,
+    after: str,
+    levels: Sequence[float],
+    *,
+    round_number: int,
+    reserve_s: float = 0.0,
+    confidence: float = 0.95,
+    enough: Callable[[Verdict], bool] = decided,
 ) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
-    Ends when the verdict is decided and its interval is narrow against the change itself, when the study's most blocks
-    are measured, or when the budget is used up (for a decided one: less a reserve); two blocks are always measured.
+    Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (for a
+    decided one: less a reserve); two blocks are always measured. It is looked at after each block from the study's
+    fewest to its most: the intervals of all these looks hold at once, so that `enough` may ask for anything.
     """
     blocks = book.bench.study.measure.blocks
     per_block = [*levels, *levels]
     book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", len(per_block) * blocks.min)
+    plan = Plan(blocks.min, blocks.max)
     taken: list[Step] = []
     verdict: Verdict | None = None
-    looks = 0
-    for block in range(1, blocks.max + 1):
-        decided = verdict is not None and verdict.decision != "no-proven-difference"
-        if verdict is not None and not book.budget.affords(per_block, reserve_s if decided else 0.0):
+    for block, order in zip(range(1, blocks.max + 1), orders(book.random, before, after, levels), strict=False):
+        open_question = verdict is None or verdict.decision == "no-proven-difference"
+        if verdict is not None and not book.budget.affords(per_block, 0.0 if open_question else reserve_s):
             break
-        taken += _block(book, before, after, levels, round_number=round_number, block=block)
-        if block < min(blocks.min, 2):
+        taken += _block(book, order, round_number=round_number, block=block)
+        if block < FEWEST_BLOCKS:
             continue
-        # Only looks at an open question spend error; once it is decided, more blocks narrow the interval.
-        looks += block >= blocks.min and (verdict is None or verdict.decision == "no-proven-difference")
-        verdict = comparison.verdict(_by_level(taken, before), _by_level(taken, after), looks=max(looks, 1))
-        if block >= blocks.min and verdict.decision != "no-proven-difference" and _narrow(verdict):
+        verdict = comparison.verdict(
+            _by_level(taken, before), _by_level(taken, after), plan=plan, confidence=confidence
+        )
+        if block >= blocks.min and enough(verdict):
             break
     assert verdict is not None, "a study has at least two blocks"
     return verdict, level_ratios(taken, before, after), taken
@@ -68,21 +84,35 @@ def look_around(
     blocks = book.bench.study.measure.blocks.min
     book.progress.phase(f"{after} beside {before} at the other {len(levels)} levels", len(per_block) * blocks)
     taken: list[Step] = []
-    for block in range(1, blocks + 1):
+    for block, order in zip(range(1, blocks + 1), orders(book.random, before, after, levels), strict=False):
         if block > FEWEST_BLOCKS and not book.budget.affords(per_block):
             break
-        taken += _block(book, before, after, levels, round_number=round_number, block=block)
+        taken += _block(book, order, round_number=round_number, block=block)
     return taken
 
 
-def _block(
-    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int, block: int
-) -> list[Step]:
-    """Every level once for each of the two treatments, all in random order, with one change between the treatments."""
+def orders(
+    chance: random.Random, before: str, after: str, levels: Sequence[float]
+) -> Iterator[list[tuple[str, float]]]:
+    """The order of (treatment, level) in each block, without end: drawn for every first block of two, with one change
+    between the treatments, and reversed for the second. What drifts straight through both blocks, or favours whoever
+    comes first, then falls on the two treatments alike; drawn anew each time, it would fall on one of them alone in a
+    quarter of all proofs of three blocks."""
+    while True:
+        drawn = [
+            (treatment, level)
+            for treatment in chance.sample([before, after], 2)
+            for level in chance.sample(list(levels), len(levels))
+        ]
+        yield drawn
+        yield drawn[::-1]
+
+
+def _block(book: Bookkeeping, order: Sequence[tuple[str, float]], *, round_number: int, block: int) -> list[Step]:
+    """The steps of one block."""
     return [
         book.take(round_number=round_number, block=block, treatment=treatment, level=level)
-        for treatment in book.random.sample([before, after], 2)
-        for level in book.random.sample(list(levels), len(levels))
+        for treatment, level in order
     ]
 
 

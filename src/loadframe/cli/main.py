@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli import case, changes, curve, demo, doctor, investigate, limits, measure, report, study
+from loadframe.cli import case, changes, compare, curve, demo, doctor, investigate, limits, measure, report, study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,6 +38,7 @@ app.command()(investigate.investigate)
 app.command()(measure.measure)
 app.command()(curve.curve)
 app.command()(limits.limits)
+app.command()(compare.compare)
 app.command()(report.report)
 app.add_typer(changes.app, name="changes")
 app.add_typer(case.app, name="case")

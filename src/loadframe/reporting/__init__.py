@@ -1,8 +1,9 @@
 """Records in; a page, a text, JSON and a picture out. Nothing here touches a server, and no other room's code is used.
 
 write_page(investigation, path)     the case study, one HTML file that needs nothing else
-render_text(investigation)          the same facts at the end of a command; render_curve for a curve alone
-investigation_json, curve_json, verdict_json, limits_json     the shapes that other tools read
+render_text(investigation)          the same facts at the end of a command
+render_curve, render_comparison     a curve alone, a verdict alone
+investigation_json, curve_json, verdict_json, limits_json, comparison_json    the shapes that other tools read
 speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
 """
@@ -10,17 +11,19 @@ chart_svg(investigation)            the before/after chart alone, for a README
 from __future__ import annotations
 
 from loadframe.reporting.charts import chart_svg
-from loadframe.reporting.json_shapes import curve_json, investigation_json, limits_json, verdict_json
+from loadframe.reporting.json_shapes import comparison_json, curve_json, investigation_json, limits_json, verdict_json
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
-from loadframe.reporting.text import render_curve, render_text
+from loadframe.reporting.text import render_comparison, render_curve, render_text
 
 __all__ = [
     "TitledStacks",
     "chart_svg",
+    "comparison_json",
     "curve_json",
     "investigation_json",
     "limits_json",
+    "render_comparison",
     "render_curve",
     "render_page",
     "render_text",

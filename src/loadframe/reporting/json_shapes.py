@@ -6,12 +6,13 @@ What is not a number (a bend that was not found, an interval without data) is nu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from loadframe.model import (
     Cliff,
+    Comparison,
     Curve,
     Finding,
     Investigation,
@@ -51,6 +52,18 @@ def curve_json(curve: Curve) -> Json:
 def verdict_json(verdict: Verdict) -> Json:
     """loadframe.verdict/1; ratio is after / before, low and high its 95 % interval."""
     return _object({"schema": "loadframe.verdict/1", **_record(verdict)})
+
+
+def comparison_json(comparisons: Sequence[Comparison]) -> Json:
+    """A single comparison is loadframe.verdict/1 with what it is about; several are loadframe.comparison/1."""
+    shapes = [_comparison(each) for each in comparisons]
+    return shapes[0] if len(shapes) == 1 else {"schema": "loadframe.comparison/1", "comparisons": shapes}
+
+
+def _comparison(comparison: Comparison) -> Json:
+    about = {name: value for name, value in _record(comparison).items() if name not in ("verdict", "axis_unit")}
+    ratios = about.pop("levels")
+    return {**verdict_json(comparison.verdict), **_object({**about, "level_ratios": ratios})}
 
 
 def limits_json(limits: Iterable[Limit]) -> Json:

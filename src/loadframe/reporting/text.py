@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Curve, Investigation, RuledOut
+from loadframe.model import Comparison, Curve, Investigation, RuledOut
 from loadframe.reporting import facts, profiles, rounding, words
 
 LABEL_WIDTH = 11
@@ -121,6 +121,22 @@ def _ladder(inv: Investigation) -> list[Part]:
 def _trust(inv: Investigation) -> list[Part]:
     sentences = [words.sentence(text) for text in (*words.conduct_sentences(inv.conduct), *inv.warnings)]
     return [("Trust", [" ".join(sentences)]), ("Took", [rounding.seconds(inv.seconds)])]
+
+
+def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
+    """A verdict: the answer first, then the levels it is made of, how it was reached, and what may spoil it."""
+    ratios = [words.level_ratio(each, comparison.axis_unit) for each in comparison.levels]
+    parts: list[Part] = [
+        ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
+        ("Allowed", [words.margin_sentence(comparison.margin)] if comparison.margin else []),
+        ("Method", [words.sentence(comparison.verdict.method)]),
+        ("Note", list(comparison.notes)),
+        ("Run", [comparison.run] if comparison.run else []),
+    ]
+    lines = [textwrap.fill(words.comparison_sentence(comparison), width)]
+    for label, items in parts:
+        lines += _part(label, items, width)
+    return "\n".join(lines)
 
 
 def render_curve(curve: Curve, *, unit: str = "") -> str:

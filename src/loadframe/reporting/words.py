@@ -7,19 +7,25 @@ the digits that their interval supports (rounding.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from loadframe.model import (
     FLAGS,
+    Answer,
     Change,
+    Comparison,
     Conduct,
     Curve,
     CurvePoint,
+    Decision,
     Evidence,
     Finding,
     Investigation,
     LadderStep,
+    LevelRatio,
     Limit,
     LoadInterval,
+    Margin,
     NextLimit,
     Price,
     StateSummary,
@@ -163,6 +169,41 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
     if verdict.decision == "no-proven-difference":
         return f"no proven difference: {sentence}"
     return f"worse: {sentence}" if verdict.decision == "worse" else sentence
+
+
+DECISIONS: Mapping[Decision, str] = {
+    "better": "better",
+    "worse": "worse",
+    "no-proven-difference": "no proven difference",
+}
+MARGINS: Mapping[Answer, str] = {
+    "proven-worse": "it is proven to be worse by more than that",
+    "proven-not-worse": "it is proven not to be worse by more than that",
+    "cannot-tell": "whether it is worse by more than that cannot be told from these data; measure more",
+}
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """ "wal against as given: better. 4.1 times the throughput (interval 3.8 to 4.4, 5 blocks)."."""
+    verdict = comparison.verdict
+    blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}" if verdict.block_ratios else ""
+    interval = f"interval {ratio_interval(verdict)}" if ratio_interval(verdict) else "no interval"
+    what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
+    return (
+        f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
+        f"{ratio(verdict)} times the {what} ({', '.join(part for part in (interval, blocks) if part)})."
+    )
+
+
+def margin_sentence(margin: Margin) -> str:
+    """What is known of the loss that was allowed."""
+    return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
+
+
+def level_ratio(row: LevelRatio, unit: str) -> str:
+    """ "at 4 clients: 2.1 times (1,200/s before, 2,520/s after)"."""
+    before, after = throughput(row.before), throughput(row.after)
+    return f"at {load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
 
 
 def ratio(verdict: Verdict | LadderStep) -> str:

@@ -192,6 +192,23 @@ class RemediesTable(Table):
     durability: Literal["keep", "relax"] = "keep"
 
 
+class AlternativeTarget(Table):
+    kind: str | None = Field(None, description="the study's own kind; others cannot be measured side by side yet")
+    settings: dict[str, SettingValue] = Field(default_factory=dict, description="what differs from target.settings")
+
+
+class AlternativeCage(Table):
+    open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
+
+
+class AlternativeTable(Table):
+    """What `loadframe compare STUDY` measures against the study's target. One that changes nothing shows the noise."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    target: AlternativeTarget = AlternativeTarget()
+    cage: AlternativeCage = AlternativeCage()
+
+
 class Study(Table):
     """What to do, declared. Made by `load` or `resolve` in loadframe.study.reading."""
 
@@ -203,6 +220,16 @@ class Study(Table):
     objective: ObjectiveTable = ObjectiveTable()
     measure: MeasureTable = MeasureTable()
     remedies: RemediesTable = RemediesTable()
+    alternative: list[AlternativeTable] = []
+
+    @field_validator("alternative")
+    @classmethod
+    def _named_once(cls, alternatives: list[AlternativeTable]) -> list[AlternativeTable]:
+        names = [each.name for each in alternatives]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two alternatives are called {name!r}; each needs a name of its own")
+        return alternatives
 
     @property
     def levels(self) -> tuple[float, ...]:

@@ -19,7 +19,6 @@ NOT_YET = {
     "cage.memory": f"a memory cage {CGROUPS}",
     "cage.read_rate": f"an I/O rate {CGROUPS}",
     "cage.write_rate": f"an I/O rate {CGROUPS}",
-    "alternative": "alternatives are not built yet; write one study for each",
 }
 
 

@@ -1,0 +1,456 @@
+"""How often a verdict errs, and what it costs to find a change: python benchmarks/verdicts.py [--live N] [--series N]
+
+Generated throughputs of identical systems (A/A) in seven kinds of noise, then of systems that differ by 2, 5 and 10 %,
+are judged by the code that Loadframe ships and by the rules of the field, each as it is used: Loadframe takes one run
+of each side per block, in its own order, and looks after 3 to 10 blocks; the others take ten runs of A, then ten of B.
+
+  welch      Welch's t-test at 5 %
+  benchstat  the rule of Go's benchstat: Mann-Whitney, exact, at 5 %, 10 + 10 runs
+  2.5 %      medians that differ by more than 2.5 %
+
+The columns "interl." have the field's rules on interleaved runs; further tables have the CSV samples of `loadframe
+compare`, which may have been taken in any order. --live N adds N comparisons of one MariaDB with itself, through the
+whole bench. The seed is fixed; a share of 5 % in 10,000 series is known to 0.4 %. Ends with 1 where a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu, ttest_ind
+
+from loadframe.analysis.comparison import t_interval
+from loadframe.analysis.dependence import means
+from loadframe.analysis.samples import batch_means, difference, paired_difference
+from loadframe.analysis.sequential import Plan, planned_level
+
+Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+ALPHA = 0.05
+SIGMA = 0.02
+"""Standard deviation of the log of one run's throughput where nothing else is said: a quiet machine's."""
+RUNS = 20
+PLAN = Plan(3, RUNS // 2)
+EFFECTS = (0.02, 0.05, 0.10)
+FEWER_RUNS = RUNS / 2
+POWER = 0.90
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+def white(random: np.random.Generator, count: int, length: int) -> Numbers:
+    return random.normal(0, SIGMA, (count, length))
+
+
+def correlated(correlation: float) -> Callable[[np.random.Generator, int, int], Numbers]:
+    """AR(1) of standard deviation SIGMA."""
+
+    def generate(random: np.random.Generator, count: int, length: int) -> Numbers:
+        values = white(random, count, length)
+        for i in range(1, length):
+            values[:, i] = correlation * values[:, i - 1] + np.sqrt(1 - correlation**2) * values[:, i]
+        return values
+
+    return generate
+
+
+def drift(random: np.random.Generator, count: int, length: int) -> Numbers:
+    """White noise, and 0.5 % more (or less) with every run."""
+    return white(random, count, length) + np.arange(length) * SIGMA / 4 * random.choice([-1, 1], (count, 1))
+
+
+def walk(random: np.random.Generator, count: int, length: int) -> Numbers:
+    """White noise on a random walk with steps of SIGMA."""
+    return white(random, count, length) + white(random, count, length).cumsum(axis=1)
+
+
+def bursts(random: np.random.Generator, count: int, length: int) -> Numbers:
+    """White noise; 14 % of the time, for three runs on average, a stranger takes 20 % away."""
+    busy = np.empty((count, length), dtype=np.bool_)
+    busy[:, 0] = random.random(count) < 0.05 / 0.35
+    for i in range(1, length):
+        chance = random.random(count)
+        busy[:, i] = np.where(busy[:, i - 1], chance < 0.7, chance < 0.05)
+    return white(random, count, length) + np.log(0.8) * busy
+
+
+def outliers(random: np.random.Generator, count: int, length: int) -> Numbers:
+    """White noise; one run in twenty loses 30 %."""
+    return white(random, count, length) + np.log(0.7) * (random.random((count, length)) < 0.05)
+
+
+NOISES: dict[str, Callable[[np.random.Generator, int, int], Numbers]] = {
+    "white": white,
+    "AR(1) 0.4": correlated(0.4),
+    "AR(1) 0.8": correlated(0.8),
+    "linear drift": drift,
+    "random walk": walk,
+    "bursts": bursts,
+    "outliers": outliers,
+}
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Which comparisons were called different, which of them in the direction of the effect, and the runs each took."""
+
+    different: Flags
+    found: Flags
+    runs: Numbers
+
+
+def loadframe_rule(noise: Numbers, effect: float, random: np.random.Generator, *, plan: Plan = PLAN) -> Judged:
+    """As bench/proof.py measures: the order in a block drawn for every first of two and reversed for the second, a look
+    after each block of the plan, the end at the first decision. noise: shape (count, 2 plan.last), in time order."""
+    count = len(noise)
+    pairs = noise[:, : 2 * plan.last].reshape(count, plan.last, 2)
+    after_first = np.repeat(random.random((count, (plan.last + 1) // 2)) < 0.5, 2, axis=1)[:, : plan.last]
+    after_first[:, 1::2] = ~after_first[:, 1::2]
+    ratios = np.where(after_first, pairs[..., 0] - pairs[..., 1], pairs[..., 1] - pairs[..., 0]) + np.log1p(effect)
+    different, found = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
+    runs = np.full(count, 2.0 * plan.last)
+    for blocks in range(plan.first, plan.last + 1):
+        _, low, high = t_interval(ratios[:, :blocks], planned_level(plan, blocks, ALPHA))
+        now = ~different & ((low > 0) | (high < 0))
+        found |= now & ((low > 0) if effect >= 0 else (high < 0))
+        different |= now
+        runs[now] = 2 * blocks
+    return Judged(different, found, runs)
+
+
+def welch(before: Numbers, after: Numbers) -> Flags:
+    return np.asarray(ttest_ind(before, after, axis=1, equal_var=False).pvalue < ALPHA)
+
+
+def benchstat(before: Numbers, after: Numbers) -> Flags:
+    return np.asarray(mannwhitneyu(before, after, axis=1, method="exact").pvalue < ALPHA)
+
+
+def threshold(before: Numbers, after: Numbers) -> Flags:
+    return np.asarray(np.abs(np.expm1(np.median(after, axis=1) - np.median(before, axis=1))) > 0.025)
+
+
+RULES: dict[str, Callable[[Numbers, Numbers], Flags]] = {"welch": welch, "benchstat": benchstat, "2.5 %": threshold}
+
+
+def fixed_rule(name: str, noise: Numbers, effect: float, *, interleaved: bool = False) -> Judged:
+    """A rule of the field on half of the runs against the other half: the first against the last, or every second."""
+    half = noise.shape[1] // 2
+    before, after = (noise[:, ::2], noise[:, 1::2]) if interleaved else (noise[:, :half], noise[:, half : 2 * half])
+    after = after + np.log1p(effect)
+    different = RULES[name](before, after)
+    rises = np.median(after, axis=1) > np.median(before, axis=1)
+    return Judged(different, different & (rises if effect >= 0 else ~rises), np.full(len(noise), 2.0 * half))
+
+
+def unpaired_rule(before: Numbers, after: Numbers) -> Flags:
+    """`loadframe compare A.csv B.csv` without blocks. The block bootstrap could only widen its interval further."""
+    one, two = means(batch_means(before), batch_means(after))
+    _, low, high = difference(one, two, ALPHA)
+    return np.asarray((low > 0) | (high < 0))
+
+
+def paired_rule(before: Numbers, after: Numbers) -> Flags:
+    """`loadframe compare A.csv B.csv` with blocks."""
+    _, low, high = paired_difference(before, after, ALPHA)
+    return np.asarray((low > 0) | (high < 0))
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def share(flags: Flags) -> float:
+    return 100 * float(flags.mean())
+
+
+def doubt(series: int) -> float:
+    """Half-width (%) within which a rate of 5 % lies in 95 of 100 benchmarks."""
+    return 196 * float(np.sqrt(ALPHA * (1 - ALPHA) / series))
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> None:
+    widths = [max(len(column), 9) for column in columns]
+    print(
+        f"\n{title}\n{'':24}" + "  ".join(f"{column:>{width}}" for column, width in zip(columns, widths, strict=True))
+    )
+    for name, cells in rows:
+        print(
+            f"{name:24}" + "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)), flush=True
+        )
+
+
+def false_positives(series: int) -> dict[str, float]:
+    """Per cent of A/A comparisons that Loadframe calls different, by noise; prints all rules."""
+    ours: dict[str, float] = {}
+
+    def rows() -> Iterable[tuple[str, Sequence[str]]]:
+        for name, generate in NOISES.items():
+            random = np.random.default_rng(1)
+            noise = generate(random, series, RUNS)
+            ours[name] = share(loadframe_rule(noise, 0.0, random).different)
+            others = [
+                share(fixed_rule(rule, noise, 0.0, interleaved=interleaved).different)
+                for interleaved in (False, True)
+                for rule in RULES
+            ]
+            yield name, [f"{value:.1f}" for value in (ours[name], *others)]
+
+    columns = ["loadframe", *RULES, *(f"{rule}, interl." for rule in RULES)]
+    table(
+        f"False positives (%) in {series:,} A/A series of {RUNS} runs; 5 % is known to {doubt(series):.1f}",
+        columns,
+        rows(),
+    )
+    return ours
+
+
+ARRANGEMENTS = ("apart", "one after the other", "interleaved")
+LENGTHS = (10, 20, 60, 400)
+
+
+def arranged(
+    name: str, arrangement: str, random: np.random.Generator, count: int, length: int
+) -> tuple[Numbers, Numbers]:
+    """Two samples of `length`: each with noise of its own, or from one noise, first half and second or every second."""
+    if arrangement == "apart":
+        return NOISES[name](random, count, length), NOISES[name](random, count, length)
+    noise = NOISES[name](random, count, 2 * length)
+    return (
+        (noise[:, :length], noise[:, length:])
+        if arrangement == "one after the other"
+        else (noise[:, ::2], noise[:, 1::2])
+    )
+
+
+def sample_false_positives(series: int) -> dict[str, float]:
+    """The same for CSV samples, the worst over the arrangements for each noise; prints them."""
+    worst: dict[str, float] = {}
+
+    def rows(arrangement: str) -> Iterable[tuple[str, Sequence[str]]]:
+        for name in NOISES:
+            random = np.random.default_rng(2)
+            cells = []
+            for length in LENGTHS:
+                before, after = arranged(name, arrangement, random, series, length)
+                found = share(unpaired_rule(before, after))
+                worst[name] = max(worst.get(name, 0.0), found)
+                cells.append(f"{found:.1f}")
+                if arrangement != "one after the other":
+                    found = share(paired_rule(before, after))
+                    worst[name] = max(worst[name], found)
+                    cells.append(f"{found:.1f}")
+                else:
+                    cells.append("-")
+                exact = length <= 20  # the exact distribution of longer ones takes minutes and changes nothing
+                cells.append(f"{share(benchstat(before, after) if exact else _mann_whitney(before, after)):.1f}")
+            yield name, cells
+
+    for arrangement in ARRANGEMENTS:
+        columns = [f"{rule} {length}" for length in LENGTHS for rule in ("csv", "blocks", "m.-whitney")]
+        table(f"False positives (%) of CSV samples taken {arrangement}, {series:,} pairs", columns, rows(arrangement))
+    return worst
+
+
+def _mann_whitney(before: Numbers, after: Numbers) -> Flags:
+    return np.asarray(mannwhitneyu(before, after, axis=1, method="asymptotic").pvalue < ALPHA)
+
+
+def power(series: int) -> dict[str, tuple[float, float]]:
+    """(share found, mean runs) of a 5 % change by noise; prints all rules and effects."""
+    ours: dict[str, tuple[float, float]] = {}
+
+    def rows() -> Iterable[tuple[str, Sequence[str]]]:
+        for name, generate in NOISES.items():
+            random = np.random.default_rng(3)
+            noise = generate(random, series, RUNS)
+            cells = []
+            for effect in EFFECTS:
+                judged = loadframe_rule(noise, effect, random)
+                if effect == 0.05:
+                    ours[name] = (float(judged.found.mean()), float(judged.runs.mean()))
+                cells += [f"{share(judged.found):.0f} ({judged.runs.mean():.1f})"]
+                cells += [f"{share(fixed_rule(rule, noise, effect).found):.0f}" for rule in RULES]
+            yield name, cells
+
+    columns = [
+        f"{rule} {100 * effect:.0f}%" for effect in EFFECTS for rule in ("loadfr.", "welch", "benchst.", "2.5 %")
+    ]
+    table(
+        f"Found (%), for Loadframe with the mean runs it took; the others take {RUNS}. Standard deviation {SIGMA:.0%}",
+        columns,
+        rows(),
+    )
+    return ours
+
+
+SIGMAS = (0.01, 0.015, 0.02, 0.032, 0.05)
+MOST_RUNS = 120
+
+
+def runs_needed(series: int) -> None:
+    """Runs until 5 % are found in 90 % of the cases: Loadframe's mean and most, and the field's fixed number."""
+
+    def rows() -> Iterable[tuple[str, Sequence[str]]]:
+        cases = [("white", sigma) for sigma in SIGMAS] + [(name, SIGMA) for name in NOISES if name != "white"]
+        for name, sigma in cases:
+            random = np.random.default_rng(4)
+            noise = NOISES[name](random, series, MOST_RUNS) * sigma / SIGMA
+            cells = [_ours_needed(noise, random)]
+            cells += [
+                _fixed_needed(rule, noise, interleaved)
+                for interleaved in (True, False)
+                for rule in ("welch", "benchstat")
+            ]
+            yield f"{name}, {sigma:.1%}", cells
+
+    columns = [
+        "loadframe mean (most)",
+        "welch, interl.",
+        "benchstat, interl.",
+        "welch, A then B",
+        "benchstat, A then B",
+    ]
+    table(
+        "Runs for 90 % power at 5 % (- : not within 120; x: not valid, errs in more than 7 % of A/A pairs)",
+        columns,
+        rows(),
+    )
+
+
+def _ours_needed(noise: Numbers, random: np.random.Generator) -> str:
+    for last in (*range(4, 11), 12, 15, 20, 30, 40, 60):
+        judged = loadframe_rule(noise, 0.05, random, plan=Plan(3, last))
+        if judged.found.mean() >= POWER:
+            return f"{judged.runs.mean():.1f} ({2 * last})"
+    return "-"
+
+
+def _fixed_needed(rule: str, noise: Numbers, interleaved: bool) -> str:
+    for half in (*range(4, 16), 20, 25, 30, 40, 60):
+        some = noise[:, : 2 * half]
+        if fixed_rule(rule, some, 0.05, interleaved=interleaved).found.mean() >= POWER:
+            valid = fixed_rule(rule, some, 0.0, interleaved=interleaved).different.mean() <= 0.07
+            return str(2 * half) if valid else f"{2 * half} x"
+    return "-"
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+LIVE = """
+[study]
+name = "a-against-a"
+question = "How often are two equal servers called different?"
+[target]
+kind = "mariadb"
+[target.settings]
+table_open_cache = 2000
+[workload]
+kind = "render-farm"
+[load]
+axis = "active_jobs"
+levels = [16]
+[measure]
+window = "400ms"
+blocks = { min = 3, max = 10 }
+budget = "10m"
+[[alternative]]
+name = "the-same"
+"""
+
+
+def live(times: int) -> None:
+    """Compare a MariaDB with itself, through `loadframe.compare`, and judge the same runs by the other rules."""
+    import loadframe
+    from loadframe.study import parse
+
+    loadframe.sweep_leftovers()
+    throughputs, decisions = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(1, times + 1):
+            (found,) = loadframe.compare(parse(LIVE), Path(folder), enough=lambda _: False)
+            steps = loadframe.open_run(Path(found.run)).steps()
+            throughputs.append([step.throughput for step in steps][:RUNS])
+            decisions.append(_sequential(found.verdict.block_ratios))
+            print(
+                f"live {number} of {times}: {found.verdict.ratio:.3f} {found.verdict.decision}",
+                file=sys.stderr,
+                flush=True,
+            )
+    noise = np.log(np.array(throughputs))
+    noise -= noise.mean(axis=1, keepdims=True)
+    lag = float((noise[:, 1:] * noise[:, :-1]).mean() / noise.var())
+    cells = [f"{sum(decisions)}/{times}"]
+    cells += [
+        f"{int(fixed_rule(rule, noise, 0.0, interleaved=interleaved).different.sum())}/{times}"
+        for interleaved in (False, True)
+        for rule in RULES
+    ]
+    table(
+        f"Live A/A on MariaDB: standard deviation of a run {noise.std():.1%}, correlation of neighbours {lag:.2f}",
+        ["loadframe", *RULES, *(f"{rule}, interl." for rule in RULES)],
+        [("called different", cells)],
+    )
+
+
+def _sequential(ratios: Sequence[float]) -> bool:
+    """Whether any look of the plan would have decided: the proof was made to go on, to have all runs for all rules."""
+    logs = np.log(np.array(ratios))
+    for blocks in range(PLAN.first, len(logs) + 1):
+        _, low, high = t_interval(logs[:blocks], planned_level(PLAN, blocks, ALPHA))
+        if low > 0 or high < 0:
+            return True
+    return False
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def goals(rates: dict[str, dict[str, float]], found: dict[str, tuple[float, float]], series: int) -> bool:
+    """Print whether the goals are met; True where all are. A rate is above 5 % where chance does not explain it."""
+    met = True
+    print("\nGoals")
+    for what, by_noise in rates.items():
+        missed = {name: rate for name, rate in by_noise.items() if rate > 5 + doubt(series)}
+        text = "met" if not missed else "missed: " + ", ".join(f"{name} {rate:.1f} %" for name, rate in missed.items())
+        print(f"  at most 5 % false positives, {what}: {text} (worst {max(by_noise.values()):.1f} %)")
+        met &= not missed
+    for name, (share_found, runs) in found.items():
+        good = share_found >= POWER and runs <= FEWER_RUNS
+        print(
+            f"  5 % found with 90 % power in {FEWER_RUNS:.0f} runs, {name}: {'met' if good else 'missed'} "
+            f"({share_found:.0%} in {runs:.1f} runs on average)"
+        )
+        met &= good
+    return met
+
+
+def main() -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", type=int, default=10_000, help="generated series of each kind")
+    parser.add_argument("--live", type=int, default=0, metavar="N", help="comparisons of one MariaDB with itself")
+    arguments = parser.parse_args()
+    blocks = false_positives(arguments.series)
+    samples = sample_false_positives(arguments.series // 2)
+    found = power(arguments.series)
+    runs_needed(arguments.series // 5)
+    if arguments.live:
+        live(arguments.live)
+    met = goals({"in blocks": blocks, "of CSV samples": samples}, found, arguments.series // 2)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Looking at the data while they come in, and still erring no more often than was promised.
+
+Whoever tests at 5 % after each new block, and stops at the first success, errs in far more than 5 % of the cases. A
+plan says from which block to which one looks; every look then gets a level of its own, such that all looks together
+err at most as often as one test would. Intervals at these levels are repeated confidence intervals (Jennison and
+Turnbull 1989, JRSS B 51(3)): all of them hold at once, so that stopping may depend on anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+PATHS = 40_000
+"""Simulated series of blocks; the level they find is exact to about a tenth of a per cent (of 5 %)."""
+
+NEIGHBOURS = 0.125
+"""Correlation of two blocks of which one has the other's order reversed (bench/proof.py): r (1 - r) / 2 where single
+runs are an AR(1) series with correlation r, at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
+
+HALVINGS = 20
+
+CHUNK = 4_000
+"""Paths that are in memory at a time: a plan may have a hundred blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A look after each block from `first` (at least 2) to `last`."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.first <= self.last:
+            raise ValueError(f"a plan from block {self.first} to {self.last} is none; the first look needs two blocks")
+
+
+def planned_level(plan: Plan, block: int, alpha: float) -> float:
+    """The level of the look after `block` blocks; before the first look and after the last one, that of the nearest.
+
+    It grows in proportion to the blocks (so does the certainty of a look): alpha_n = c n / last. c is such that paired
+    t-tests at these levels, on blocks without any difference, find one at any look in a share alpha of the cases. The
+    series of t does not depend on the size of normal noise, so c is found by simulation (seeded) to any accuracy;
+    Pocock (1977, Biometrika 64(2)) did the same for levels that do not grow. Bonferroni would take each look for an
+    independent chance to err.
+    """
+    looked = min(max(block, plan.first), plan.last)
+    return _scale(plan, alpha) * looked / plan.last
+
+
+def open_ended_level(look: int, alpha: float) -> float:
+    """The level of the i-th look where nobody knows how many will follow: alpha 6 / (pi^2 i^2).
+
+    All of them together stay below alpha, as sum 1/i^2 = pi^2/6 (Bonferroni)."""
+    return alpha * 6 / (math.pi * look) ** 2
+
+
+@lru_cache(maxsize=64)
+def _scale(plan: Plan, alpha: float) -> float:
+    """c, by bisection."""
+    statistics = _statistics(plan)
+    blocks = np.arange(plan.first, plan.last + 1)
+    low, high = 0.0, alpha * plan.last / plan.first
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        critical = student.ppf(1 - middle * blocks / plan.last / 2, blocks - 1)
+        errs = float((statistics > critical).any(axis=1).mean())
+        low, high = (middle, high) if errs <= alpha else (low, middle)
+    return low
+
+
+def _statistics(plan: Plan) -> NDArray[np.float32]:
+    """|t| of the blocks so far, at every look of every path, shape (PATHS, looks)."""
+    random = np.random.default_rng(0)
+    count = np.arange(1, plan.last + 1)
+    looks = slice(plan.first - 1, plan.last)
+    parts = []
+    for _ in range(PATHS // CHUNK):
+        values = random.standard_normal((CHUNK, plan.last))
+        second = values[:, 1::2]
+        second[:] = NEIGHBOURS * values[:, 0 : 2 * second.shape[1] : 2] + math.sqrt(1 - NEIGHBOURS**2) * second
+        mean = values.cumsum(axis=1)[:, looks] / count[looks]
+        squares = (values**2).cumsum(axis=1)[:, looks] - count[looks] * mean**2
+        parts.append(np.abs(mean) / np.sqrt(squares / (count[looks] - 1) / count[looks]))
+    return np.concatenate(parts).astype(np.float32)

@@ -1,0 +1,72 @@
+"""A small part of benchmarks/verdicts.py: false positives and power of the shipped code in each kind of noise."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from loadframe.analysis.comparison import verdict
+from loadframe.analysis.sequential import Plan
+
+PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "verdicts.py"
+SERIES = 1500
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("benchmark_verdicts", PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+bench = load()
+
+
+@pytest.mark.parametrize("noise", list(bench.NOISES))
+def test_equal_systems_are_called_different_in_at_most_one_of_twenty(noise: str) -> None:
+    random = np.random.default_rng(11)
+    judged = bench.loadframe_rule(bench.NOISES[noise](random, SERIES, bench.RUNS), 0.0, random)
+    assert bench.share(judged.different) <= 5 + bench.doubt(SERIES)
+
+
+def test_a_drift_far_above_the_noise_proves_nothing() -> None:
+    random = np.random.default_rng(12)
+    drifting = 0.01 * bench.white(random, SERIES, bench.RUNS) + 0.02 * np.arange(bench.RUNS)
+    assert bench.share(bench.loadframe_rule(drifting, 0.0, random).different) <= 1
+
+
+@pytest.mark.parametrize("noise", list(bench.NOISES))
+@pytest.mark.parametrize("arrangement", bench.ARRANGEMENTS)
+def test_samples_of_equal_systems_are_rarely_called_different(noise: str, arrangement: str) -> None:
+    random = np.random.default_rng(13)
+    before, after = bench.arranged(noise, arrangement, random, SERIES, 20)
+    assert bench.share(bench.unpaired_rule(before, after)) <= 5 + bench.doubt(SERIES)
+
+
+@pytest.mark.parametrize("effect", [0.05, -0.05])
+def test_five_per_cent_is_found_in_quiet_noise_with_half_of_the_runs(effect: float) -> None:
+    random = np.random.default_rng(14)
+    noise = bench.NOISES["AR(1) 0.8"](random, SERIES, bench.RUNS)
+    judged = bench.loadframe_rule(noise, effect, random)
+    assert judged.found.mean() >= bench.POWER
+    assert judged.runs.mean() <= bench.FEWER_RUNS
+
+
+def test_the_benchmark_judges_as_verdict_does() -> None:
+    random = np.random.default_rng(15)
+    ratios = np.exp(random.normal(0.03, 0.03, (60, 6)))
+    plan = Plan(6, 6)
+    same = 0
+    for row in ratios:
+        whole = verdict({1.0: [1.0] * 6}, {1.0: row.tolist()}, plan=plan).decision != "no-proven-difference"
+        _, low, high = bench.t_interval(np.log(row), bench.planned_level(plan, 6, 0.05))
+        same += whole == bool(low > 0 or high < 0)
+    assert same == len(ratios)

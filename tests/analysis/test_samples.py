@@ -1,0 +1,119 @@
+"""Samples of unknown origin: a difference is called one only where neither chance nor memory nor drift explains it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.analysis.dependence import means
+from loadframe.analysis.samples import MOST_BATCHES, batch_means, paired, unpaired
+
+
+def noisy(count: int, seed: int, level: float = 100.0, share: float = 0.02) -> list[float]:
+    return list(level * np.exp(np.random.default_rng(seed).normal(0, share, count)))
+
+
+@pytest.mark.parametrize("count", [20, 60, 1000])
+@pytest.mark.parametrize(("factor", "decision"), [(1.1, "better"), (1 / 1.1, "worse")])
+def test_a_tenth_is_found_in_white_noise(count: int, factor: float, decision: str) -> None:
+    found = unpaired(noisy(count, 1), noisy(count, 2, 100 * factor))
+    assert found.decision == decision
+    assert found.low <= factor <= found.high
+
+
+def test_equal_samples_are_not_different() -> None:
+    found = unpaired(noisy(40, 3), noisy(40, 4))
+    assert found.decision == "no-proven-difference"
+    assert found.low < 1 < found.high
+
+
+def test_memory_of_neighbours_widens_the_interval() -> None:
+    random = np.random.default_rng(6)
+    white = random.normal(0, 0.02, (2, 60))
+    remembering = white.copy()
+    for i in range(1, 60):
+        remembering[:, i] = 0.9 * remembering[:, i - 1] + math.sqrt(1 - 0.81) * white[:, i]
+    narrow, wide = (unpaired(*(100 * np.exp(each)).tolist()) for each in (white, remembering))
+    assert math.log(wide.high / wide.low) > 2 * math.log(narrow.high / narrow.low)
+
+
+def test_a_drift_that_goes_on_from_one_sample_into_the_other_is_no_difference() -> None:
+    series = np.array(noisy(80, 7)) * np.exp(0.004 * np.arange(80))
+    assert unpaired(series[:40].tolist(), series[40:].tolist()).decision == "no-proven-difference"
+
+
+def test_a_drift_shared_in_blocks_cancels() -> None:
+    drift = np.exp(0.05 * np.arange(16))
+    before, after = np.array(noisy(16, 8)) * drift, np.array(noisy(16, 9, 120)) * drift
+    assert paired(before.tolist(), after.tolist()).decision == "better"
+    assert unpaired(before.tolist(), after.tolist()).decision == "no-proven-difference"
+
+
+def test_one_side_always_first_under_drift_proves_nothing() -> None:
+    times = np.arange(40)
+    series = np.array(noisy(40, 10, share=0.002)) * np.exp(0.02 * times)
+    assert paired(series[::2].tolist(), series[1::2].tolist()).decision == "no-proven-difference"
+
+
+def test_single_outliers_do_not_hide_a_change_in_a_long_sample() -> None:
+    before, after = noisy(200, 11), noisy(200, 12, 105)
+    before[::37] = [50.0] * len(before[::37])
+    assert unpaired(before, after).decision == "better"
+
+
+def test_constant_samples_differ_if_their_values_do() -> None:
+    assert unpaired([100.0] * 5, [101.0] * 5).decision == "better"
+    assert unpaired([100.0] * 5, [100.0] * 5).decision == "no-proven-difference"
+    assert paired([100.0] * 5, [99.0] * 5).decision == "worse"
+
+
+def test_zeros_count_as_a_loss() -> None:
+    found = unpaired(noisy(20, 13), [0.0] * 20)
+    assert found.decision == "worse"
+    assert "zero" in found.method
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [([1.0, 2.0], [1.0, 2.0, 3.0]), ([1, 2, math.nan], [1, 2, 3]), ([1, -2, 3], [1, 2, 3])]
+)
+def test_what_cannot_be_compared_is_refused(before: list[float], after: list[float]) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        unpaired(before, after)
+
+
+def test_pairs_need_both_sides() -> None:
+    with pytest.raises(ValueError, match="both sides"):
+        paired([1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
+
+
+positive = st.floats(min_value=1e-100, max_value=1e100, allow_nan=False)
+
+
+@given(st.lists(positive, min_size=3, max_size=30), st.lists(positive, min_size=3, max_size=30))
+def test_swapping_the_samples_gives_the_reciprocal(before: list[float], after: list[float]) -> None:
+    forth, back = unpaired(before, after, seed=0), unpaired(after, before, seed=0)
+    assert math.log(forth.ratio) == pytest.approx(-math.log(back.ratio), abs=1e-6)
+    assert forth.low <= forth.ratio * (1 + 1e-9)
+    assert forth.high >= forth.ratio * (1 - 1e-9)
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=200))
+def test_batches_keep_short_samples_and_cut_long_ones(values: list[float]) -> None:
+    batches = batch_means(np.array(values))
+    assert len(batches) == min(len(values), MOST_BATCHES)
+    assert min(values) <= batches.min() <= batches.max() <= max(values)
+
+
+def test_the_variance_of_a_mean_is_right_where_the_memory_is_known() -> None:
+    """10,000 batches of AR(1) noise: the estimate must be the true variance of the mean, or a little more."""
+    random, r, length = np.random.default_rng(14), 0.5, 2000
+    values = np.zeros((40, length))
+    for i in range(1, length):
+        values[:, i] = r * values[:, i - 1] + math.sqrt(1 - r * r) * random.normal(size=40)
+    (found,) = means(values)
+    truth = (1 + r) / (1 - r) / length
+    assert truth < float(np.median(found.variance)) < 1.35 * truth

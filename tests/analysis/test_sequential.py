@@ -1,0 +1,47 @@
+"""Looks that are planned err together no more often than promised, and cost less than looks that are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from loadframe.analysis.comparison import verdict
+from loadframe.analysis.sequential import Plan, open_ended_level, planned_level
+
+
+def test_levels_grow_with_the_blocks_and_stay_below_the_whole() -> None:
+    levels = [planned_level(Plan(3, 10), block, 0.05) for block in range(3, 11)]
+    assert levels == sorted(levels)
+    assert 0 < levels[0] < levels[-1] < 0.05
+    assert sum(levels) > 0.05, "looks are not independent: their levels may add up to more than the whole"
+
+
+def test_before_the_first_and_after_the_last_look_the_nearest_counts() -> None:
+    plan = Plan(3, 5)
+    assert planned_level(plan, 2, 0.05) == planned_level(plan, 3, 0.05)
+    assert planned_level(plan, 9, 0.05) == planned_level(plan, 5, 0.05)
+
+
+def test_a_single_look_spends_nearly_everything() -> None:
+    assert 0.038 < planned_level(Plan(6, 6), 6, 0.05) < 0.045
+
+
+def test_planned_looks_cost_less_than_open_ended_ones() -> None:
+    assert planned_level(Plan(3, 6), 6, 0.05) > 5 * open_ended_level(4, 0.05)
+    assert sum(open_ended_level(look, 0.05) for look in range(1, 10_000)) < 0.05
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 5), (0, 0), (6, 5)])
+def test_a_plan_that_cannot_be_is_refused(first: int, last: int) -> None:
+    with pytest.raises(ValueError, match="plan"):
+        Plan(first, last)
+
+
+def test_every_look_of_a_plan_holds_the_truth_at_once() -> None:
+    random = np.random.default_rng(5)
+    plan, missed = Plan(3, 8), 0
+    for _ in range(300):
+        ratios = list(100 * 1.1 * np.exp(random.normal(0, 0.05, 8)))
+        looks = [verdict({1.0: [100.0] * blocks}, {1.0: ratios[:blocks]}, plan=plan) for blocks in range(plan.first, 9)]
+        missed += any(not look.low <= 1.1 <= look.high for look in looks)
+    assert missed <= 0.05 * 300 + 2 * (0.05 * 0.95 * 300) ** 0.5
