@@ -86,8 +86,8 @@ def _floor_files(pid: int) -> tuple[list[int], list[int]]:
     many = len(list(Path(f"/proc/{pid}/task").iterdir())) > sampling.MANY_THREADS
     own = [f"/proc/{pid}/{name}" for name in sampling.PROCESS_FILES]
     each = [*sampling.SYSTEM_FILES, *sampling.RECORDER_FILES, *([] if many else own)]
-    second = [*sampling.SLOW_SYSTEM_FILES, *(f"/proc/{pid}/{name}" for name in sampling.SLOW_PROCESS_FILES)]
-    second += own if many else []
+    second = [*sampling.SLOW_SYSTEM_FILES, *sampling.SLOW_RECORDER_FILES]
+    second += [*(f"/proc/{pid}/{name}" for name in sampling.SLOW_PROCESS_FILES), *(own if many else [])]
 
     def there(paths: list[str]) -> list[int]:
         return [os.open(path, os.O_RDONLY) for path in paths if Path(path).exists()]

@@ -34,15 +34,12 @@ from pathlib import Path
 
 import numpy as np
 
-from loadframe.analysis.comparison import verdict
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
+from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import RecordingError
-from loadframe.model import TargetState
+from loadframe.model import Endpoint, TargetState
 from loadframe.recording.control import Recorder
-from loadframe.study import parse
 from loadframe.targets import registry as targets
-from loadframe.workloads import registry as workloads
 
 THREADS = (80, 1_000, 10_000)
 HELPERS = str(Path(__file__).with_name("floor.py"))
@@ -51,25 +48,7 @@ STARTED_S = 15.0
 FLOOR_GOAL, ATOP_GOAL, THROUGHPUT_GOAL, MEMORY_GOAL_BYTES = 1.5, 0.1, 0.005, 25 * 2**20
 HALF_S = 0.5
 GUARD_S = 0.05
-STUDY = """
-[study]
-name = "recorder-cost"
-question = "What does the recorder cost?"
-[target]
-kind = "mariadb"
-[target.settings]
-table_open_cache = 2000
-[workload]
-kind = "render-farm"
-[workload.options]
-threads = 4
-[load]
-axis = "active_jobs"
-levels = [8]
-[measure]
-window = "1s"
-budget = "1h"
-"""
+RESAMPLES = 4000
 
 
 # --- the first table --------------------------------------------------------------------------------------------------
@@ -220,7 +199,7 @@ def costs(tools: list[Tool], blocks: int, seconds: float) -> dict[tuple[int, str
 
 
 def _median(samples: list[Cost]) -> Cost:
-    return Cost(*(statistics.median(getattr(cost, name) for cost in samples) for name in Cost.__annotations__))  # type: ignore[arg-type]
+    return Cost(*(statistics.median(getattr(cost, name) for cost in samples) for name in Cost.__annotations__))
 
 
 # --- the second table -------------------------------------------------------------------------------------------------
@@ -238,37 +217,62 @@ class Change:
 
 def throughput_change(minutes: float) -> tuple[Change, Change]:
     """With the recorder against without, and halves without against each other."""
-    study = parse(STUDY)
     with ExitStack() as stack:
         lease = stack.enter_context(Lease.acquire("benchmarks/recorder", run=None))
-        target = targets.make(study.target.kind, lease=lease, allowance=Allowance())
+        target = targets.make("mariadb", lease=lease, allowance=Allowance())
         stack.callback(target.destroy)
         target.create()
-        target.start(TargetState(targets.check_settings(study.target.kind, study.target.settings)))
-        workload = workloads.make(study.workload.kind, study.workload.options, Allowance())
-        endpoint = target.endpoint()
-        workload.install(endpoint)
-        workload.set_level(endpoint, study.levels[0])
-        folder = lease.folder / "load"
-        folder.mkdir()
-        folder.chmod(0o777)
+        target.start(TargetState())
+        sysbench = _sysbench(target.endpoint(), lease.folder)
+        subprocess.run([*sysbench, "prepare"], check=True, stdout=subprocess.DEVNULL)
         recorder = stack.enter_context(Recorder(lease.folder / "raw.lfr"))
-        driver = workload.start(endpoint, study.levels[0], folder, 60 * minutes + 5)
-        stack.callback(driver.kill)
+        quiet = stack.enter_context(Path(os.devnull).open("wb"))
+        driver = stack.enter_context(_ended(spawn([*sysbench, "run"], Allowance(), stdout=quiet, stderr=None)))
         recorder.follow("target", target.pids())
-        recorder.follow("driver", driver.pids())
-        time.sleep(3)
-        halves = _alternate(recorder.pid, 60 * minutes)
-        cost = recorder.stop()
-        print(f"  the recorder used {cost.cpu_s / cost.ticks * 1e6:,.0f} us per tick, its start included")
-        while not driver.wait(1.0):
-            continue
-        ends_s = driver.requests().end_s
-    return _change(ends_s, halves)
+        recorder.follow("driver", [driver.pid])
+        time.sleep(5)
+        before_s = cpu_s(recorder.pid)
+        halves = _alternate(recorder.pid, 60 * minutes, lambda: target.counters()["Questions"])
+        recorded_s = sum(half.until_s - half.from_s + GUARD_S for half in halves if half.recording)
+        print(f"  the recorder used {(cpu_s(recorder.pid) - before_s) / recorded_s:.2%} of one CPU while it recorded")
+    rates = {kind: [half.rate for half in halves if half.recording == kind] for kind in (True, False)}
+    without = rates[False]
+    print(f"  {statistics.median(without):,.0f} statements per second without it")
+    return _change(without, rates[True]), _change(without[0::2], without[1::2])
 
 
-def _alternate(recorder: int, seconds: float) -> list[tuple[bool, float, float]]:
-    """Stop and continue the recorder, in pairs of random order: (recording, from, to) of each half."""
+def _sysbench(endpoint: Endpoint, folder: Path) -> list[str]:
+    """sysbench's own point selects, four threads; the password in a file of our own."""
+    config = folder / "sysbench.conf"
+    config.touch(mode=0o600)
+    options = endpoint.options
+    lines = {"socket": options["socket"], "user": options["user"], "password": options["password"]}
+    config.write_text("".join(f"mysql-{name}={value}\n" for name, value in lines.items()))
+    command = ["sysbench", f"--config-file={config}", f"--mysql-db={options['schema']}", "--db-driver=mysql"]
+    return [*command, "--threads=4", "--time=0", "--events=0", "--table-size=10000", "oltp_point_select"]
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@dataclass(frozen=True)
+class Half:
+    """A half of a second with or without the recorder, and the statements per second in it."""
+
+    recording: bool
+    from_s: float
+    until_s: float
+    rate: float
+
+
+def _alternate(recorder: int, seconds: float, count: Callable[[], float]) -> list[Half]:
+    """Stop and continue the recorder, in pairs of random order."""
     order = random.Random(2)
     halves = []
     ends_s = time.monotonic() + seconds
@@ -276,26 +280,24 @@ def _alternate(recorder: int, seconds: float) -> list[tuple[bool, float, float]]
         while time.monotonic() < ends_s:
             for recording in order.sample([True, False], 2):
                 os.kill(recorder, signal.SIGCONT if recording else signal.SIGSTOP)
-                began_s = time.monotonic() + GUARD_S
-                time.sleep(HALF_S + GUARD_S)
-                halves.append((recording, began_s, time.monotonic()))
+                time.sleep(GUARD_S)
+                began, from_s = count(), time.monotonic()
+                time.sleep(HALF_S)
+                done, until_s = count(), time.monotonic()
+                halves.append(Half(recording, from_s, until_s, (done - began) / (until_s - from_s)))
     finally:
         os.kill(recorder, signal.SIGCONT)
     return halves
 
 
-def _change(ends_s: np.ndarray, halves: list[tuple[bool, float, float]]) -> tuple[Change, Change]:
-    rates: dict[bool, list[float]] = {True: [], False: []}
-    for recording, began_s, ended_s in halves:
-        count = np.searchsorted(ends_s, ended_s) - np.searchsorted(ends_s, began_s)
-        rates[recording].append(float(count) / (ended_s - began_s))
-    without = rates[False]
-    return _ratio(without, rates[True]), _ratio(without[0::2], without[1::2])
-
-
-def _ratio(before: list[float], after: list[float]) -> Change:
-    found = verdict({1.0: before}, {1.0: after})
-    return Change(found.ratio - 1, found.low - 1, found.high - 1, found.blocks)
+def _change(before: list[float], after: list[float]) -> Change:
+    """Median of the pairs' ratios, with the 95 % interval of its bootstrap: pairs lie side by side in time, in random
+    order, and a hypervisor that takes the CPU away for a moment makes outliers."""
+    pairs = min(len(before), len(after))
+    ratios = np.log(np.array(after[:pairs]) / np.array(before[:pairs]))
+    draws = np.random.default_rng(3).choice(ratios, (RESAMPLES, pairs))
+    low, high = np.quantile(np.median(draws, axis=1), [0.025, 0.975])
+    return Change(float(np.expm1(np.median(ratios))), float(np.expm1(low)), float(np.expm1(high)), pairs)
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------

@@ -391,7 +391,8 @@ def test_sockets() -> None:
             "system:/proc/net/netstat": b"TcpExt: ListenOverflows ListenDrops\nTcpExt: %d 0\n" % full,
         }
 
-    metrics = window_metrics([sample(0, entries(3, 0)), sample(2, entries(7, 1))], 0.4, 1.6)
+    inside = [sample(at_s, {}) for at_s in (0.5, 1.5)]
+    metrics = window_metrics([sample(0, entries(3, 0)), *inside, sample(2, entries(7, 1))], 0.4, 1.6)
     assert metrics["system.network.retransmits"] == 2
     assert metrics["system.network.listen_overflows"] == 0.5
 

@@ -261,15 +261,6 @@ class FrameWriter:
         _ENTRY.pack_into(self.buffer, self.end, source, end - start)
         self.end = end
 
-    def read_small(self, source: int, descriptor: int) -> None:
-        """As `read`, for a file that is always short: some files of sysctl cost more the more one offers to take."""
-        if self.end + 2 * _SMALL > self._size:
-            self._make_room(2 * _SMALL)
-        start = self.end + 8
-        length = os.preadv(descriptor, (self._view[start : start + _SMALL],), 0)
-        _ENTRY.pack_into(self.buffer, self.end, source, length)
-        self.end = start + length
-
     def _follow_up(self, descriptor: int, start: int, end: int) -> int:
         while True:
             if end + _CHUNK + _SMALL > self._size:

@@ -216,11 +216,15 @@ def recorder_cores(window: Window) -> float:
     """CPU of the recorder (one thread). RecordingError where it was not recorded."""
     try:
         first, last = (procfs.parse_schedstat(text) for text in window.edges("recorder:/proc/self/schedstat"))
-    except RecordingError:
-        before, after = (procfs.parse_process_stat(text) for text in window.edges("recorder:/proc/self/stat"))
-        ticks = growth(before.user_ticks + before.system_ticks, after.user_ticks + after.system_ticks)
-        return ticks / window.facts.clock_ticks_per_s / window.elapsed_s
+    except RecordingError:  # a kernel without schedstat
+        ticks = window.slow_rate("recorder:/proc/self/stat", _cpu_ticks)
+        return ticks / window.facts.clock_ticks_per_s
     return window.rate(first.run_ns / _NS, last.run_ns / _NS)
+
+
+def _cpu_ticks(text: bytes) -> int:
+    stat = procfs.parse_process_stat(text)
+    return stat.user_ticks + stat.system_ticks
 
 
 # --- metrics of one component ---------------------------------------------------------------------------------------

@@ -21,19 +21,21 @@ SYSTEM_FILES = (
     "/proc/meminfo",
     "/proc/vmstat",
     "/proc/diskstats",
-    "/proc/loadavg",
     "/proc/pressure/cpu",
     "/proc/pressure/memory",
     "/proc/pressure/io",
-    "/proc/sys/fs/file-nr",
 )
-SLOW_SYSTEM_FILES = ("/proc/net/dev", "/proc/net/snmp", "/proc/net/netstat", "/proc/net/sockstat")
+SLOW_SYSTEM_FILES = (
+    *("/proc/loadavg", "/proc/sys/fs/file-nr"),
+    *("/proc/net/dev", "/proc/net/snmp", "/proc/net/netstat", "/proc/net/sockstat"),
+)
 SLOW_SYSTEM_PATTERNS = (
     "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq",
     "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count",
 )
-"""Once per second: sockets and their queues, and what tells that a CPU changed its speed."""
-RECORDER_FILES = ("/proc/self/stat", "/proc/self/schedstat")
+"""Once per second: what changes slowly, sockets and their queues, and what tells that a CPU changed its speed."""
+RECORDER_FILES = ("/proc/self/schedstat",)
+SLOW_RECORDER_FILES = ("/proc/self/stat",)
 PROCESS_FILES = ("stat", "io")
 SLOW_PROCESS_FILES = ("status", "limits")
 TASK_FILES = ("stat", "schedstat", "wchan", "status")
@@ -53,14 +55,14 @@ SECOND_S = 0.95
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
 /proc/PID/stat takes 43 us, io 20 us, the process's CPU clock 22 us (benchmarks/recorder.py's machine)."""
-CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 80, 1000
+CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 40, 1000
 """Threads whose state is looked at per second, in turn: each once per second up to 1,000 threads, of more 1,000. What
 that leaves out costs little: the share of a state among 10,000 threads is known to 1.6 % of them (one standard error)
-after a second. A process of up to 8 threads is looked at whole at each tick of 0.1 s."""
-WHERE_PER_S = 40
+after a second. A process of up to 4 threads is looked at whole at each tick of 0.1 s."""
+WHERE_PER_S = 20
 """Of these, threads that are asked where they sleep: that costs half as much again."""
-CPU_TIMES_PER_S = 640
-"""Threads whose CPU time is read per second: all at each tick of 0.1 s up to 64, of more these in turn. A short window
+CPU_TIMES_PER_S = 320
+"""Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process; nobody needs that of ten thousand ten times a second."""
 STATUSES_PER_S = 10
 """Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
@@ -121,11 +123,9 @@ class SystemFiles:
     def __init__(self, root: Path, writer: FrameWriter) -> None:
         self._writer = writer
         self._root = root
-        self._held = self._open("system", [path for path in SYSTEM_FILES if path != "/proc/sys/fs/file-nr"])
-        self._held += self._open("recorder", RECORDER_FILES)
-        self._small = self._open("system", ["/proc/sys/fs/file-nr"])
+        self._held = self._open("system", SYSTEM_FILES) + self._open("recorder", RECORDER_FILES)
         patterns = [path for pattern in SLOW_SYSTEM_PATTERNS for path in sorted(root.glob(pattern))]
-        self._slow = self._open("system", SLOW_SYSTEM_FILES)
+        self._slow = self._open("system", SLOW_SYSTEM_FILES) + self._open("recorder", SLOW_RECORDER_FILES)
         self._slow += self._open("system", [f"/{path.relative_to(root)}" for path in patterns])
         self._next_second_s = 0.0
 
@@ -139,8 +139,6 @@ class SystemFiles:
 
     def sample(self, now_s: float) -> None:
         _read_all(self._writer, self._held)
-        for source, descriptor in self._small:
-            self._writer.read_small(source, descriptor)
         if now_s >= self._next_second_s:
             self._next_second_s = now_s + SECOND_S
             _read_all(self._writer, self._slow)

@@ -174,7 +174,10 @@ def _pressure(window: Window, resource: str) -> dict[str, float]:
 
 
 def _files(window: Window) -> dict[str, float]:
-    readings = [procfs.parse_file_numbers(text) for text in window.all("system:/proc/sys/fs/file-nr")]
+    """Recorded once per second."""
+    source = "system:/proc/sys/fs/file-nr"
+    texts = [tick.entries[source] for tick in window.ticks if source in tick.entries] or [window.nearest(source)]
+    readings = [procfs.parse_file_numbers(text) for text in texts]
     return {
         "system.files.allocated": max(reading.allocated for reading in readings),
         "system.files.limit": readings[-1].limit,
