@@ -191,6 +191,7 @@ def test_of_a_server_elsewhere_this_machine_says_nothing() -> None:
     reasons = {one.id: one.reason for one in ledger.unread}
     assert ledger.limits == ()
     assert reasons["process.open_files"] == reasons["kernel.pid_max"] == limits_now.ELSEWHERE
+    assert reasons["mariadb.memory_budget"] == reasons["cpu.frequency"] == limits_now.ELSEWHERE
 
 
 @pytest.mark.parametrize("connections", [lambda at: 5, lambda at: 5 + at % 4])

@@ -275,8 +275,10 @@ def ledger_of(
     found = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(found.values), dict(found.missing)
     if not subject.local:
-        missing = {**{name: ELSEWHERE for source in SOURCES for name in source.metrics}, **missing}
-        values = {name: value for name, value in values.items() if name.startswith(f"{_kind(subject)}.")}
+        own = f"{_kind(subject)}."
+        read_here = {*values, *missing, *(name for source in SOURCES for name in source.metrics)}
+        missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
+        values = {name: value for name, value in values.items() if name.startswith(own)}
     pairs = resident or _resident_while_watched(subject, watch)
     _add_memory(_kind(subject), pairs, values, missing)
     found_limits, unread = read_now(
@@ -347,7 +349,7 @@ def _add_memory(
     pool has not filled yet."""
     metric, most, allowed = f"{kind}.memory_at_full", f"{kind}.max_connections", "target.memory.allowed"
     if len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[metric] = TOO_STEADY
+        missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
     elif allowed in values and most in values:
         loads, uses = (np.array([pair[at] for pair in pairs], dtype=float) for at in (0, 1))
         expected = demand_at(loads, uses, values[allowed], values[most])
