@@ -96,7 +96,7 @@ target.context_switches.involuntary | 1/s | the target's threads were taken off 
 driver.cpu.cores                  | cores | CPU of the load driver
 driver.cpu.hottest_thread         | cores | the driver's busiest thread
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
-driver.saturation                 | share | CPU time of the driver of all it may use, or of its busiest thread of one CPU
+driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
 driver.memory.rss                 | bytes | resident memory of the driver, largest
