@@ -420,7 +420,13 @@ class NextLimit:
 
 
 OutcomeKind = Literal[
-    "gained", "cpu-saturated", "no-limit-reached", "limit-without-remedy", "no-proven-gain", "interrupted"
+    "gained",
+    "cpu-saturated",
+    "driver-limited",
+    "no-limit-reached",
+    "limit-without-remedy",
+    "no-proven-gain",
+    "interrupted",
 ]
 
 

@@ -72,6 +72,7 @@ system.pressure.io.some           | share | time in which some task waited for I
 system.pressure.io.full           | share | time in which all tasks waited for I/O
 system.files.allocated            | count | open files on the whole machine
 system.files.limit                | count | fs.file-max
+target.saturation                 | share | CPU time of the target, of all that it may use
 target.cpu.cores                  | cores | CPU of the target
 target.cpu.user_cores             | cores | CPU of the target in user space
 target.cpu.system_cores           | cores | CPU of the target in the kernel
@@ -95,6 +96,7 @@ target.context_switches.involuntary | 1/s | the target's threads were taken off 
 driver.cpu.cores                  | cores | CPU of the load driver
 driver.cpu.hottest_thread         | cores | the driver's busiest thread
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
+driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
 driver.memory.rss                 | bytes | resident memory of the driver, largest

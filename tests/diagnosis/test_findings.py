@@ -97,6 +97,17 @@ def test_a_server_that_ran_out_of_files_is_named_by_its_errors(make_step: StepMa
     assert "mariadb.open_files_limit" not in {finding.id for finding in diagnosed(quiet)}
 
 
+def test_a_limited_driver_never_blames_the_target(make_step: StepMaker) -> None:
+    full, idle = {"driver.saturation": 0.97}, {"target.saturation": 0.4}
+    steps = farm(make_step, 64)
+    limited = [make_step(s.level, s.throughput, {**s.metrics, **full, **idle}, block=s.block) for s in steps]
+    found = diagnosed(limited)
+    assert [finding.id for finding in found] == ["driver.limited"]
+    assert "mariadb.table_open_cache" in {cleared.id for cleared in found[0].ruled_out}
+    busy = [make_step(s.level, s.throughput, {**s.metrics, **full, "target.saturation": 0.95}) for s in steps]
+    assert "driver.limited" not in {finding.id for finding in diagnosed(busy)}
+
+
 def test_a_full_cache_that_costs_nothing_is_ruled_out_by_its_counter(make_step: StepMaker) -> None:
     steps = farm(make_step, 64, churn=0.001)
     findings = diagnosed([*steps])

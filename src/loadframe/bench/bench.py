@@ -16,6 +16,7 @@ from loadframe.analysis.window import Summary, summarise
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.changes.journal import Journal
+from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import LoadframeError, WorkloadError
 from loadframe.model import Conduct, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
@@ -270,6 +271,9 @@ class Bench:
         if self.workload.one_lock:
             metrics["workload.lock_held"] = summary.lock_held
             metrics["workload.lock_waiting"] = summary.waiting
+        if "driver.cpu.cores" in metrics:
+            shares = _cpu_shares(self.study, metrics)
+            metrics["driver.saturation"], metrics["target.saturation"] = shares
         used = [metrics[name] for name in ("target.cpu.cores", "driver.cpu.cores") if name in metrics]
         if used and "system.cpu.count" in metrics:
             metrics["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
@@ -286,14 +290,21 @@ def _driver_allowance(study: Study) -> Allowance:
     return Allowance(cpus=parse_cpus(cpus) if cpus else None)
 
 
+def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
+    """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
+    one CPU its busiest thread has, for that is all that a thread can have."""
+    count = metrics["system.cpu.count"]
+    cage = study.cage
+    driver_cpus, target_cpus = (len(parse_cpus(cpus)) if cpus else count for cpus in (cage.driver.cpus, cage.cpus))
+    driver = max(metrics["driver.cpu.cores"] / driver_cpus, metrics.get("driver.cpu.hottest_thread", 0.0))
+    return driver, metrics.get("target.cpu.cores", 0.0) / target_cpus
+
+
 def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:
-    cores = metrics.get("system.cpu.count", 1.0)
-    driver_full = metrics.get("driver.cpu.hottest_thread", 0.0) >= 0.95
-    target_idle = metrics.get("target.cpu.cores", cores) < 0.5 * cores
     seen = {
         "not-settled": not summary.settled,
         "errors": summary.errors > 0,
-        "driver-limited": driver_full and target_idle,
+        "driver-limited": is_driver_limited(metrics),
         "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
         "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
         "recorder-late": late,

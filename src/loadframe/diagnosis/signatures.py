@@ -7,6 +7,7 @@ comes first (a lock held while the disk is waited for is a disk that is waited f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,7 +64,20 @@ DIRECT_RECLAIM = Condition(
     "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
 )
 
+DRIVER_LIMITED = "driver.limited"
+"""Where the driver is the bottleneck, nothing that is seen at the target is its limit."""
+
+LIMITED_DRIVER = Signature(
+    id=DRIVER_LIMITED,
+    title="the load driver is the bottleneck, not the target",
+    present=(Condition("driver.saturation", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),),
+    absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"),),
+    explanation="The driver has no CPU time left to ask for more, while the target has.",
+    explains_falling=True,
+)
+
 SIGNATURES: tuple[Signature, ...] = (
+    LIMITED_DRIVER,
     Signature(
         id="memory.swap",
         title="the machine swaps",
@@ -175,3 +189,9 @@ SIGNATURES: tuple[Signature, ...] = (
         explanation="All CPUs are busy with the work that was asked for.",
     ),
 )
+
+
+def is_driver_limited(metrics: Mapping[str, float]) -> bool:
+    """Whether the driver is the bottleneck where these metrics were measured."""
+    present = all(one.metric in metrics and one.holds(metrics[one.metric]) for one in LIMITED_DRIVER.present)
+    return present and not any(one.holds(metrics.get(one.metric, 0.0)) for one in LIMITED_DRIVER.absent)
