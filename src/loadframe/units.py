@@ -131,11 +131,50 @@ mariadb.data_fsyncs               | 1/s   | fsyncs of data files
 mariadb.pool_reads                | 1/s   | pages that the buffer pool had to read from disk
 mariadb.pool_read_requests        | 1/s   | pages asked of the buffer pool
 mariadb.pool_wait_free            | 1/s   | waits for a free page in the buffer pool
+mariadb.pages_flushed             | 1/s   | pages that the buffer pool wrote to disk
+mariadb.redo_fill                 | share | redo log in use, of what may be before pages must be written, largest
 mariadb.log_waits                 | 1/s   | waits because the log buffer was too small
 mariadb.table_locks_waited        | 1/s   | table locks that had to wait
 mariadb.row_lock_waits            | 1/s   | row locks that had to wait
 mariadb.temporary_disk_tables     | 1/s   | temporary tables that went to disk
 """)
+
+_CAGED = """
+cgroup.cpu.usage                  | cores   | CPU of the control group of {}
+cgroup.cpu.quota                  | cores   | CPU time that the cage of {} allows
+cgroup.cpu.utilization            | share   | CPU time of {}, of what its cage allows
+cgroup.cpu.throttled              | share   | time in scheduler periods in which the CPU quota of {} ran out
+cgroup.cpu.throttled_time         | s/s     | time for which CPUs were denied to {}, all CPUs together
+cgroup.memory.usage               | bytes   | memory in the control group of {}, page cache included, largest
+cgroup.memory.peak                | bytes   | most memory in the control group of {} since it was made
+cgroup.memory.limit               | bytes   | memory that the cage of {} allows
+cgroup.memory.limit_hits          | 1/s     | times the cage of {} had no memory left and something had to go
+cgroup.memory.refaults            | 1/s     | file pages of {} read again soon after they were dropped
+cgroup.memory.oom_kills           | 1/s     | processes of {} ended because the cage had no memory left
+cgroup.io.read_bytes              | bytes/s | bytes read from the disk by {}
+cgroup.io.read_bytes.limit        | bytes/s | bytes read from the disk by {}, as its cage allows
+cgroup.io.read_bytes.utilization  | share   | bytes read from the disk by {}, of what its cage allows
+cgroup.io.write_bytes             | bytes/s | bytes written to the disk by {}
+cgroup.io.write_bytes.limit       | bytes/s | bytes written to the disk by {}, as its cage allows
+cgroup.io.write_bytes.utilization | share   | bytes written to the disk by {}, of what its cage allows
+cgroup.io.reads                   | 1/s     | disk reads of {}
+cgroup.io.reads.limit             | 1/s     | disk reads of {}, as its cage allows
+cgroup.io.reads.utilization       | share   | disk reads of {}, of what its cage allows
+cgroup.io.writes                  | 1/s     | disk writes of {}
+cgroup.io.writes.limit            | 1/s     | disk writes of {}, as its cage allows
+cgroup.io.writes.utilization      | share   | disk writes of {}, of what its cage allows
+cgroup.processes                  | count   | processes and threads of {}
+cgroup.processes.limit            | count   | processes and threads that the cage of {} allows
+cgroup.processes.refused          | 1/s     | processes and threads that the cage refused {}
+"""
+"""What a component used of its cage, by the end of the metric's name."""
+
+
+def _caged(component: str, words: str) -> str:
+    return "".join(f"{component}.{row}\n" for row in _CAGED.replace("{}", words).strip().splitlines())
+
+
+METRICS.update(_table(_caged("target", "the target") + _caged("driver", "the load driver")))
 
 
 def describe(metric: str) -> Metric:
