@@ -10,11 +10,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
+from loadframe.bench.caged import MORE_MEMORY, CagedTarget, out_of_memory
+from loadframe.cage.cages import Cage
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
+from loadframe.cage.usage import used_shares
 from loadframe.changes.journal import Journal
 from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import LoadframeError, WorkloadError
@@ -24,6 +28,7 @@ from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.study import Study
+from loadframe.study.declaration import CageTable, ComponentCage
 from loadframe.targets import registry as targets
 from loadframe.targets.base import Target
 from loadframe.workloads import registry as workloads
@@ -49,7 +54,7 @@ class Bench:
     def __init__(self, study: Study, run: RunFolder) -> None:
         self.study = study
         self.run = run
-        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options, _driver_allowance(study))
+        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options)
         self.version = ""
         self._stack = ExitStack()
         self._steps = 0
@@ -71,8 +76,8 @@ class Bench:
     def start_state(self) -> TargetState:
         """The state that the study declares."""
         cage = self.study.cage
-        limits = {"RLIMIT_NOFILE": cage.open_files} if cage.open_files is not None else {}
-        return TargetState(targets.check_settings(self.study.target.kind, self.study.target.settings), limits)
+        settings = targets.check_settings(self.study.target.kind, self.study.target.settings)
+        return TargetState(settings, {**cage.process_limits(), **cage.group_limits()})
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -81,8 +86,8 @@ class Bench:
             study = self.study
             what = f"{study.target.kind} for study {study.study.name}"
             self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
-            cpus = parse_cpus(study.cage.cpus) if study.cage.cpus else None
-            self._target: Target = targets.make(study.target.kind, lease=self._lease, allowance=Allowance(cpus=cpus))
+            self._cage = _make_cage("target", study.cage, self._lease)
+            self._target: Target = self._make_target()
             stack.callback(self._target.destroy)
             self._target.create()
             recording = self.run.path / "raw" / "host.lfr"
@@ -99,6 +104,18 @@ class Bench:
                 self._journal.close(self._treatments[self._now], self.start_state)
         finally:
             self._stack.close()
+
+    def _make_target(self) -> CagedTarget:
+        """The target in its cage, and the workload's driver in its own; a target that runs inside the driver's
+        processes shares one with them."""
+        kind, cage = self.study.target.kind, self.study.cage
+        target = targets.make(kind, lease=self._lease, allowance=_allowance(cage, self._cage))
+        driver_cage = self._cage if target.embedded else _make_cage("driver", cage.driver, self._lease)
+        allowance = _allowance(cage.driver, driver_cage)
+        if target.embedded and allowance.cpus is None:
+            allowance = replace(allowance, cpus=_cpus(cage))
+        self.workload = workloads.make(self.study.workload.kind, self.study.workload.options, allowance)
+        return CagedTarget(target, *dict.fromkeys((self._cage, driver_cage)))
 
     def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
         """How the run went; ends the recording."""
@@ -160,7 +177,8 @@ class Bench:
         driver = self.workload.start(endpoint, level, scratch, self._duration_s())
         try:
             self._watch(driver)
-            requests = driver.requests()
+            with self._explaining():
+                requests = driver.requests()
         finally:
             driver.kill()
         self._recorder.mark("step-end", step=self._steps)
@@ -220,13 +238,17 @@ class Bench:
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """A driver fails when its target dies: let the target say so first."""
+        """A driver fails when its target dies: let the target say so first. Workers that the kernel ended because their
+        cage is full do not know why they died."""
         try:
             yield
-        except WorkloadError:
+        except WorkloadError as error:
             if not self._target.healthy():
                 self._target.counters()
-            raise
+            why = out_of_memory(self._cage) if self._target.embedded else None
+            if why is None:
+                raise
+            raise WorkloadError(f"{error.fact} {why}", remedy=MORE_MEMORY, details=error.details) from error
 
     def _step(self, summary: Summary, round_number: int, block: int, treatment: str, level: float) -> Step:
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
@@ -271,6 +293,7 @@ class Bench:
         if self.workload.one_lock:
             metrics["workload.lock_held"] = summary.lock_held
             metrics["workload.lock_waiting"] = summary.waiting
+        metrics |= used_shares(metrics, "target") | used_shares(metrics, "driver")
         if "driver.cpu.cores" in metrics:
             shares = _cpu_shares(self.study, metrics)
             metrics["driver.saturation"], metrics["target.saturation"] = shares
@@ -282,22 +305,35 @@ class Bench:
             metrics["system.disk.flushes_per_request"] = flushes / summary.throughput
 
 
-def _driver_allowance(study: Study) -> Allowance:
-    """The driver's CPUs; where the target runs inside the driver's processes and the driver has none of its own, the
-    target's."""
-    embedded = targets.KINDS[study.target.kind].embedded
-    cpus = study.cage.driver.cpus or (study.cage.cpus if embedded else None)
-    return Allowance(cpus=parse_cpus(cpus) if cpus else None)
+def _make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
+    """The control groups of a component, with the limits that the study declares."""
+    return Cage.make(component, allowed.group_limits(), lease=lease, cpus=_cpus(allowed))
+
+
+def _allowance(allowed: ComponentCage, cage: Cage) -> Allowance:
+    """What each process of a component starts with. The target's resource limits are in its state instead."""
+    limits = {} if isinstance(allowed, CageTable) else allowed.process_limits()
+    return Allowance(limits=limits, cpus=_cpus(allowed), groups=cage.folders)
+
+
+def _cpus(allowed: ComponentCage) -> frozenset[int] | None:
+    return parse_cpus(allowed.cpus) if allowed.cpus else None
 
 
 def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
     """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
     one CPU its busiest thread has, for that is all that a thread can have."""
-    count = metrics["system.cpu.count"]
-    cage = study.cage
-    driver_cpus, target_cpus = (len(parse_cpus(cpus)) if cpus else count for cpus in (cage.driver.cpus, cage.cpus))
-    driver = max(metrics["driver.cpu.cores"] / driver_cpus, metrics.get("driver.cpu.hottest_thread", 0.0))
-    return driver, metrics.get("target.cpu.cores", 0.0) / target_cpus
+    driver = max(_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread", 0.0))
+    return driver, _cpu_share("target", study.cage, metrics)
+
+
+def _cpu_share(component: str, allowed: ComponentCage, metrics: dict[str, float]) -> float:
+    """CPU time of a component of all that its CPUs and its quota let it have; the share of periods in which the quota
+    ran out where that is more: how much of a quota can be used depends on how many threads there are."""
+    cpus = _cpus(allowed)
+    most = float(len(cpus)) if cpus else metrics["system.cpu.count"]
+    most = min(most, metrics.get(f"{component}.cgroup.cpu.quota", most))
+    return max(metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cgroup.cpu.throttled", 0.0))
 
 
 def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:

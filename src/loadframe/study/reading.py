@@ -14,11 +14,7 @@ from pydantic import BaseModel, ValidationError
 from loadframe.errors import StudyError
 from loadframe.study.declaration import Study
 
-CGROUPS = "needs control groups, which this version does not set up; it cages cpus and open_files"
 NOT_YET = {
-    "cage.memory": f"a memory cage {CGROUPS}",
-    "cage.read_rate": f"an I/O rate {CGROUPS}",
-    "cage.write_rate": f"an I/O rate {CGROUPS}",
     "alternative": "alternatives are not built yet; write one study for each",
 }
 
@@ -148,8 +144,7 @@ def _sentence(item: Any) -> tuple[str, str]:
         return key, NOT_YET[key]
     value = item.get("input")
     match item["type"]:
-        case "extra_forbidden":
-            known = _known_keys(parts[:-1])
+        case "extra_forbidden" | "model_type" if parts[-1] not in (known := _known_keys(parts[:-1])):
             close = difflib.get_close_matches(parts[-1], known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
             return key, f"unknown key {key!r}; {hint}"
