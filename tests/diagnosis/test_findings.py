@@ -162,6 +162,13 @@ def test_a_cause_acts_from_the_first_level_at_which_it_is_seen(make_step: StepMa
     assert (disk.load, lock.load, lock.low) == (1, 2, 1)
 
 
+def test_flushes_of_others_are_not_the_targets(make_step: StepMaker) -> None:
+    idle = queue(make_step, **{"target.cgroup.io.writes": 2.0})
+    assert [finding.id for finding in diagnosed(idle)] == ["lock.writer"]
+    busy = queue(make_step, **{"target.cgroup.io.writes": 1500.0})
+    assert [finding.id for finding in diagnosed(busy)] == ["disk.fsync", "lock.writer"]
+
+
 def test_without_flushes_the_lock_alone_is_left(make_step: StepMaker) -> None:
     found = diagnosed(queue(make_step, **{"system.disk.flushes_per_request": 0.01}))
     assert [finding.id for finding in found] == ["lock.writer"]
@@ -181,6 +188,48 @@ def test_busy_cpus_are_no_lock_and_no_disk(make_step: StepMaker) -> None:
 def test_a_stranger_on_the_cpu_is_not_blamed_on_the_target(make_step: StepMaker) -> None:
     busy = {"system.cpu.utilization": 0.97, "system.cpu.foreign": 0.6, "system.cpu.own": 0.3}
     assert [finding.id for finding in diagnosed(queue(make_step, **busy))] == ["disk.fsync", "lock.writer"]
+
+
+QUOTA = {"target.cgroup.cpu.utilization": 0.93, "target.cgroup.cpu.throttled": 0.9}
+
+
+def test_a_cage_that_is_used_up_comes_before_what_waits_behind_it(make_step: StepMaker) -> None:
+    assert diagnosed(queue(make_step, **QUOTA))[0].id == "cgroup.cpu_quota"
+    rarely = {**QUOTA, "target.cgroup.cpu.throttled": 0.1}
+    assert diagnosed(queue(make_step, **rarely))[0].id != "cgroup.cpu_quota", "used, but hardly ever used up"
+    assert diagnosed(queue(make_step, **{"target.cgroup.io.writes.utilization": 0.97}))[0].id == "cgroup.write_iops"
+
+
+def test_a_cage_with_room_is_no_cause(make_step: StepMaker) -> None:
+    idle = {**IDLE, "target.cgroup.cpu.utilization": 0.4, "target.cgroup.cpu.throttled": 0.0}
+    idle |= {"target.cgroup.io.writes.utilization": 0.3}
+    memory = {"target.cgroup.memory.usage": 60.0, "target.cgroup.memory.limit": 64.0}
+    steps = [make_step(level, 100.0, {**idle, **memory}, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+    assert diagnosed(steps) == ()
+
+
+def test_a_full_memory_cage_is_a_cause_only_if_pages_are_missed(make_step: StepMaker) -> None:
+    """A page cache fills whatever it is given: being full says nothing."""
+
+    def caged(refaults: float) -> tuple[Finding, ...]:
+        memory = {"target.cgroup.memory.usage": 64.0, "target.cgroup.memory.limit": 64.0}
+        metrics = {**IDLE, **memory, "target.cgroup.memory.refaults": refaults}
+        return diagnosed([make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)])
+
+    assert [finding.id for finding in caged(80.0)] == ["cgroup.memory"]
+    assert caged(1.0) == ()
+
+
+def test_pages_that_are_read_again_and_again_are_a_buffer_pool_too_small(make_step: StepMaker) -> None:
+    def pool(reads: float, **more: float) -> list[str]:
+        metrics = {**IDLE, "mariadb.pool_reads": reads, "mariadb.redo_fill": 0.1, "mariadb.pages_flushed": 0.0, **more}
+        steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert pool(90.0) == ["mariadb.buffer_pool"]
+    assert pool(5.0) == []
+    assert pool(5.0, **{"mariadb.redo_fill": 0.9, "mariadb.pages_flushed": 60.0}) == ["mariadb.redo_log"]
+    assert pool(5.0, **{"mariadb.redo_fill": 0.9}) == [], "a log may be full without anybody waiting for it"
 
 
 def test_an_idle_machine_gives_no_finding(make_step: StepMaker) -> None:

@@ -76,8 +76,42 @@ LIMITED_DRIVER = Signature(
     explains_falling=True,
 )
 
+CAGE_SIGNATURES: tuple[Signature, ...] = (
+    Signature(
+        id="cgroup.cpu_quota",
+        title="the CPU time that the cage allows is used up",
+        present=(
+            Condition("target.cgroup.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
+            Condition("target.cgroup.cpu.throttled", ">=", 0.5, "sched-bwc: the quota runs out in every second period"),
+        ),
+        absent=(),
+        explanation="Whenever the quota of a period of 100 ms is used up, every thread waits for the next one.",
+    ),
+    *(
+        Signature(
+            id=f"cgroup.{name}",
+            title=f"{what} are held back by the cage",
+            present=(
+                Condition(
+                    f"target.cgroup.io.{metric}.utilization", ">=", 0.9, "blk-throttle lets no more than the limit pass"
+                ),
+            ),
+            absent=(OWN_CPU_BUSY,),
+            explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
+        )
+        for name, metric, what in (
+            ("read_rate", "read_bytes", "bytes read"),
+            ("write_rate", "write_bytes", "bytes written"),
+            ("read_iops", "reads", "disk reads"),
+            ("write_iops", "writes", "disk writes"),
+        )
+    ),
+)
+"""What the cage allows: a limit set from outside is the deeper cause of whatever waits behind it."""
+
 SIGNATURES: tuple[Signature, ...] = (
     LIMITED_DRIVER,
+    *CAGE_SIGNATURES,
     Signature(
         id="memory.swap",
         title="the machine swaps",
@@ -120,6 +154,13 @@ SIGNATURES: tuple[Signature, ...] = (
             Condition(
                 "system.disk.flushes_per_request", ">=", 0.5, "one cache flush for at most two requests: no grouping"
             ),
+            Condition(
+                "target.cgroup.io.writes",
+                ">=",
+                0.5,
+                "what is flushed was written: others flush disks too",
+                per_request=True,
+            ),
             Condition("system.pressure.io.some", ">=", 0.2, "psi: some task waited for I/O 20 % of the time"),
         ),
         absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
@@ -146,6 +187,37 @@ SIGNATURES: tuple[Signature, ...] = (
         ),
         absent=(Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),),
         explanation="Requests fail at once where they could wait for the lock.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="mariadb.buffer_pool",
+        title="the buffer pool is too small for what is asked for",
+        present=(
+            Condition(
+                "mariadb.pool_reads",
+                ">=",
+                0.1,
+                "one request in ten has to fetch a page that was there",
+                per_request=True,
+            ),
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Pages are read from the disk again and again, because others have taken their place in memory.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="mariadb.redo_log",
+        title="the redo log is too small for what is written",
+        present=(
+            Condition(
+                "mariadb.redo_fill", ">=", 0.75, "InnoDB flushes without regard to anything from 7/8 of the log on"
+            ),
+            Condition(
+                "mariadb.pages_flushed", ">=", 0.1, "one request in ten makes the server write a page", per_request=True
+            ),
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="The log goes on only once the pages it protects are written; a small one has them written often.",
         explains_falling=True,
     ),
     Signature(

@@ -32,7 +32,68 @@ class LimitRule:
     chain: tuple[str, ...] = ()
 
 
+CAGE_RULES: tuple[LimitRule, ...] = (
+    LimitRule(
+        id="cgroup.cpu_quota",
+        title="the CPU time that the cage allows",
+        layer="process",
+        use="target.cgroup.cpu.usage",
+        ceiling="target.cgroup.cpu.quota",
+        unit="cores",
+        loud=False,
+        source="Linux, Documentation/scheduler/sched-bwc.rst: quota, nr_throttled, throttled_time",
+        chain=("cpu.saturated",),
+    ),
+    LimitRule(
+        id="cgroup.memory",
+        title="the memory that the cage allows",
+        layer="process",
+        use="target.cgroup.memory.usage",
+        ceiling="target.cgroup.memory.limit",
+        unit="bytes",
+        loud=False,
+        source="Linux, Documentation/admin-guide/cgroup-v2.rst: memory.max, memory.events, workingset_refault_file",
+        configured="memory.max",
+        thrash="target.cgroup.memory.refaults",
+        chain=("system.memory",),
+    ),
+    LimitRule(
+        id="cgroup.processes",
+        title="the processes and threads that the cage allows",
+        layer="process",
+        use="target.cgroup.processes",
+        ceiling="target.cgroup.processes.limit",
+        unit="count",
+        loud=True,
+        source="Linux, Documentation/admin-guide/cgroup-v2.rst: pids.max, pids.events",
+        configured="pids.max",
+        errors="target.cgroup.processes.refused",
+    ),
+    *(
+        LimitRule(
+            id=f"cgroup.{name}",
+            title=title,
+            layer="process",
+            use=f"target.cgroup.io.{metric}",
+            ceiling=f"target.cgroup.io.{metric}.limit",
+            unit="bytes/s" if metric.endswith("bytes") else "1/s",
+            loud=False,
+            source="Linux, Documentation/admin-guide/cgroup-v2.rst: io.max, io.stat; cgroup-v1/blkio-controller.rst",
+            configured=configured,
+            chain=("disk.busy",),
+        )
+        for name, metric, configured, title in (
+            ("read_rate", "read_bytes", "io.rbps", "the bytes per second that the cage lets the target read"),
+            ("write_rate", "write_bytes", "io.wbps", "the bytes per second that the cage lets the target write"),
+            ("read_iops", "reads", "io.riops", "the disk reads per second that the cage allows"),
+            ("write_iops", "writes", "io.wiops", "the disk writes per second that the cage allows"),
+        )
+    ),
+)
+"""What the cage allows. Shares of time and rates are judged by signatures, not by a counter of harm."""
+
 RULES: tuple[LimitRule, ...] = (
+    *CAGE_RULES,
     LimitRule(
         id="mariadb.table_open_cache",
         title="the table cache",
