@@ -140,32 +140,33 @@ mariadb.temporary_disk_tables     | 1/s   | temporary tables that went to disk
 """)
 
 _CAGED = """
-cgroup.cpu.usage                  | cores   | CPU of the control group of {}
-cgroup.cpu.quota                  | cores   | CPU time that the cage of {} allows
-cgroup.cpu.utilization            | share   | CPU time of {}, of what its cage allows
-cgroup.cpu.throttled              | share   | time in scheduler periods in which the CPU quota of {} ran out
-cgroup.cpu.throttled_time         | s/s     | time for which CPUs were denied to {}, all CPUs together
-cgroup.memory.usage               | bytes   | memory in the control group of {}, page cache included, largest
-cgroup.memory.peak                | bytes   | most memory in the control group of {} since it was made
-cgroup.memory.limit               | bytes   | memory that the cage of {} allows
-cgroup.memory.limit_hits          | 1/s     | times the cage of {} had no memory left and something had to go
-cgroup.memory.refaults            | 1/s     | file pages of {} read again soon after they were dropped
-cgroup.memory.oom_kills           | 1/s     | processes of {} ended because the cage had no memory left
-cgroup.io.read_bytes              | bytes/s | bytes read from the disk by {}
-cgroup.io.read_bytes.limit        | bytes/s | bytes read from the disk by {}, as its cage allows
-cgroup.io.read_bytes.utilization  | share   | bytes read from the disk by {}, of what its cage allows
-cgroup.io.write_bytes             | bytes/s | bytes written to the disk by {}
-cgroup.io.write_bytes.limit       | bytes/s | bytes written to the disk by {}, as its cage allows
-cgroup.io.write_bytes.utilization | share   | bytes written to the disk by {}, of what its cage allows
-cgroup.io.reads                   | 1/s     | disk reads of {}
-cgroup.io.reads.limit             | 1/s     | disk reads of {}, as its cage allows
-cgroup.io.reads.utilization       | share   | disk reads of {}, of what its cage allows
-cgroup.io.writes                  | 1/s     | disk writes of {}
-cgroup.io.writes.limit            | 1/s     | disk writes of {}, as its cage allows
-cgroup.io.writes.utilization      | share   | disk writes of {}, of what its cage allows
-cgroup.processes                  | count   | processes and threads of {}
-cgroup.processes.limit            | count   | processes and threads that the cage of {} allows
-cgroup.processes.refused          | 1/s     | processes and threads that the cage refused {}
+cgroup.cpu                     | cores   | CPU of the control group of {}
+cgroup.cpu.limit               | cores   | CPU time that the cage of {} allows
+cgroup.cpu.utilization         | share   | CPU time of {}, of what its cage allows
+cgroup.cpu.throttled           | 1/s     | scheduler periods in which the CPU quota of {} ran out
+cgroup.cpu.throttled_share     | share   | time in scheduler periods in which the CPU quota of {} ran out
+cgroup.cpu.throttled_time      | s/s     | time for which CPUs were denied to {}, all CPUs together
+cgroup.memory.usage            | bytes   | memory in the control group of {}, page cache included, largest
+cgroup.memory.peak             | bytes   | most memory in the control group of {} since it was made
+cgroup.memory.limit            | bytes   | memory that the cage of {} allows
+cgroup.memory.hits             | 1/s     | times the cage of {} had no memory left and something had to go
+cgroup.memory.refaults         | 1/s     | file pages of {} read again soon after they were dropped
+cgroup.memory.oom_kills        | 1/s     | processes of {} ended because the cage had no memory left
+cgroup.read_bytes              | bytes/s | bytes read from the disk by {}
+cgroup.read_bytes.limit        | bytes/s | bytes read from the disk by {}, as its cage allows
+cgroup.read_bytes.utilization  | share   | bytes read from the disk by {}, of what its cage allows
+cgroup.write_bytes             | bytes/s | bytes written to the disk by {}
+cgroup.write_bytes.limit       | bytes/s | bytes written to the disk by {}, as its cage allows
+cgroup.write_bytes.utilization | share   | bytes written to the disk by {}, of what its cage allows
+cgroup.reads                   | 1/s     | disk reads of {}
+cgroup.reads.limit             | 1/s     | disk reads of {}, as its cage allows
+cgroup.reads.utilization       | share   | disk reads of {}, of what its cage allows
+cgroup.writes                  | 1/s     | disk writes of {}
+cgroup.writes.limit            | 1/s     | disk writes of {}, as its cage allows
+cgroup.writes.utilization      | share   | disk writes of {}, of what its cage allows
+cgroup.pids                    | count   | processes and threads of {}
+cgroup.pids.limit              | count   | processes and threads that the cage of {} allows
+cgroup.pids.refused            | 1/s     | processes and threads that the cage refused {}
 """
 """What a component used of its cage, by the end of the metric's name."""
 

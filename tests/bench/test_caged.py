@@ -34,10 +34,10 @@ class Cage:
         return self.ended
 
     def usage(self) -> dict[str, float]:
-        return {"target.cgroup.processes": 3.0}
+        return {"target.cgroup.pids": 3.0}
 
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        return (CounterSpec("target.cgroup.processes", "target.cgroup.processes", False),)
+        return (CounterSpec("target.cgroup.pids", "target.cgroup.pids", False),)
 
 
 class Target:
@@ -89,7 +89,7 @@ def test_the_state_is_parted_between_target_and_cage(parts: tuple[Target, Cage, 
 
 def test_counters_of_both_are_asked_together(parts: tuple[Target, Cage, CagedTarget]) -> None:
     caged = parts[2]
-    assert caged.counters() == {"Questions": 1.0, "target.cgroup.processes": 3.0}
+    assert caged.counters() == {"Questions": 1.0, "target.cgroup.pids": 3.0}
     assert {spec.name for spec in caged.counter_specs} == set(caged.counters())
 
 

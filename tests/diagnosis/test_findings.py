@@ -163,9 +163,9 @@ def test_a_cause_acts_from_the_first_level_at_which_it_is_seen(make_step: StepMa
 
 
 def test_flushes_of_others_are_not_the_targets(make_step: StepMaker) -> None:
-    idle = queue(make_step, **{"target.cgroup.io.writes": 2.0})
+    idle = queue(make_step, **{"target.cgroup.writes": 2.0})
     assert [finding.id for finding in diagnosed(idle)] == ["lock.writer"]
-    busy = queue(make_step, **{"target.cgroup.io.writes": 1500.0})
+    busy = queue(make_step, **{"target.cgroup.writes": 1500.0})
     assert [finding.id for finding in diagnosed(busy)] == ["disk.fsync", "lock.writer"]
 
 
@@ -190,19 +190,19 @@ def test_a_stranger_on_the_cpu_is_not_blamed_on_the_target(make_step: StepMaker)
     assert [finding.id for finding in diagnosed(queue(make_step, **busy))] == ["disk.fsync", "lock.writer"]
 
 
-QUOTA = {"target.cgroup.cpu.utilization": 0.93, "target.cgroup.cpu.throttled": 0.9}
+QUOTA = {"target.cgroup.cpu.utilization": 0.93, "target.cgroup.cpu.throttled_share": 0.9}
 
 
 def test_a_cage_that_is_used_up_comes_before_what_waits_behind_it(make_step: StepMaker) -> None:
     assert diagnosed(queue(make_step, **QUOTA))[0].id == "cgroup.cpu_quota"
-    rarely = {**QUOTA, "target.cgroup.cpu.throttled": 0.1}
+    rarely = {**QUOTA, "target.cgroup.cpu.throttled_share": 0.1}
     assert diagnosed(queue(make_step, **rarely))[0].id != "cgroup.cpu_quota", "used, but hardly ever used up"
-    assert diagnosed(queue(make_step, **{"target.cgroup.io.writes.utilization": 0.97}))[0].id == "cgroup.write_iops"
+    assert diagnosed(queue(make_step, **{"target.cgroup.writes.utilization": 0.97}))[0].id == "cgroup.writes"
 
 
 def test_a_cage_with_room_is_no_cause(make_step: StepMaker) -> None:
-    idle = {**IDLE, "target.cgroup.cpu.utilization": 0.4, "target.cgroup.cpu.throttled": 0.0}
-    idle |= {"target.cgroup.io.writes.utilization": 0.3}
+    idle = {**IDLE, "target.cgroup.cpu.utilization": 0.4, "target.cgroup.cpu.throttled_share": 0.0}
+    idle |= {"target.cgroup.writes.utilization": 0.3}
     memory = {"target.cgroup.memory.usage": 60.0, "target.cgroup.memory.limit": 64.0}
     steps = [make_step(level, 100.0, {**idle, **memory}, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
     assert diagnosed(steps) == ()

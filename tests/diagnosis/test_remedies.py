@@ -123,7 +123,7 @@ def test_a_cage_is_raised_as_far_as_the_machine_goes() -> None:
 
 
 def test_without_a_cage_there_is_nothing_to_raise() -> None:
-    assert propose([finding("cgroup.cpu_quota"), finding("cgroup.write_rate")], caged({}, {})) == ()
+    assert propose([finding("cgroup.cpu_quota"), finding("cgroup.write_bytes")], caged({}, {})) == ()
 
 
 def test_a_larger_pool_stays_within_half_of_the_memory_that_the_cage_has() -> None:

@@ -332,8 +332,10 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: dict[str, float]
     ran out where that is more: how much of a quota can be used depends on how many threads there are."""
     cpus = _cpus(allowed)
     most = float(len(cpus)) if cpus else metrics["system.cpu.count"]
-    most = min(most, metrics.get(f"{component}.cgroup.cpu.quota", most))
-    return max(metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cgroup.cpu.throttled", 0.0))
+    most = min(most, metrics.get(f"{component}.cgroup.cpu.limit", most))
+    return max(
+        metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cgroup.cpu.throttled_share", 0.0)
+    )
 
 
 def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:

@@ -12,53 +12,56 @@ PERIOD_S = 0.1
 """The period of the CPU quota: the kernel's default."""
 
 COUNTERS: Mapping[str, bool] = {
-    "cpu.usage": True,
+    "cpu": True,
     "cpu.throttled": True,
     "cpu.throttled_time": True,
-    "cpu.quota": False,
+    "cpu.limit": False,
     "memory.usage": False,
     "memory.peak": False,
     "memory.limit": False,
-    "memory.limit_hits": True,
+    "memory.hits": True,
     "memory.refaults": True,
     "memory.oom_kills": True,
-    "io.read_bytes": True,
-    "io.write_bytes": True,
-    "io.reads": True,
-    "io.writes": True,
-    "io.read_bytes.limit": False,
-    "io.write_bytes.limit": False,
-    "io.reads.limit": False,
-    "io.writes.limit": False,
-    "processes": False,
-    "processes.limit": False,
-    "processes.refused": True,
+    "read_bytes": True,
+    "write_bytes": True,
+    "reads": True,
+    "writes": True,
+    "read_bytes.limit": False,
+    "write_bytes.limit": False,
+    "reads.limit": False,
+    "writes.limit": False,
+    "pids": False,
+    "pids.limit": False,
+    "pids.refused": True,
 }
 """Every counter by the end of its metric's name (units.py), and whether it only ever grows."""
 
 CEILINGS: Mapping[str, tuple[str, float]] = {
-    "cpu.max": ("cpu.quota", 1e6 * PERIOD_S),
+    "cpu.max": ("cpu.limit", 1e6 * PERIOD_S),
     "memory.max": ("memory.limit", 1),
-    "pids.max": ("processes.limit", 1),
-    "io.rbps": ("io.read_bytes.limit", 1),
-    "io.wbps": ("io.write_bytes.limit", 1),
-    "io.riops": ("io.reads.limit", 1),
-    "io.wiops": ("io.writes.limit", 1),
+    "pids.max": ("pids.limit", 1),
+    "io.rbps": ("read_bytes.limit", 1),
+    "io.wbps": ("write_bytes.limit", 1),
+    "io.riops": ("reads.limit", 1),
+    "io.wiops": ("writes.limit", 1),
 }
 """Limit -> the metric of the ceiling, and by what the limit is divided to be in that metric's unit."""
 
 USED_SHARES: Mapping[str, tuple[str, str]] = {
-    "cpu.utilization": ("cpu.usage", "cpu.quota"),
-    **{f"io.{what}.utilization": (f"io.{what}", f"io.{what}.limit")
+    "cpu.utilization": ("cpu", "cpu.limit"),
+    **{f"{what}.utilization": (what, f"{what}.limit")
        for what in ("read_bytes", "write_bytes", "reads", "writes")},
 }  # fmt: skip
 """Shares that are worked out from a use and its ceiling."""
 
 
 def used_shares(metrics: Mapping[str, float], component: str) -> dict[str, float]:
-    """How much of each limit was used, by the metrics' names, for the limits that there are."""
+    """How much of each limit was used, by the metrics' names, for the limits that there are; and for how much of the
+    time a quota ran out."""
     prefix = f"{component}.cgroup."
-    return {
+    throttled = metrics.get(prefix + "cpu.throttled")
+    cut = {} if throttled is None else {f"{prefix}cpu.throttled_share": throttled * PERIOD_S}
+    return cut | {
         prefix + share: metrics[prefix + use] / metrics[prefix + ceiling]
         for share, (use, ceiling) in USED_SHARES.items()
         if prefix + use in metrics and metrics.get(prefix + ceiling, 0.0) > 0
@@ -78,7 +81,7 @@ def ceilings(limits: Mapping[str, int]) -> dict[str, float]:
 def _version_1(there: Collection[str], folder: Path) -> dict[str, float]:
     found: dict[str, float] = {}
     if ACCOUNTING in there:
-        found["cpu.usage"] = _number(folder / "cpuacct.usage") / 1e9
+        found["cpu"] = _number(folder / "cpuacct.usage") / 1e9
     if "cpu" in there:
         stat = _pairs(folder / "cpu.stat")
         found |= _throttled(stat, stat.get("throttled_time", 0.0) / 1e9)
@@ -87,7 +90,7 @@ def _version_1(there: Collection[str], folder: Path) -> dict[str, float]:
         found |= {
             "memory.usage": _number(folder / "memory.usage_in_bytes"),
             "memory.peak": _number(folder / "memory.max_usage_in_bytes"),
-            "memory.limit_hits": _number(folder / "memory.failcnt"),
+            "memory.hits": _number(folder / "memory.failcnt"),
             "memory.refaults": stat.get("total_workingset_refault_file", stat.get("workingset_refault_file", 0.0)),
             "memory.oom_kills": _pairs(folder / "memory.oom_control").get("oom_kill", 0.0),
         }
@@ -96,24 +99,24 @@ def _version_1(there: Collection[str], folder: Path) -> dict[str, float]:
             _io_v1(text(folder / f"blkio.throttle.{name}")) for name in ("io_service_bytes", "io_serviced")
         )
         found |= {
-            "io.read_bytes": served["Read"],
-            "io.write_bytes": served["Write"],
-            "io.reads": asked["Read"],
-            "io.writes": asked["Write"],
+            "read_bytes": served["Read"],
+            "write_bytes": served["Write"],
+            "reads": asked["Read"],
+            "writes": asked["Write"],
         }
     return found | (_processes(folder) if "pids" in there else {})
 
 
 def _version_2(there: Collection[str], folder: Path) -> dict[str, float]:
     stat = _pairs(folder / "cpu.stat")
-    found = {"cpu.usage": stat["usage_usec"] / 1e6} if "usage_usec" in stat else {}
+    found = {"cpu": stat["usage_usec"] / 1e6} if "usage_usec" in stat else {}
     if "cpu" in there:
         found |= _throttled(stat, stat.get("throttled_usec", 0.0) / 1e6)
     if "memory" in there:
         events, pages = _pairs(folder / "memory.events"), _pairs(folder / "memory.stat")
         found |= {
             "memory.usage": _number(folder / "memory.current"),
-            "memory.limit_hits": events.get("max", 0.0),
+            "memory.hits": events.get("max", 0.0),
             "memory.refaults": pages.get("workingset_refault_file", 0.0),
             "memory.oom_kills": events.get("oom_kill", 0.0),
         }
@@ -123,19 +126,19 @@ def _version_2(there: Collection[str], folder: Path) -> dict[str, float]:
         sums = dict.fromkeys(("rbytes", "wbytes", "rios", "wios"), 0.0)
         for name, value in re.findall(r"\b(rbytes|wbytes|rios|wios)=(\d+)", text(folder / "io.stat")):
             sums[name] += float(value)
-        found |= dict(zip(("io.read_bytes", "io.write_bytes", "io.reads", "io.writes"), sums.values(), strict=True))
+        found |= dict(zip(("read_bytes", "write_bytes", "reads", "writes"), sums.values(), strict=True))
     return found | (_processes(folder) if "pids" in there else {})
 
 
 def _throttled(stat: Mapping[str, float], time_s: float) -> dict[str, float]:
-    """The seconds that lay in periods with a quota that ran out, and the time that all CPUs together were denied."""
-    return {"cpu.throttled": stat.get("nr_throttled", 0.0) * PERIOD_S, "cpu.throttled_time": time_s}
+    """The periods in which the quota ran out, and the time that all CPUs together were denied."""
+    return {"cpu.throttled": stat.get("nr_throttled", 0.0), "cpu.throttled_time": time_s}
 
 
 def _processes(folder: Path) -> dict[str, float]:
     return {
-        "processes": _number(folder / "pids.current"),
-        "processes.refused": _pairs(folder / "pids.events").get("max", 0.0),
+        "pids": _number(folder / "pids.current"),
+        "pids.refused": _pairs(folder / "pids.events").get("max", 0.0),
     }
 
 

@@ -289,11 +289,11 @@ class CageLimit:
 CAGE: Mapping[str, CageLimit] = {
     "cgroup.cpu_quota": CageLimit("cpu.max", "{:,.3g} CPUs' worth of time", QUOTA_PERIOD_US, "cpu.saturated"),
     "cgroup.memory": CageLimit("memory.max", "{:,.0f} bytes of memory", ends_at="system.memory", rate=False),
-    "cgroup.processes": CageLimit("pids.max", "{:,.0f} processes and threads", rate=False),
-    "cgroup.read_rate": CageLimit("io.rbps", "{:,.0f} bytes/s read"),
-    "cgroup.write_rate": CageLimit("io.wbps", "{:,.0f} bytes/s written"),
-    "cgroup.read_iops": CageLimit("io.riops", "{:,.0f} disk reads/s"),
-    "cgroup.write_iops": CageLimit("io.wiops", "{:,.0f} disk writes/s"),
+    "cgroup.pids": CageLimit("pids.max", "{:,.0f} processes and threads", rate=False),
+    "cgroup.read_bytes": CageLimit("io.rbps", "{:,.0f} bytes/s read"),
+    "cgroup.write_bytes": CageLimit("io.wbps", "{:,.0f} bytes/s written"),
+    "cgroup.reads": CageLimit("io.riops", "{:,.0f} disk reads/s"),
+    "cgroup.writes": CageLimit("io.wiops", "{:,.0f} disk writes/s"),
 }
 
 

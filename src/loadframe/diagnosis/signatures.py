@@ -82,28 +82,30 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
         title="the CPU time that the cage allows is used up",
         present=(
             Condition("target.cgroup.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
-            Condition("target.cgroup.cpu.throttled", ">=", 0.5, "sched-bwc: the quota runs out in every second period"),
+            Condition(
+                "target.cgroup.cpu.throttled_share", ">=", 0.5, "sched-bwc: the quota runs out in every second period"
+            ),
         ),
         absent=(),
         explanation="Whenever the quota of a period of 100 ms is used up, every thread waits for the next one.",
     ),
     *(
         Signature(
-            id=f"cgroup.{name}",
+            id=f"cgroup.{metric}",
             title=f"{what} are held back by the cage",
             present=(
                 Condition(
-                    f"target.cgroup.io.{metric}.utilization", ">=", 0.9, "blk-throttle lets no more than the limit pass"
+                    f"target.cgroup.{metric}.utilization", ">=", 0.9, "blk-throttle lets no more than the limit pass"
                 ),
             ),
             absent=(OWN_CPU_BUSY,),
             explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
         )
-        for name, metric, what in (
-            ("read_rate", "read_bytes", "bytes read"),
-            ("write_rate", "write_bytes", "bytes written"),
-            ("read_iops", "reads", "disk reads"),
-            ("write_iops", "writes", "disk writes"),
+        for metric, what in (
+            ("read_bytes", "bytes read"),
+            ("write_bytes", "bytes written"),
+            ("reads", "disk reads"),
+            ("writes", "disk writes"),
         )
     ),
 )
@@ -155,7 +157,7 @@ SIGNATURES: tuple[Signature, ...] = (
                 "system.disk.flushes_per_request", ">=", 0.5, "one cache flush for at most two requests: no grouping"
             ),
             Condition(
-                "target.cgroup.io.writes",
+                "target.cgroup.writes",
                 ">=",
                 0.5,
                 "what is flushed was written: others flush disks too",
