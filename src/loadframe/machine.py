@@ -6,6 +6,7 @@ import os
 import resource
 from pathlib import Path
 
+from loadframe.cage import groups
 from loadframe.cage.leases import filesystem, scratch_directory, state_directory
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf import permission
@@ -16,12 +17,22 @@ FLUSH_FIELDS = 20
 """Lines of /proc/diskstats have this many fields where the kernel counts cache flushes (Linux 5.5 and later)."""
 
 
+CAGED = {
+    "cpu": "CPU quota",
+    "cpuset": "CPU set",
+    "memory": "memory",
+    "io": "I/O rate",
+    "pids": "process count",
+}
+"""What each controller limits, as `[cage]` of a study says it."""
+
+
 def examine(root: Path = Path("/")) -> list[Requirement]:
     """Everything that `loadframe doctor` shows; found is None where it is missing. root: for recorded trees."""
     rows = targets.check()
     for kind in workloads.KINDS:
         rows += workloads.check(kind)
-    return [*dict.fromkeys(rows), *_recording(root), *_profiles(), *_cage(), *_places()]
+    return [*dict.fromkeys(rows), *_recording(root), *_profiles(), *_cage(root), *_places()]
 
 
 def _recording(root: Path) -> list[Requirement]:
@@ -50,13 +61,19 @@ def _profiles() -> list[Requirement]:
     return [*can, *allowed.missing]
 
 
-def _cage() -> list[Requirement]:
+def _cage(root: Path) -> list[Requirement]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    root = "root: may raise limits" if os.geteuid() == 0 else None
+    raising = "root: may raise limits" if os.geteuid() == 0 else None
     return [
         Requirement("cage", "open files (hard limit)", f"{hard:,}", ""),
-        Requirement("cage", "raising limits", root, f"run as root; else remedies stay below the hard limit {hard:,}"),
+        Requirement(
+            "cage", "raising limits", raising, f"run as root; else remedies stay below the hard limit {hard:,}"
+        ),
         Requirement("cage", "CPUs", ",".join(map(str, sorted(os.sched_getaffinity(0)))), ""),
+        *(
+            Requirement("cage", f"control group: {CAGED[name]}", found, groups.refusal([name], []).remedy)
+            for name, found in groups.available(root).items()
+        ),
     ]
 
 

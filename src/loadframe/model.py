@@ -17,7 +17,7 @@ SettingValue = str | int | float | bool
 """One configuration value, in the target's own spelling and unit."""
 
 Layer = Literal["host", "process", "server", "application"]
-"""Where a change is made. `process` covers rlimits and affinity, `server` the target's own settings."""
+"""Where a change is made. `process` covers rlimits, affinity and the cage, `server` the target's own settings."""
 
 
 # --- the target and its state ---------------------------------------------------------------------------------------
@@ -28,7 +28,8 @@ class TargetState:
     """Everything that Loadframe decides about a private target: what a treatment is made of.
 
     settings: the target's own settings, as configured (asked for, not necessarily what it gets).
-    limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}.
+    limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}, and of
+    its control group by their name in version 2, for instance {"cpu.max": 50000} (cage/cages.py says the units).
     """
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
@@ -614,7 +615,13 @@ class NextLimit:
 
 
 OutcomeKind = Literal[
-    "gained", "cpu-saturated", "no-limit-reached", "limit-without-remedy", "no-proven-gain", "interrupted"
+    "gained",
+    "cpu-saturated",
+    "driver-limited",
+    "no-limit-reached",
+    "limit-without-remedy",
+    "no-proven-gain",
+    "interrupted",
 ]
 
 

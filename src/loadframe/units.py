@@ -81,6 +81,7 @@ system.pressure.io.some           | share | time in which some task waited for I
 system.pressure.io.full           | share | time in which all tasks waited for I/O
 system.files.allocated            | count | open files on the whole machine
 system.files.limit                | count | fs.file-max
+target.saturation                 | share | CPU time of the target, of all that it may use
 target.cpu.cores                  | cores | CPU of the target
 target.cpu.user_cores             | cores | CPU of the target in user space
 target.cpu.system_cores           | cores | CPU of the target in the kernel
@@ -108,6 +109,7 @@ driver.cpu.limit                  | cores | CPUs that the load driver may use
 driver.cpu.utilization            | share | of the CPUs that the load driver may use
 driver.cpu.hottest_thread         | cores | the driver's busiest thread
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
+driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
 driver.memory.rss                 | bytes | resident memory of the driver, largest
@@ -174,6 +176,8 @@ mariadb.data_fsyncs               | 1/s   | fsyncs of data files
 mariadb.pool_reads                | 1/s   | pages that the buffer pool had to read from disk
 mariadb.pool_read_requests        | 1/s   | pages asked of the buffer pool
 mariadb.pool_wait_free            | 1/s   | waits for a free page in the buffer pool
+mariadb.pages_flushed             | 1/s   | pages that the buffer pool wrote to disk
+mariadb.redo_fill                 | share | redo log in use, of what may be before pages must be written, largest
 mariadb.log_waits                 | 1/s   | waits because the log buffer was too small
 mariadb.table_locks_waited        | 1/s   | table locks that had to wait
 mariadb.row_lock_waits            | 1/s   | row locks that had to wait
@@ -283,6 +287,44 @@ mariadb.lock_wait_share           | share | of the table locks, those that waite
 mariadb.prepared_statements       | count | prepared statements kept
 mariadb.max_prepared_stmt_count   | count | prepared statements allowed (effective)
 """)
+
+_CAGED = """
+cage.cpu                     | cores   | CPU of the control group of {}
+cage.cpu.limit               | cores   | CPU time that the cage of {} allows
+cage.cpu.utilization         | share   | CPU time of {}, of what its cage allows
+cage.cpu.throttled           | 1/s     | scheduler periods in which the CPU quota of {} ran out
+cage.cpu.throttled_share     | share   | time in scheduler periods in which the CPU quota of {} ran out
+cage.cpu.throttled_time      | s/s     | time for which CPUs were denied to {}, all CPUs together
+cage.memory.usage            | bytes   | memory in the control group of {}, page cache included, largest
+cage.memory.peak             | bytes   | most memory in the control group of {} since it was made
+cage.memory.limit            | bytes   | memory that the cage of {} allows
+cage.memory.hits             | 1/s     | times the cage of {} had no memory left and something had to go
+cage.memory.refaults         | 1/s     | file pages of {} read again soon after they were dropped
+cage.memory.oom_kills        | 1/s     | processes of {} ended because the cage had no memory left
+cage.read_bytes              | bytes/s | bytes read from the disk by {}
+cage.read_bytes.limit        | bytes/s | bytes read from the disk by {}, as its cage allows
+cage.read_bytes.utilization  | share   | bytes read from the disk by {}, of what its cage allows
+cage.write_bytes             | bytes/s | bytes written to the disk by {}
+cage.write_bytes.limit       | bytes/s | bytes written to the disk by {}, as its cage allows
+cage.write_bytes.utilization | share   | bytes written to the disk by {}, of what its cage allows
+cage.reads                   | 1/s     | disk reads of {}
+cage.reads.limit             | 1/s     | disk reads of {}, as its cage allows
+cage.reads.utilization       | share   | disk reads of {}, of what its cage allows
+cage.writes                  | 1/s     | disk writes of {}
+cage.writes.limit            | 1/s     | disk writes of {}, as its cage allows
+cage.writes.utilization      | share   | disk writes of {}, of what its cage allows
+cage.pids                    | count   | processes and threads of {}
+cage.pids.limit              | count   | processes and threads that the cage of {} allows
+cage.pids.refused            | 1/s     | processes and threads that the cage refused {}
+"""
+"""What a component used of its cage, by the end of the metric's name."""
+
+
+def _caged(component: str, words: str) -> str:
+    return "".join(f"{component}.{row}\n" for row in _CAGED.replace("{}", words).strip().splitlines())
+
+
+METRICS.update(_table(_caged("target", "the target") + _caged("driver", "the load driver")))
 
 
 def _conventions(rows: str) -> dict[str, str]:

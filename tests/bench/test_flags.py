@@ -40,8 +40,7 @@ def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...
         ({"system.clock.step": 0.5}, "clock-step"),
         ({"system.cpu.frequency_drop": 0.2}, "frequency"),
         ({"system.cpu.throttles": 2.0}, "frequency"),
-        ({"driver.cpu.hottest_thread": 0.97}, "driver-limited"),
-        ({"driver.cpu.utilization": 0.99}, "driver-limited"),
+        ({"driver.saturation": 0.97}, "driver-limited"),
         ({"workload.driver_lag": 0.3}, "driver-lag"),
     ],
 )
@@ -57,4 +56,4 @@ def test_a_quiet_step_has_none_and_a_gap_is_one() -> None:
 
 def test_a_full_machine_is_not_the_drivers_fault() -> None:
     assert flags({"workload.driver_lag": 0.5, "system.cpu.utilization": 0.99}) == ()
-    assert flags({"driver.cpu.hottest_thread": 1.0, "target.cpu.cores": 3.0}) == ()
+    assert flags({"driver.saturation": 1.0, "target.saturation": 0.95}) == ()

@@ -98,6 +98,17 @@ def test_a_server_that_ran_out_of_files_is_named_by_its_errors(make_step: StepMa
     assert "mariadb.open_files_limit" not in {finding.id for finding in diagnosed(quiet)}
 
 
+def test_a_limited_driver_never_blames_the_target(make_step: StepMaker) -> None:
+    full, idle = {"driver.saturation": 0.97}, {"target.saturation": 0.4}
+    steps = farm(make_step, 64)
+    limited = [make_step(s.level, s.throughput, {**s.metrics, **full, **idle}, block=s.block) for s in steps]
+    found = diagnosed(limited)
+    assert [finding.id for finding in found] == ["driver.limited"]
+    assert "mariadb.table_open_cache" in {cleared.id for cleared in found[0].ruled_out}
+    busy = [make_step(s.level, s.throughput, {**s.metrics, **full, "target.saturation": 0.95}) for s in steps]
+    assert "driver.limited" not in {finding.id for finding in diagnosed(busy)}
+
+
 def test_a_full_cache_that_costs_nothing_is_ruled_out_by_its_counter(make_step: StepMaker) -> None:
     steps = farm(make_step, 64, churn=0.001)
     findings = diagnosed([*steps])
@@ -152,6 +163,13 @@ def test_a_cause_acts_from_the_first_level_at_which_it_is_seen(make_step: StepMa
     assert (disk.load, lock.load, lock.low) == (1, 2, 1)
 
 
+def test_flushes_of_others_are_not_the_targets(make_step: StepMaker) -> None:
+    idle = queue(make_step, **{"target.cage.writes": 2.0})
+    assert [finding.id for finding in diagnosed(idle)] == ["lock.writer"]
+    busy = queue(make_step, **{"target.cage.writes": 1500.0})
+    assert [finding.id for finding in diagnosed(busy)] == ["disk.fsync", "lock.writer"]
+
+
 def test_without_flushes_the_lock_alone_is_left(make_step: StepMaker) -> None:
     found = diagnosed(queue(make_step, **{"system.disk.flushes_per_request": 0.01}))
     assert [finding.id for finding in found] == ["lock.writer"]
@@ -171,6 +189,48 @@ def test_busy_cpus_are_no_lock_and_no_disk(make_step: StepMaker) -> None:
 def test_a_stranger_on_the_cpu_is_not_blamed_on_the_target(make_step: StepMaker) -> None:
     busy = {"system.cpu.utilization": 0.97, "system.cpu.foreign": 0.6, "system.cpu.own": 0.3}
     assert [finding.id for finding in diagnosed(queue(make_step, **busy))] == ["disk.fsync", "lock.writer"]
+
+
+QUOTA = {"target.cage.cpu.utilization": 0.93, "target.cage.cpu.throttled_share": 0.9}
+
+
+def test_a_cage_that_is_used_up_comes_before_what_waits_behind_it(make_step: StepMaker) -> None:
+    assert diagnosed(queue(make_step, **QUOTA))[0].id == "cage.cpu_quota"
+    rarely = {**QUOTA, "target.cage.cpu.throttled_share": 0.1}
+    assert diagnosed(queue(make_step, **rarely))[0].id != "cage.cpu_quota", "used, but hardly ever used up"
+    assert diagnosed(queue(make_step, **{"target.cage.writes.utilization": 0.97}))[0].id == "cage.writes"
+
+
+def test_a_cage_with_room_is_no_cause(make_step: StepMaker) -> None:
+    idle = {**IDLE, "target.cage.cpu.utilization": 0.4, "target.cage.cpu.throttled_share": 0.0}
+    idle |= {"target.cage.writes.utilization": 0.3}
+    memory = {"target.cage.memory.usage": 60.0, "target.cage.memory.limit": 64.0}
+    steps = [make_step(level, 100.0, {**idle, **memory}, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+    assert diagnosed(steps) == ()
+
+
+def test_a_full_memory_cage_is_a_cause_only_if_pages_are_missed(make_step: StepMaker) -> None:
+    """A page cache fills whatever it is given: being full says nothing."""
+
+    def caged(refaults: float) -> tuple[Finding, ...]:
+        memory = {"target.cage.memory.usage": 64.0, "target.cage.memory.limit": 64.0}
+        metrics = {**IDLE, **memory, "target.cage.memory.refaults": refaults}
+        return diagnosed([make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)])
+
+    assert [finding.id for finding in caged(80.0)] == ["cage.memory"]
+    assert caged(1.0) == ()
+
+
+def test_pages_that_are_read_again_and_again_are_a_buffer_pool_too_small(make_step: StepMaker) -> None:
+    def pool(reads: float, **more: float) -> list[str]:
+        metrics = {**IDLE, "mariadb.pool_reads": reads, "mariadb.redo_fill": 0.1, "mariadb.pages_flushed": 0.0, **more}
+        steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert pool(90.0) == ["mariadb.buffer_pool"]
+    assert pool(5.0) == []
+    assert pool(5.0, **{"mariadb.redo_fill": 0.9, "mariadb.pages_flushed": 60.0}) == ["mariadb.redo_log"]
+    assert pool(5.0, **{"mariadb.redo_fill": 0.9}) == [], "a log may be full without anybody waiting for it"
 
 
 def test_an_idle_machine_gives_no_finding(make_step: StepMaker) -> None:

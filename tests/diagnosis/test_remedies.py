@@ -101,6 +101,41 @@ def test_nothing_is_proposed_where_nothing_is_left_to_gain() -> None:
     assert propose([finding("cpu.saturated")], situation("mariadb", MARIADB)) == ()
 
 
+CAGED = {"cage.cpu_quota": 0.3, "cage.memory": 64.0 * 2**20, "cpu.saturated": 2.0, "system.memory": 8.0 * 2**30}
+
+
+def caged(effective: Mapping[str, SettingValue], ceilings: Mapping[str, float]) -> Situation:
+    return Situation("postgres", TargetState(), effective, dict.fromkeys(ceilings), ceilings)
+
+
+def test_a_cage_is_raised_as_far_as_the_machine_goes() -> None:
+    quota = only(propose([finding("cage.cpu_quota")], caged({"cpu.max": 30_000}, CAGED)))
+    assert [(change.layer, change.setting, change.after) for change in quota.changes] == [
+        ("process", "cpu.max", 120_000)
+    ]
+    larger = {**CAGED, "cage.cpu_quota": 1.5}
+    assert only(propose([finding("cage.cpu_quota")], caged({"cpu.max": 150_000}, larger))).changes[0].after == 200_000
+    all_of_it = {**CAGED, "cage.cpu_quota": 2.0}
+    assert propose([finding("cage.cpu_quota")], caged({"cpu.max": 200_000}, all_of_it)) == ()
+    memory = only(propose([finding("cage.memory")], caged({"memory.max": 64 << 20}, CAGED)))
+    assert 4 * 64 * 2**20 <= int(memory.changes[0].after) <= CAGED["system.memory"]
+    assert state_after(TargetState({}, {"memory.max": 64 << 20}), memory).limits["memory.max"] > 64 << 20
+
+
+def test_without_a_cage_there_is_nothing_to_raise() -> None:
+    assert propose([finding("cage.cpu_quota"), finding("cage.write_bytes")], caged({}, {})) == ()
+
+
+def test_a_larger_pool_stays_within_half_of_the_memory_that_the_cage_has() -> None:
+    pool: dict[str, SettingValue] = {"innodb_buffer_pool_size": 8 << 20}
+    roomy = Situation("mariadb", TargetState(), pool, {}, {"system.memory": 8.0 * 2**30})
+    assert only(propose([finding("mariadb.buffer_pool")], roomy)).changes[0].after == 64 << 20
+    tight = replace(roomy, ceilings={**roomy.ceilings, "cage.memory": 64.0 * 2**20})
+    assert only(propose([finding("mariadb.buffer_pool")], tight)).changes[0].after == 32 << 20
+    full = replace(roomy, ceilings={"system.memory": 16.0 * 2**20})
+    assert propose([finding("mariadb.buffer_pool")], full) == ()
+
+
 @pytest.mark.parametrize("kind", ["mariadb", "nginx"])
 def test_remedies_for_sqlite_are_not_offered_to_others(kind: str) -> None:
     rollback: dict[str, SettingValue] = {"journal_mode": "delete", "synchronous": "FULL"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import StudyError
 from loadframe.study import load, parse, validate
-from loadframe.study.quantities import duration_s, show_duration, spread
+from loadframe.study.quantities import duration_s, rate_bytes_per_s, show_duration, show_size, size_bytes, spread
 from loadframe.study.reading import find_line
 
 FULL = """\
@@ -118,7 +118,15 @@ def test_the_resolved_study_is_the_same_study(text: str) -> None:
         ('durability = "keep"', 'durability = "maybe"', ["maybe", "relax"]),
         ('allow = ["target", "process"]', 'allow = ["host"]', ["host", "process"]),
         ("open_files = 1024", "open_files = 3", ["3", "32"]),
-        ("open_files = 1024", 'memory = "2GiB"', ["memory", "control groups"]),
+        ("open_files = 1024", "memory = 2000", ["memory", "2000", '"512MiB"']),
+        ("open_files = 1024", 'memory = "2 parsecs"', ["2 parsecs", '"2GB"']),
+        ("open_files = 1024", 'memory = "1kB"', ["cage.memory", "1048576"]),
+        ("open_files = 1024", 'read_rate = "40MB"', ["40MB", '"40MB/s"']),
+        ("open_files = 1024", "write_iops = 0", ["cage.write_iops", "1"]),
+        ("open_files = 1024", 'cpu_quota = "half"', ["half", "50%"]),
+        ("open_files = 1024", "cpu_quota = 0", ["cage.cpu_quota", "0.01"]),
+        ("open_files = 1024", "processes = -1", ["cage.processes"]),
+        ("open_files = 1024", 'memry = "2GiB"', ["memry", "memory"]),
     ],
 )
 def test_bad_values_are_refused_with_line_value_and_what_is_right(old: str, new: str, words: list[str]) -> None:
@@ -129,6 +137,43 @@ def test_bad_values_are_refused_with_line_value_and_what_is_right(old: str, new:
     for word in words:
         assert word in caught.value.fact
     assert caught.value.remedy
+
+
+CAGED = """
+[cage]
+cpu_quota = "50%"
+memory = "512MiB"
+read_rate = "40MB/s"
+write_iops = 100
+processes = 200
+open_files = 1024
+[cage.driver]
+cpu_quota = 2
+[cage.shard]
+memory = "1500B"
+"""
+
+
+def test_a_cage_is_read_in_its_units_for_each_component() -> None:
+    study = parse(PARTIAL + CAGED.replace("1500B", "2GB"))
+    assert study.cage.process_limits() == {"RLIMIT_NOFILE": 1024}
+    assert study.cage.group_limits() == {
+        "cpu.max": 50_000,
+        "memory.max": 512 << 20,
+        "pids.max": 200,
+        "io.rbps": 40_000_000,
+        "io.wiops": 100,
+    }
+    assert study.cage.components["driver"].group_limits() == {"cpu.max": 200_000}
+    assert study.cage.components["shard"].group_limits() == {"memory.max": 2_000_000_000}
+    assert parse(study.as_toml()) == study
+    assert validate(study.resolved()) == study
+
+
+@given(st.integers(1, 2**50))
+def test_sizes_survive_being_shown(size: int) -> None:
+    assert size_bytes(show_size(size)) == size
+    assert rate_bytes_per_s(show_size(size) + "/s") == size
 
 
 def test_a_step_must_fit_into_the_budget() -> None:

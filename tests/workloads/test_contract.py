@@ -34,6 +34,7 @@ class Specimen:
 
 SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
+    "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,

@@ -11,12 +11,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
+from loadframe.bench.caged import MORE_MEMORY, CagedTarget, out_of_memory
+from loadframe.cage.cages import Cage
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
+from loadframe.cage.usage import used_shares
 from loadframe.changes.journal import Journal
+from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
 from loadframe.model import Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
@@ -26,6 +31,7 @@ from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.study import Study
+from loadframe.study.declaration import CageTable, ComponentCage
 from loadframe.targets import registry as targets
 from loadframe.targets.base import Target
 from loadframe.workloads import registry as workloads
@@ -61,7 +67,7 @@ class Bench:
     def __init__(self, study: Study, run: RunFolder) -> None:
         self.study = study
         self.run = run
-        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options, _driver_allowance(study))
+        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options)
         self.version = ""
         self._stack = ExitStack()
         self._steps = self._profiled = 0
@@ -84,8 +90,8 @@ class Bench:
     def start_state(self) -> TargetState:
         """The state that the study declares."""
         cage = self.study.cage
-        limits = {"RLIMIT_NOFILE": cage.open_files} if cage.open_files is not None else {}
-        return TargetState(targets.check_settings(self.study.target.kind, self.study.target.settings), limits)
+        settings = targets.check_settings(self.study.target.kind, self.study.target.settings)
+        return TargetState(settings, {**cage.process_limits(), **cage.group_limits()})
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -94,8 +100,8 @@ class Bench:
             study = self.study
             what = f"{study.target.kind} for study {study.study.name}"
             self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
-            cpus = parse_cpus(study.cage.cpus) if study.cage.cpus else None
-            self._target: Target = targets.make(study.target.kind, lease=self._lease, allowance=Allowance(cpus=cpus))
+            self._cage = _make_cage("target", study.cage, self._lease)
+            self._target: Target = self._make_target()
             stack.callback(self._target.destroy)
             self._target.create()
             recording = self.run.path / "raw" / "host.lfr"
@@ -112,6 +118,18 @@ class Bench:
                 self._journal.close(self._treatments[self._now], self.start_state)
         finally:
             self._stack.close()
+
+    def _make_target(self) -> CagedTarget:
+        """The target in its cage, and the workload's driver in its own; a target that runs inside the driver's
+        processes shares one with them."""
+        kind, cage = self.study.target.kind, self.study.cage
+        target = targets.make(kind, lease=self._lease, allowance=_allowance(cage, self._cage))
+        driver_cage = self._cage if target.embedded else _make_cage("driver", cage.driver, self._lease)
+        allowance = _allowance(cage.driver, driver_cage)
+        if target.embedded and allowance.cpus is None:
+            allowance = replace(allowance, cpus=_cpus(cage))
+        self.workload = workloads.make(self.study.workload.kind, self.study.workload.options, allowance)
+        return CagedTarget(target, *dict.fromkeys((self._cage, driver_cage)))
 
     def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
         """How the run went; ends the recording."""
@@ -227,7 +245,8 @@ class Bench:
             if profiler is not None:
                 profiler.start(components_of(self._target.pids(), driver.pids()))
             self._watch(driver, profiler)
-            requests = driver.requests()
+            with self._explaining():
+                requests = driver.requests()
         finally:
             driver.kill()
         self._recorder.mark("step-end", step=name)
@@ -286,13 +305,17 @@ class Bench:
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """A driver fails when its target dies: let the target say so first."""
+        """A driver fails when its target dies: let the target say so first. Workers that the kernel ended because their
+        cage is full do not know why they died."""
         try:
             yield
-        except WorkloadError:
+        except WorkloadError as error:
             if not self._target.healthy():
                 self._target.counters()
-            raise
+            why = out_of_memory(self._cage) if self._target.embedded else None
+            if why is None:
+                raise
+            raise WorkloadError(f"{error.fact} {why}", remedy=MORE_MEMORY, details=error.details) from error
 
     def _step(self, summary: Summary, round_number: int, block: int, treatment: str, level: float) -> Step:
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
@@ -339,6 +362,10 @@ class Bench:
             metrics["workload.lock_waiting"] = summary.waiting
         if "driver.cpu.run_delay" in metrics and not self._target.embedded and summary.concurrency > 0:
             metrics["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
+        metrics |= used_shares(metrics, "target") | used_shares(metrics, "driver")
+        if "driver.cpu.cores" in metrics:
+            shares = _cpu_shares(self.study, metrics)
+            metrics["driver.saturation"], metrics["target.saturation"] = shares
         used = [metrics[name] for name in ("target.cpu.cores", "driver.cpu.cores") if name in metrics]
         if used and "system.cpu.count" in metrics:
             metrics["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
@@ -347,24 +374,46 @@ class Bench:
             metrics["system.disk.flushes_per_request"] = flushes / summary.throughput
 
 
-def _driver_allowance(study: Study) -> Allowance:
-    """The driver's CPUs; where the target runs inside the driver's processes and the driver has none of its own, the
-    target's."""
-    embedded = targets.KINDS[study.target.kind].embedded
-    cpus = study.cage.driver.cpus or (study.cage.cpus if embedded else None)
-    return Allowance(cpus=parse_cpus(cpus) if cpus else None)
+def _make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
+    """The control groups of a component, with the limits that the study declares."""
+    return Cage.make(component, allowed.group_limits(), lease=lease, cpus=_cpus(allowed))
+
+
+def _allowance(allowed: ComponentCage, cage: Cage) -> Allowance:
+    """What each process of a component starts with. The target's resource limits are in its state instead."""
+    limits = {} if isinstance(allowed, CageTable) else allowed.process_limits()
+    return Allowance(limits=limits, cpus=_cpus(allowed), groups=cage.folders)
+
+
+def _cpus(allowed: ComponentCage) -> frozenset[int] | None:
+    return parse_cpus(allowed.cpus) if allowed.cpus else None
+
+
+def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
+    """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
+    one CPU its busiest thread has, for that is all that a thread can have."""
+    driver = max(_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread", 0.0))
+    return driver, _cpu_share("target", study.cage, metrics)
+
+
+def _cpu_share(component: str, allowed: ComponentCage, metrics: dict[str, float]) -> float:
+    """CPU time of a component of all that its CPUs and its quota let it have; the share of periods in which the quota
+    ran out where that is more: how much of a quota can be used depends on how many threads there are."""
+    cpus = _cpus(allowed)
+    most = float(len(cpus)) if cpus else metrics["system.cpu.count"]
+    most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
+    return max(
+        metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cage.cpu.throttled_share", 0.0)
+    )
 
 
 def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:
-    cores = metrics.get("system.cpu.count", 1.0)
-    driver_used = max(metrics.get(name, 0.0) for name in ("driver.cpu.hottest_thread", "driver.cpu.utilization"))
-    target_idle = metrics.get("target.cpu.cores", cores) < 0.5 * cores
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
     seen = {
         "not-settled": not summary.settled,
         "errors": summary.errors > 0,
-        "driver-limited": driver_used >= DRIVER_FULL and target_idle,
+        "driver-limited": is_driver_limited(metrics),
         "driver-lag": metrics.get("workload.driver_lag", 0.0) > DRIVER_LAG and not machine_busy,
         "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
         "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,

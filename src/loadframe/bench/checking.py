@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from loadframe.cage import groups
+from loadframe.cage.cages import LIMITS
 from loadframe.cage.processes import available_cpus
 from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study
@@ -33,9 +35,30 @@ def check_study(study: Study) -> None:
     _check_programs(study)
     for level in study.levels:
         workload.check_level(level)
-    for cpus in (study.cage.cpus, study.cage.driver.cpus):
-        if cpus is not None:
-            available_cpus(cpus)
+    _check_cages(study)
+
+
+def _check_cages(study: Study) -> None:
+    """That each component exists and that this machine can cage it."""
+    kind = study.target.kind
+    if unknown := sorted(study.cage.components.keys() - {"driver"}):
+        raise StudyError(
+            f"cage.{unknown[0]}: {kind} has no component {unknown[0]!r}",
+            remedy="Its cage is [cage] itself, the load driver's is [cage.driver].",
+        )
+    driver = study.cage.driver
+    if targets.KINDS[kind].embedded and (driver.group_limits() or driver.process_limits()):
+        raise StudyError(
+            f"cage.driver: {kind} runs inside the driver's processes, which have the cage of the target",
+            remedy="Put these limits into [cage].",
+        )
+    for cage in (study.cage, driver):
+        if cage.cpus is not None:
+            available_cpus(cage.cpus)
+    wanted = {LIMITS[name] for cage in (study.cage, driver) for name in cage.group_limits()}
+    there = groups.available() if wanted else {}
+    if missing := sorted(name for name in wanted if there[name] is None):
+        raise groups.refusal(missing, [])
 
 
 def _check_alternatives(study: Study) -> None:

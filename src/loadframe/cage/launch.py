@@ -1,10 +1,11 @@
 """Become the command under its allowance: the last thing that runs before a server's own `main`.
 
-    python -I -S launch.py --report FD --rlimit NOFILE=1024:1024 --cpus 0,1 --uid U --gid G --parent PID -- command ...
+    python -I -S launch.py --report FD --group DIR --rlimit NOFILE=1024:1024 --cpus 0,1 --uid U --gid G
+        --parent PID -- command ...
 
 A script of its own, on the standard library alone, because `preexec_fn` is unsafe in a process with threads. The order
-matters: limits while still root, then affinity, then the user, then the death signal (changing the user clears it), and
-only then the check that the parent still lives, which closes the race between fork and prctl.
+matters: control groups and limits while still root, then affinity, then the user, then the death signal (changing the
+user clears it), and only then the check that the parent still lives, which closes the race between fork and prctl.
 What fails is written to the report descriptor as one line of kind and text; the descriptor closes by itself when the
 command takes over, so silence means success.
 """
@@ -29,6 +30,18 @@ class LaunchError(Exception):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
         self.kind = kind
+
+
+def join(folder: str) -> None:
+    """Move into a control group; what this process starts from then on is in it too."""
+    try:
+        descriptor = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
+        try:
+            os.write(descriptor, b"0")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise LaunchError("cage", f"the control group {folder} was refused by the kernel: {error.strerror}") from error
 
 
 def set_limit(text: str) -> None:
@@ -74,8 +87,13 @@ def die_with(parent: int) -> None:
 
 def run(arguments: Sequence[str]) -> None:
     """Apply every option in the order that works, then become the command. Only returns by an exception."""
-    pairs, command = getopt.getopt(list(arguments), "", ["report=", "rlimit=", "cpus=", "uid=", "gid=", "parent="])
+    pairs, command = getopt.getopt(
+        list(arguments), "", ["report=", "group=", "rlimit=", "cpus=", "uid=", "gid=", "parent="]
+    )
     options = dict(pairs)
+    for name, text in pairs:
+        if name == "--group":
+            join(text)
     for name, text in pairs:
         if name == "--rlimit":
             set_limit(text)

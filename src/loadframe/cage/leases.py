@@ -16,14 +16,14 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from loadframe.cage import identity
+from loadframe.cage import groups, identity
 from loadframe.cage.identity import Identity
 from loadframe.errors import CageError
 
@@ -43,6 +43,7 @@ class Record:
     folder: Path
     run: Path | None
     processes: tuple[Identity, ...] = ()
+    groups: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +131,22 @@ class Lease:
             self._record = replace(self._record, processes=(*living, process))
             self._write()
 
+    def add_groups(self, folders: Iterable[Path]) -> None:
+        """Remember control groups before they are made, so that they are removed whatever happens."""
+        self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
+        self._write()
+
     def release(self) -> None:
-        """End what is still running, remove the folder and the lease. Idempotent; in a forked child it does nothing."""
+        """End what is still running, remove the control groups, the folder and the lease. Idempotent; in a forked child
+        it does nothing."""
         if os.getpid() != self._record.owner.pid:
             return
         for process in self._record.processes:
             identity.end(process, GRACE_S)
+        _empty(self._record)
+        kept = [folder for folder in self._record.groups if not groups.remove(folder)]
         shutil.rmtree(self.folder, ignore_errors=True)
-        if not self.folder.exists():  # else the next sweep tries again
+        if not self.folder.exists() and not kept:  # else the next sweep tries again
             self._file.unlink(missing_ok=True)
 
     def __enter__(self) -> Lease:
@@ -185,8 +194,10 @@ def _sweep_one(file: Path) -> Swept | None:
     if same_boot:
         actions += [_end(process) for process in record.processes if identity.alive(process)]
         actions += [_end(process) for process in identity.naming(record.folder.name)]
+        actions += _empty(record)
+    actions += _remove_groups([folder for folder in record.groups if folder.exists()])
     actions += _remove(record.folder)
-    if not record.folder.exists():
+    if not record.folder.exists() and not any(folder.exists() for folder in record.groups):
         file.unlink(missing_ok=True)
     return Swept(record.id, record.what, record.run, tuple(actions))
 
@@ -197,6 +208,19 @@ def _end(process: Identity) -> str:
     except PermissionError:
         return f"process {process.pid} belongs to another user: end it with `sudo kill {process.pid}`"
     return f"ended process {process.pid}" if ended else f"process {process.pid} does not end (stuck in the kernel)"
+
+
+def _empty(record: Record) -> list[str]:
+    """End whoever is still in the lease's control groups: nobody else has any business there."""
+    left = {pid for folder in record.groups for pid in groups.members(folder)} - {os.getpid()}
+    return [_end(process) for pid in sorted(left) if (process := identity.identify(pid)) is not None]
+
+
+def _remove_groups(folders: Sequence[Path]) -> list[str]:
+    kept = [folder for folder in folders if not groups.remove(folder)]
+    removed = len(folders) - len(kept)
+    actions = [f"removed {removed} control group{'s' * (removed != 1)}"] if removed else []
+    return [*actions, *(f"could not remove {folder}: somebody is in it" for folder in kept)]
 
 
 def _remove(folder: Path) -> list[str]:
@@ -213,6 +237,9 @@ def _read(file: Path) -> Record:
     folder = Path(data["folder"])
     if folder.name != f"loadframe-{data['id']}":  # never remove what is not a lease's own folder
         raise ValueError(f"folder {folder}")
+    cages = tuple(Path(group) for group in data.get("groups", ()))
+    if foreign := [group for group in cages if not group.name.startswith(folder.name)]:
+        raise ValueError(f"group {foreign[0]}")
     return Record(
         id=data["id"],
         what=data["what"],
@@ -222,6 +249,7 @@ def _read(file: Path) -> Record:
         folder=folder,
         run=Path(data["run"]) if data["run"] else None,
         processes=tuple(Identity(**process) for process in data["processes"]),
+        groups=cages,
     )
 
 

@@ -29,12 +29,14 @@ class Allowance:
     """What a process is allowed.
 
     limits: by their names in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
-    process cannot raise them itself. cpus: None for all. user: a user's name, None to stay who we are.
+    process cannot raise them itself. cpus: None for all. user: a user's name, None to stay who we are. groups: the
+    folders of the control groups to join (cages.Cage.folders).
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
     user: str | None = None
+    groups: tuple[Path, ...] = ()
 
 
 def parse_cpus(text: str) -> frozenset[int]:
@@ -113,7 +115,13 @@ def spawn(
     from one that lives as long as the process should. stdin defaults to /dev/null.
     Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
     """
-    options = [*_limit_options(allowance.limits), *_cpu_options(allowance.cpus), *_user_options(allowance.user)]
+    joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
+    options = [
+        *joined,
+        *_limit_options(allowance.limits),
+        *_cpu_options(allowance.cpus),
+        *_user_options(allowance.user),
+    ]
     reading, writing = os.pipe()
     try:
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]

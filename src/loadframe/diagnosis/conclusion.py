@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from loadframe.analysis import comparison
+from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
     Finding,
     FindingStatus,
@@ -177,6 +178,8 @@ def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
     if not last.findings:
         return Outcome("no-limit-reached", "No limit was reached within the levels tested; nothing was changed.")
     first = last.findings[0]
+    if first.id == DRIVER_LIMITED:
+        return Outcome("driver-limited", "The load driver was the bottleneck, not the target; nothing was changed.")
     if first.id == "cpu.saturated":
         return Outcome("cpu-saturated", "The CPUs are saturated with the work asked for; nothing was changed.")
     return Outcome(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis.signatures import SIGNATURES, Condition, Signature
+from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES, Condition, Signature
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.model import Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import METRICS, show_metric
@@ -30,6 +30,13 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, 
     for rank, signature in enumerate(SIGNATURES):
         _collect(_signature_finding(signature, rank, windows), found, cleared)
     found.sort(key=lambda finding: -finding.score)
+    limited = [finding for finding in found if finding.id == DRIVER_LIMITED]
+    if limited:
+        others = [finding for finding in found if finding not in limited]
+        cleared += [
+            RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck") for finding in others
+        ]
+        found = limited
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
 
 

@@ -145,6 +145,53 @@ def _raise_open_files(situation: Situation) -> Remedy | None:
     )
 
 
+def _raise_buffer_pool(situation: Situation) -> Remedy | None:
+    return _enlarged(
+        situation,
+        "innodb_buffer_pool_size",
+        "mariadb.buffer_pool",
+        "give the buffer pool {}",
+        "pages that are asked for again stay in memory",
+        "memory, which the server takes as it is filled",
+    )
+
+
+def _raise_redo_log(situation: Situation) -> Remedy | None:
+    return _enlarged(
+        situation,
+        "innodb_log_file_size",
+        "mariadb.redo_log",
+        "let the redo log hold {}",
+        "pages are written less often before the log can go on",
+        "disk space, and a longer recovery after a crash",
+    )
+
+
+ENLARGE = 8
+"""How much of these is needed shows only once there is enough: a factor that is felt, and small against a machine."""
+MEMORY_SHARE = 0.5
+"""No more than half of the memory that there is: connections, caches and the rest of the machine need the other."""
+
+
+def _enlarged(situation: Situation, setting: str, cause: str, title: str, why: str, note: str) -> Remedy | None:
+    """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has."""
+    size = _whole(situation.effective, setting, 0)
+    if situation.target_kind != "mariadb" or not size:
+        return None
+    memory = min(situation.ceilings.get(name, math.inf) for name in ("system.memory", "cage.memory"))
+    after = int(min(ENLARGE * size, MEMORY_SHARE * memory)) >> 20 << 20
+    if after <= size:
+        return None
+    return Remedy(
+        id=f"{cause}.raise",
+        title=title.format(f"{after >> 20:,} MiB"),
+        addresses=(cause,),
+        changes=(_server_change(situation, setting, after, why),),
+        price=Price(note=note),
+        source=f"MariaDB documentation, {setting}",
+    )
+
+
 def _flush_log_each_second(situation: Situation) -> Remedy | None:
     if situation.target_kind != "mariadb" or _text(situation.effective, "innodb_flush_log_at_trx_commit") != "1":
         return None
@@ -220,12 +267,73 @@ def _busy_timeout(situation: Situation) -> Remedy | None:
     )
 
 
+# --- the cage -------------------------------------------------------------------------------------------------------
+
+QUOTA_PERIOD_US = 100_000
+"""cpu.max is CPU time per period of this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class CageLimit:
+    """A limit of the private cage: its name in version 2, how many of its units are one of the ledger's, and the
+    ledger's limit that ends it (a cage cannot give more than the machine has). rate: what would be used of it without
+    the limit is not known; of what is held at once (memory, processes) it can be estimated."""
+
+    setting: str
+    words: str
+    scale: float = 1.0
+    ends_at: str | None = None
+    rate: bool = True
+
+
+CAGE: Mapping[str, CageLimit] = {
+    "cage.cpu_quota": CageLimit("cpu.max", "{:,.3g} CPUs' worth of time", QUOTA_PERIOD_US, "cpu.saturated"),
+    "cage.memory": CageLimit("memory.max", "{:,.0f} bytes of memory", ends_at="system.memory", rate=False),
+    "cage.pids": CageLimit("pids.max", "{:,.0f} processes and threads", rate=False),
+    "cage.read_bytes": CageLimit("io.rbps", "{:,.0f} bytes/s read"),
+    "cage.write_bytes": CageLimit("io.wbps", "{:,.0f} bytes/s written"),
+    "cage.reads": CageLimit("io.riops", "{:,.0f} disk reads/s"),
+    "cage.writes": CageLimit("io.wiops", "{:,.0f} disk writes/s"),
+}
+
+
+def _raise_cage(limit: str) -> Builder:
+    """Raise one limit of the private cage, as far as the machine goes."""
+
+    def build(situation: Situation) -> Remedy | None:
+        row = CAGE[limit]
+        raised = _raised(situation, limit, row.setting)
+        if raised is None:
+            return None
+        wanted = 4 * situation.ceilings[limit] if row.rate else float(raised)
+        wanted = min(wanted, situation.ceilings.get(row.ends_at or "", math.inf))
+        after = _whole(situation.effective, row.setting, 0)
+        if round(wanted * row.scale) <= after:
+            return None  # the machine has no more
+        allowed = row.words.format(wanted)
+        return Remedy(
+            id=f"{limit}.raise",
+            title=f"let the cage give {allowed}",
+            addresses=(limit,),
+            changes=(
+                Change("process", row.setting, after, round(wanted * row.scale), why="what the cage allows is used up"),
+            ),
+            price=Price(note="the machine gives it to the target, and to nobody else"),
+            source="Linux, Documentation/admin-guide/cgroup-v2.rst",
+        )
+
+    return build
+
+
 BUILDERS: Mapping[str, tuple[Builder, ...]] = {
+    **{limit: (_raise_cage(limit),) for limit in CAGE},
     "mariadb.table_open_cache": (_raise_table_open_cache,),
     "mariadb.table_definition_cache": (_raise_table_definition_cache,),
     "mariadb.max_connections": (_raise_max_connections,),
     "mariadb.open_files_limit": (_raise_open_files,),
     "process.open_files": (_raise_open_files,),
+    "mariadb.buffer_pool": (_raise_buffer_pool,),
+    "mariadb.redo_log": (_raise_redo_log,),
     "disk.fsync": (_write_ahead_log, _synchronous_normal, _flush_log_each_second),
     "lock.writer": (_write_ahead_log, _synchronous_normal),
     "lock.busy_errors": (_busy_timeout,),

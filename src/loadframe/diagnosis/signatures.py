@@ -7,6 +7,7 @@ comes first (a lock held while the disk is waited for is a disk that is waited f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,7 +64,56 @@ DIRECT_RECLAIM = Condition(
     "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
 )
 
+DRIVER_LIMITED = "driver.limited"
+"""Where the driver is the bottleneck, nothing that is seen at the target is its limit."""
+
+LIMITED_DRIVER = Signature(
+    id=DRIVER_LIMITED,
+    title="the load driver is the bottleneck, not the target",
+    present=(Condition("driver.saturation", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),),
+    absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"),),
+    explanation="The driver has no CPU time left to ask for more, while the target has.",
+    explains_falling=True,
+)
+
+CAGE_SIGNATURES: tuple[Signature, ...] = (
+    Signature(
+        id="cage.cpu_quota",
+        title="the CPU time that the cage allows is used up",
+        present=(
+            Condition("target.cage.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
+            Condition(
+                "target.cage.cpu.throttled_share", ">=", 0.5, "sched-bwc: the quota runs out in every second period"
+            ),
+        ),
+        absent=(),
+        explanation="Whenever the quota of a period of 100 ms is used up, every thread waits for the next one.",
+    ),
+    *(
+        Signature(
+            id=f"cage.{metric}",
+            title=f"{what} are held back by the cage",
+            present=(
+                Condition(
+                    f"target.cage.{metric}.utilization", ">=", 0.9, "blk-throttle lets no more than the limit pass"
+                ),
+            ),
+            absent=(OWN_CPU_BUSY,),
+            explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
+        )
+        for metric, what in (
+            ("read_bytes", "bytes read"),
+            ("write_bytes", "bytes written"),
+            ("reads", "disk reads"),
+            ("writes", "disk writes"),
+        )
+    ),
+)
+"""What the cage allows: a limit set from outside is the deeper cause of whatever waits behind it."""
+
 SIGNATURES: tuple[Signature, ...] = (
+    LIMITED_DRIVER,
+    *CAGE_SIGNATURES,
     Signature(
         id="memory.swap",
         title="the machine swaps",
@@ -106,6 +156,13 @@ SIGNATURES: tuple[Signature, ...] = (
             Condition(
                 "system.disk.flushes_per_request", ">=", 0.5, "one cache flush for at most two requests: no grouping"
             ),
+            Condition(
+                "target.cage.writes",
+                ">=",
+                0.5,
+                "what is flushed was written: others flush disks too",
+                per_request=True,
+            ),
             Condition("system.pressure.io.some", ">=", 0.2, "psi: some task waited for I/O 20 % of the time"),
         ),
         absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
@@ -132,6 +189,37 @@ SIGNATURES: tuple[Signature, ...] = (
         ),
         absent=(Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),),
         explanation="Requests fail at once where they could wait for the lock.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="mariadb.buffer_pool",
+        title="the buffer pool is too small for what is asked for",
+        present=(
+            Condition(
+                "mariadb.pool_reads",
+                ">=",
+                0.1,
+                "one request in ten has to fetch a page that was there",
+                per_request=True,
+            ),
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Pages are read from the disk again and again, because others have taken their place in memory.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="mariadb.redo_log",
+        title="the redo log is too small for what is written",
+        present=(
+            Condition(
+                "mariadb.redo_fill", ">=", 0.75, "InnoDB flushes without regard to anything from 7/8 of the log on"
+            ),
+            Condition(
+                "mariadb.pages_flushed", ">=", 0.1, "one request in ten makes the server write a page", per_request=True
+            ),
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="The log goes on only once the pages it protects are written; a small one has them written often.",
         explains_falling=True,
     ),
     Signature(
@@ -175,3 +263,9 @@ SIGNATURES: tuple[Signature, ...] = (
         explanation="All CPUs are busy with the work that was asked for.",
     ),
 )
+
+
+def is_driver_limited(metrics: Mapping[str, float]) -> bool:
+    """Whether the driver is the bottleneck where these metrics were measured."""
+    present = all(one.metric in metrics and one.holds(metrics[one.metric]) for one in LIMITED_DRIVER.present)
+    return present and not any(one.holds(metrics.get(one.metric, 0.0)) for one in LIMITED_DRIVER.absent)

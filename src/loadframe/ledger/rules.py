@@ -8,12 +8,13 @@ process_rules, machine_rules); docs/ledger.md explains the columns.
 
 from __future__ import annotations
 
+from loadframe.ledger.cage_rules import CAGE
 from loadframe.ledger.form import LimitRule
 from loadframe.ledger.machine_rules import HARDWARE, KERNEL, NETWORK
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 from loadframe.ledger.server_rules import APPLICATION, MARIADB
 
-RULES: tuple[LimitRule, ...] = (*MARIADB, *APPLICATION, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE)
+RULES: tuple[LimitRule, ...] = (*MARIADB, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE)
 """From the server down to the hardware."""
 
 __all__ = ["RULES", "LimitRule"]

@@ -365,6 +365,8 @@ def _answer(inv: Investigation) -> str:
             return sentence(inv.outcome.text)
         case "cpu-saturated":
             return f"The CPU is the limit{_where_it_bends(inv)}; {_untouched(inv)}."
+        case "driver-limited":
+            return f"The load driver is the bottleneck{_where_it_bends(inv)}; nothing is said of the target."
         case "no-limit-reached":
             return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
         case "limit-without-remedy":
@@ -448,6 +450,10 @@ def next_step(inv: Investigation) -> str:
             return f"Run it again to finish it; the finished steps are kept in {inv.run}."
         case "cpu-saturated":
             return "More CPUs or less work per request would move it; no setting of the target does."
+        case "driver-limited":
+            return (
+                "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
+            )
         case "no-limit-reached":
             highest = f" above {load(max(inv.study.levels), axis_unit(inv))}" if inv.study.levels else ""
             return f"Load it further: add levels{highest}."

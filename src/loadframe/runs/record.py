@@ -20,7 +20,6 @@ ALWAYS = (
 def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummary:
     """What a report needs to know of the study."""
     within = study.objective.within.latency_p95_ms
-    cage = {"cpus": study.cage.cpus, "open files": study.cage.open_files, "driver's cpus": study.cage.driver.cpus}
     return StudySummary(
         name=study.study.name,
         question=study.study.question,
@@ -32,9 +31,20 @@ def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummar
         levels=study.levels,
         objective=study.objective.maximise + (f", p95 latency within {within:g} ms" if within is not None else ""),
         durability=study.remedies.durability,
-        cage={name: str(value) for name, value in cage.items() if value is not None},
+        cage=_cage(study),
         story=study.study.story,
     )
+
+
+def _cage(study: Study) -> dict[str, str]:
+    """What each component is allowed, as the study writes it: "memory" for the target, "driver's cpus" for others."""
+    tables = {"": study.cage, **{f"{name}'s ": cage for name, cage in study.cage.components.items()}}
+    return {
+        f"{owner}{key.replace('_', ' ')}": str(value)
+        for owner, cage in tables.items()
+        for key, value in cage.model_dump(mode="json", exclude_none=True).items()
+        if not isinstance(value, dict)
+    }
 
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:

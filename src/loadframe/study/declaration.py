@@ -18,7 +18,15 @@ from pydantic import (
 )
 
 from loadframe.model import SettingValue
-from loadframe.study.quantities import duration_s, show_duration, spread
+from loadframe.study.quantities import (
+    cpu_share,
+    duration_s,
+    rate_bytes_per_s,
+    show_duration,
+    show_size,
+    size_bytes,
+    spread,
+)
 
 Duration = Annotated[
     float,
@@ -71,14 +79,69 @@ def _as_list(value: object) -> object:
 Cpus = Annotated[str | None, BeforeValidator(_as_list)]
 
 
-class DriverCage(Table):
-    cpus: Cpus = Field(None, description='CPUs the load driver may use, for instance "1" or "0-1,3"')
+Size = Annotated[
+    int,
+    BeforeValidator(size_bytes),
+    PlainSerializer(show_size, return_type=str),
+    Field(json_schema_extra={"type": "string", "examples": ["512MiB", "2GB"]}),
+]
+Rate = Annotated[
+    int,
+    BeforeValidator(rate_bytes_per_s),
+    PlainSerializer(lambda rate: f"{show_size(rate)}/s", return_type=str),
+    Field(json_schema_extra={"type": "string", "examples": ["40MB/s"]}),
+]
+CpuQuota = Annotated[
+    float, BeforeValidator(cpu_share), Field(json_schema_extra={"type": ["number", "string"], "examples": [0.5, "50%"]})
+]
+QUOTA_PERIOD_US = 100_000
 
 
-class CageTable(Table):
-    cpus: Cpus = Field(None, description='CPUs the target may use, for instance "0-1"')
-    open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
-    driver: DriverCage = DriverCage()
+class ComponentCage(Table):
+    """What one component is allowed. Everything but cpus and open_files needs control groups."""
+
+    cpus: Cpus = Field(None, description='CPUs it may use, for instance "0-1"')
+    cpu_quota: CpuQuota | None = Field(
+        None, ge=0.01, le=8192, description='CPU time in CPUs, for instance 0.5 or "50%": used up, it waits'
+    )
+    memory: Size | None = Field(None, ge=1 << 20, description='memory, page cache included, for instance "512MiB"')
+    read_rate: Rate | None = Field(None, ge=1024, description='bytes read from the disk, for instance "40MB/s"')
+    write_rate: Rate | None = Field(None, ge=1024, description='bytes written to the disk, for instance "40MB/s"')
+    read_iops: int | None = Field(None, ge=1, description="reads from the disk per second")
+    write_iops: int | None = Field(None, ge=1, description="writes to the disk per second, flushes included")
+    processes: int | None = Field(None, ge=1, description="processes and threads at once")
+    open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE")
+
+    def group_limits(self) -> dict[str, int]:
+        """Limits of its control group by their names in version 2 (cage/cages.py says their units)."""
+        limits = {
+            "cpu.max": None if self.cpu_quota is None else round(self.cpu_quota * QUOTA_PERIOD_US),
+            "memory.max": self.memory,
+            "pids.max": self.processes,
+            "io.rbps": self.read_rate,
+            "io.wbps": self.write_rate,
+            "io.riops": self.read_iops,
+            "io.wiops": self.write_iops,
+        }
+        return {name: value for name, value in limits.items() if value is not None}
+
+    def process_limits(self) -> dict[str, int]:
+        """Resource limits of each of its processes by their names in setrlimit(2)."""
+        return {} if self.open_files is None else {"RLIMIT_NOFILE": self.open_files}
+
+
+class CageTable(ComponentCage):
+    """The target's cage, the driver's, and those of further components that a target may have, by their names."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+    __pydantic_extra__: dict[str, ComponentCage] = Field(init=False)
+
+    driver: ComponentCage = ComponentCage()
+
+    @property
+    def components(self) -> dict[str, ComponentCage]:
+        """Every component that has a cage of its own beside the target's, the driver included."""
+        return {"driver": self.driver, **(self.__pydantic_extra__ or {})}
 
 
 class WorkloadTable(Table):

@@ -17,6 +17,41 @@ def duration_s(value: object) -> float:
     raise ValueError(f'{value!r} is not a duration; write it with its unit, for instance "500ms", "3s" or "10m"')
 
 
+SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$")
+BYTES = {
+    "TiB": 2**40, "TB": 10**12, "GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 1000, "B": 1,
+}  # fmt: skip
+
+
+def size_bytes(value: object) -> int:
+    """Bytes from "512MiB" or "2GB". ValueError for everything else, a bare number included."""
+    if isinstance(value, str) and (match := SIZE.match(value)):
+        return round(float(match[1]) * BYTES[match[2]])
+    raise ValueError(f'{value!r} is not an amount of memory; write it with its unit, for instance "512MiB" or "2GB"')
+
+
+def rate_bytes_per_s(value: object) -> int:
+    """Bytes per second from "40MB/s". ValueError for everything else."""
+    if isinstance(value, str) and (match := SIZE.match(value.strip().removesuffix("/s"))) and "/s" in value:
+        return round(float(match[1]) * BYTES[match[2]])
+    raise ValueError(f'{value!r} is not a rate; write it with its unit, for instance "40MB/s" or "512KiB/s"')
+
+
+def show_size(size: int) -> str:
+    """The way back, exactly: "512MiB", "1500B"."""
+    unit = next(unit for unit, factor in BYTES.items() if size % factor == 0 and size >= factor)
+    return f"{size // BYTES[unit]}{unit}"
+
+
+def cpu_share(value: object) -> float:
+    """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError for everything else."""
+    if isinstance(value, str) and (match := re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value)):
+        return float(match[1]) / 100
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f'{value!r} is not an amount of CPU time; write CPUs, for instance 0.5, or "50%" of one CPU')
+
+
 def show_duration(seconds: float) -> str:
     """The way back: "3s", "0.6s", "10m"."""
     if seconds >= 120 and seconds % 60 == 0:

@@ -14,14 +14,6 @@ from pydantic import BaseModel, ValidationError
 from loadframe.errors import StudyError
 from loadframe.study.declaration import Study
 
-CGROUPS = "needs control groups, which this version does not set up; it cages cpus and open_files"
-NOT_YET = {
-    "cage.memory": f"a memory cage {CGROUPS}",
-    "cage.read_rate": f"an I/O rate {CGROUPS}",
-    "cage.write_rate": f"an I/O rate {CGROUPS}",
-}
-
-
 LARGEST_BYTES = 1_000_000
 """A study is a page or two; whatever is larger was given by mistake."""
 
@@ -143,12 +135,9 @@ def _path(location: tuple[int | str, ...]) -> list[str]:
 def _sentence(item: Any) -> tuple[str, str]:
     parts = _path(item["loc"])
     key = ".".join(parts) or "study"
-    if key in NOT_YET:
-        return key, NOT_YET[key]
     value = item.get("input")
     match item["type"]:
-        case "extra_forbidden":
-            known = _known_keys(parts[:-1])
+        case "extra_forbidden" | "model_type" if parts[-1] not in (known := _known_keys(parts[:-1])):
             close = difflib.get_close_matches(parts[-1], known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
             return key, f"unknown key {key!r}; {hint}"

@@ -13,7 +13,7 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, canonical
 from loadframe.targets.mariadb_control import Control, driver
 from loadframe.targets.mariadb_server import SCHEMA, Server, known_options, required, version
-from loadframe.targets.mariadb_settings import CATALOGUE, RESERVED, STATUS, VARIABLES
+from loadframe.targets.mariadb_settings import CATALOGUE, CHECKPOINT, DERIVED, RESERVED, STATUS, VARIABLES
 
 NOFILE = "RLIMIT_NOFILE"
 
@@ -27,7 +27,7 @@ class MariadbTarget:
 
     kind = "mariadb"
     embedded = False
-    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
+    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES, *DERIVED)
 
     def __init__(
         self,
@@ -116,9 +116,11 @@ class MariadbTarget:
     def counters(self) -> dict[str, float]:
         """Two SHOW statements on the kept connection."""
         control = self._talk()
-        found = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
+        found = control.pairs("SHOW GLOBAL STATUS", [*(spec.name for spec in STATUS), *CHECKPOINT])
         found |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
-        return {name: float(value) for name, value in found.items()}
+        counted = {name: float(value) for name, value in found.items()}
+        age, most = (counted.pop(name, 0.0) for name in CHECKPOINT)
+        return counted | ({"redo_fill": age / most} if most > 0 else {})
 
     def pids(self) -> tuple[int, ...]:
         return () if self._server.pid is None else (self._server.pid,)

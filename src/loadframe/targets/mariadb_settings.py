@@ -33,8 +33,10 @@ def _integer(
     )
 
 
-def _bytes(name: str, dynamic: bool, low: int, default: int, high: int = MAX_BYTES) -> SettingSpec:
-    return SettingSpec(name, "bytes", dynamic, low, high, (), default, source=SYSTEM_VARIABLES)
+def _bytes(
+    name: str, dynamic: bool, low: int, default: int, high: int = MAX_BYTES, *, sized: bool = False
+) -> SettingSpec:
+    return SettingSpec(name, "bytes", dynamic, low, high, (), default, sized_at_start=sized, source=SYSTEM_VARIABLES)
 
 
 def _switch(name: str, dynamic: bool, default: bool, gives_up: str | None = None) -> SettingSpec:
@@ -68,10 +70,11 @@ CATALOGUE = Catalogue(
         _choice("thread_handling", False, _THREADS, "one-thread-per-connection"),
         _integer("thread_pool_size", True, 1, 100000, None, sized=True),
         # InnoDB
-        _bytes("innodb_buffer_pool_size", True, 2097152, 134217728),
+        # SET GLOBAL resizes the pool behind the answer, and refuses a log below the log buffer, where a start does not
+        _bytes("innodb_buffer_pool_size", True, 2097152, 134217728, sized=True),
         _integer("innodb_flush_log_at_trx_commit", True, 0, 3, 1, gives_up=_COMMITS),
         _integer("innodb_flush_log_at_timeout", True, 0, 2700, 1),
-        _bytes("innodb_log_file_size", True, 4194304, 100663296),
+        _bytes("innodb_log_file_size", True, 4194304, 100663296, sized=True),
         _bytes("innodb_log_buffer_size", False, 2097152, 16777216, 2147479552),
         _choice("innodb_flush_method", False, _FLUSH, "O_DIRECT", "nosync: the data files may be lost at power loss"),
         _switch("innodb_doublewrite", False, True, "OFF: a page torn by power loss cannot be repaired"),
@@ -164,6 +167,7 @@ STATUS = (
     _count("Innodb_buffer_pool_reads", "pool_reads"),
     _count("Innodb_buffer_pool_read_requests", "pool_read_requests"),
     _count("Innodb_buffer_pool_wait_free", "pool_wait_free"),
+    _count("Innodb_buffer_pool_pages_flushed", "pages_flushed"),
     _count("Innodb_log_waits", "log_waits"),
     _count("Table_locks_waited", "table_locks_waited"),
     _count("Innodb_row_lock_waits", "row_lock_waits"),
@@ -171,6 +175,12 @@ STATUS = (
 )
 """SHOW GLOBAL STATUS. MariaDB 10.11 has no Innodb_os_log_fsyncs any more: fsyncs of the redo log count in
 Innodb_data_fsyncs (seen: 20 single-row commits raise it by 21)."""
+
+CHECKPOINT = ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age")
+"""How much of the redo log is in use, and how much may be before pages have to be written: bytes."""
+
+DERIVED = (_gauge("redo_fill", "redo_fill"),)
+"""What the target works out itself."""
 
 VARIABLES = (
     _gauge("table_open_cache", "table_open_cache"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Requirement, SettingValue
-from loadframe.workloads import farm, job_queue, render_farm, render_farm_burst
+from loadframe.workloads import farm, job_queue, oltp, render_farm, render_farm_burst
 from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule, did_you_mean, rules
 
@@ -24,6 +24,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
+    "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), farm.requirements),
     "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),
     "render-farm-burst": Kind(
         render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), farm.requirements

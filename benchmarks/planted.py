@@ -1,0 +1,183 @@
+"""Planted bottlenecks: python benchmarks/planted.py [--times N] [--runs DIR] [--list] [NAME...]
+
+Starts real servers with one cause planted in each (benchmarks/planted/*.toml) and scores `investigate`: whether the
+right cause comes first, whether it is confirmed where a change can move it, and whether anything else is confirmed
+falsely. A file is a study with a table [planted]:
+
+    cause      what was planted, in words; for nothing planted, "nothing"
+    first      ids of findings, each of which is right as the first one; empty: nothing may be confirmed
+    status     what the planted cause must become: "confirmed" where a remedy exists that may be tried, else "suspected"
+    also       ids of other findings that are true as well once the planted cause is gone, and may be confirmed
+    setting    a setting that a kept remedy must change, where the finding alone does not tell the cause
+    strangers  how many processes outside the study use a CPU each
+    flag       a flag that most steps must carry: a disturbance is not a cause, and has to be seen
+
+A table is printed as the runs end, then the totals; it ends with 1 where a goal is missed: at least 90 % right first,
+no false confirmation. To add a cause, add a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import loadframe
+from loadframe.errors import UserError
+from loadframe.model import Finding, Investigation
+from loadframe.study import Study, validate
+
+FOLDER = Path(__file__).with_name("planted")
+RIGHT_FIRST = 0.9
+FALSE_CONFIRMATIONS = 0
+SPIN = "while True: pass"
+HEAD = (
+    f"{'planted':26} {'first finding':38} {'right':>6} {'proved':>7} {'confirmed besides':26} {'gain':>6} "
+    f"{'interval':>14} {'flagged':>9} {'seconds':>8}"
+)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One file: the study and what must come out of it."""
+
+    name: str
+    study: Study
+    cause: str
+    first: tuple[str, ...] = ()
+    status: str = "confirmed"
+    also: tuple[str, ...] = ()
+    setting: str = ""
+    strangers: int = 0
+    flag: str = ""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one run did. right: the planted cause comes first; proved: it has the status that it must have."""
+
+    right: bool
+    proved: bool
+    false: tuple[str, ...] = field(default=())
+
+
+def read(path: Path) -> Planted:
+    """A planted cause from its file."""
+    tables = tomllib.loads(path.read_text())
+    expected = tables.pop("planted")
+    for key in ("first", "also"):
+        expected[key] = tuple(expected.get(key, ()))
+    return Planted(path.stem, validate(tables, text=path.read_text(), name=path.name), **expected)
+
+
+def score(planted: Planted, found: Investigation) -> Score:
+    """Compare what was found with what was planted."""
+    findings = [finding for one in found.rounds for finding in one.findings]
+    confirmed = {finding.id for finding in findings if finding.status == "confirmed"}
+    false = tuple(sorted(confirmed - {*planted.first, *planted.also}))
+    flagged = not planted.flag or 2 * found.conduct.flags.get(planted.flag, 0) >= found.conduct.steps
+    first = first_finding(found)
+    if not planted.first:
+        return Score(right=not confirmed and found.gain is None and flagged, proved=True, false=false)
+    changed = {
+        change.setting
+        for one in found.rounds
+        for trial in one.tried
+        if trial.kept
+        for change in trial.remedy.changes
+        if change.needed
+    }
+    statuses = {finding.status for finding in findings if finding.id in planted.first}
+    return Score(
+        right=first is not None and first.id in planted.first and flagged,
+        proved=planted.status in statuses and (not planted.setting or planted.setting in changed),
+        false=false,
+    )
+
+
+def first_finding(found: Investigation) -> Finding | None:
+    """What was held to be the cause at first."""
+    findings = found.rounds[0].findings
+    return findings[0] if findings else None
+
+
+@contextmanager
+def strangers(count: int) -> Iterator[None]:
+    """So many processes that use a CPU each and belong to nobody in the study."""
+    processes = [subprocess.Popen([sys.executable, "-I", "-S", "-c", SPIN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def row(planted: Planted, found: Investigation, result: Score) -> str:
+    """One line of the table."""
+    first = first_finding(found)
+    finding = f"{first.id} ({first.status})" if first else found.outcome.kind
+    ratio = f"{found.gain.ratio:.2f}" if found.gain else "-"
+    interval = f"{found.gain.low:.2f} to {found.gain.high:.2f}" if found.gain else "-"
+    flagged = f"{sum(found.conduct.flags.values())} of {found.conduct.steps}"
+    besides = ", ".join(f"{name} (false)" for name in result.false) or "-"
+    return (
+        f"{planted.name:26} {finding:38} {_word(result.right):>6} {_word(result.proved):>7} {besides:26} {ratio:>6} "
+        f"{interval:>14} {flagged:>9} {found.seconds:>8.0f}"
+    )
+
+
+def _word(holds: bool) -> str:
+    return "yes" if holds else "no"
+
+
+def run(planted: Planted, runs: Path) -> Score:
+    """Investigate one planted cause and print its line. A study that cannot be carried out is scored as missed."""
+    try:
+        with strangers(planted.strangers):
+            found = loadframe.investigate(planted.study, runs)
+    except UserError as error:
+        print(f"{planted.name:26} {error}", flush=True)
+        return Score(right=False, proved=False)
+    result = score(planted, found)
+    print(row(planted, found, result), flush=True)
+    return result
+
+
+def main() -> int:
+    """Run the planted causes, print the table and the totals."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all of them without any")
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--runs", type=Path, help="keep the run folders here")
+    parser.add_argument("--list", action="store_true", help="say what is planted, run nothing")
+    arguments = parser.parse_args()
+    known = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+    if unknown := sorted(set(arguments.names) - known.keys()):
+        parser.error(f"there is no {FOLDER.name}/{unknown[0]}.toml; there are: {', '.join(known)}")
+    chosen = [read(known[name]) for name in arguments.names or known]
+    if arguments.list:
+        for planted in chosen:
+            print(f"{planted.name:26} {planted.cause}")
+        return 0
+    loadframe.sweep_leftovers()
+    print(HEAD, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        results = [run(one, arguments.runs or Path(folder)) for one in chosen for _ in range(arguments.times)]
+    right, proved = (sum(getattr(one, name) for one in results) for name in ("right", "proved"))
+    false = sum(bool(one.false) for one in results)
+    print(
+        f"\nright first: {right} of {len(results)} (goal: {RIGHT_FIRST:.0%}); proved as far as it can be: {proved} of "
+        f"{len(results)}; runs with a false confirmation: {false} (goal: {FALSE_CONFIRMATIONS})"
+    )
+    return 0 if right >= RIGHT_FIRST * len(results) and false <= FALSE_CONFIRMATIONS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""A target in its cage: the limits of its control groups are part of its state, what it used there of its counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from loadframe.cage.cages import LIMITS, Cage
+from loadframe.errors import TargetError
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.targets.base import Target
+
+
+class CagedTarget:
+    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups.
+
+    cages: the target's own first; of the others (the driver's) only the counters are read.
+    """
+
+    def __init__(self, target: Target, *cages: Cage) -> None:
+        self._target = target
+        self._cage = cages[0]
+        self._cages = cages
+        self.kind = target.kind
+        self.embedded = target.embedded
+        self.counter_specs: tuple[CounterSpec, ...] = (
+            *target.counter_specs,
+            *(spec for cage in cages for spec in cage.counter_specs()),
+        )
+
+    def create(self) -> None:
+        self._target.create()
+
+    def start(self, state: TargetState) -> None:
+        own, caged = _parted(state)
+        self._cage.set(caged)
+        with self._explained():
+            self._target.start(own)
+
+    def apply(self, state: TargetState) -> None:
+        """The cage first: what the target is to have must be there when it asks for it."""
+        own, caged = _parted(state)
+        if caged != self._cage.limits():
+            self._cage.set(caged)
+        with self._explained():
+            self._target.apply(own)
+
+    def reset(self) -> None:
+        with self._explained():
+            self._target.reset()
+
+    def stop(self) -> None:
+        self._target.stop()
+
+    def destroy(self) -> None:
+        self._target.destroy()
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The target's, and the limits of the cage as the kernel has them."""
+        with self._explained():
+            return {**self._target.effective(), **self._cage.limits()}
+
+    def counters(self) -> dict[str, float]:
+        """The target's, and those of the cages."""
+        with self._explained():
+            counted = self._target.counters()
+        for cage in self._cages:
+            counted |= cage.usage()
+        return counted
+
+    def pids(self) -> tuple[int, ...]:
+        return self._target.pids()
+
+    def endpoint(self) -> Endpoint:
+        return self._target.endpoint()
+
+    def healthy(self) -> bool:
+        return self._target.healthy()
+
+    def version(self) -> str:
+        return self._target.version()
+
+    def log_tail(self, lines: int = 20) -> str:
+        return self._target.log_tail(lines)
+
+    def describe(self) -> Mapping[str, str]:
+        return self._target.describe()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """A target that the kernel ended because its cage is full does not know why it died."""
+        try:
+            yield
+        except TargetError as error:
+            if (why := out_of_memory(self._cage)) is None:
+                raise
+            raise TargetError(f"{error.fact}: {why}", remedy=MORE_MEMORY, details=error.details) from error
+
+
+MORE_MEMORY = "Raise cage.memory, or give the target settings that fit into it."
+
+
+def out_of_memory(cage: Cage) -> str | None:
+    """In words, that the kernel has ended processes because the cage's memory was full; None where it has not."""
+    ended, most = cage.ended_for_memory(), cage.limits().get("memory.max")
+    if not ended or most is None:
+        return None
+    return f"its cage of {most / 2**20:,.0f} MiB was full, and the kernel ended {ended} of its processes"
+
+
+def _parted(state: TargetState) -> tuple[TargetState, dict[str, int]]:
+    """What the target itself has to do, and what its cage has."""
+    own = {name: value for name, value in state.limits.items() if name not in LIMITS}
+    return TargetState(state.settings, own), {name: state.limits[name] for name in LIMITS if name in state.limits}

@@ -1,0 +1,226 @@
+"""Control groups, version 1 and 2: where they are mounted, what they can limit here, and where ours may be made.
+
+Controllers are called by their names in version 2 (cgroups(7)): cpu, cpuset, memory, io, pids. A machine may have some
+of them in version 1 and others in version 2; each is used where it is. New groups are made below our own, so that
+whatever limits us still holds; see `parent_of` for the exception that version 2 demands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.errors import CageError
+
+CONTROLLERS = ("cpu", "cpuset", "memory", "io", "pids")
+ACCOUNTING = "cpuacct"
+"""Version 1 counts CPU time with a controller of its own; version 2 counts it in every group."""
+NAMES_IN_V1 = {"blkio": "io"}
+DELEGATE = "systemd-run --scope -p Delegate=yes loadframe ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """A mounted hierarchy. top: where it is mounted; own: the folder of the group that this process is in."""
+
+    version: int
+    controllers: frozenset[str]
+    top: Path
+    own: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a group can be made: below `parent`, with these of the hierarchy's controllers at hand."""
+
+    hierarchy: Hierarchy
+    parent: Path
+    controllers: frozenset[str]
+
+
+def hierarchies(root: Path = Path("/")) -> tuple[Hierarchy, ...]:
+    """Every hierarchy that is mounted, each once. root: for recorded trees; folders are given below it."""
+    own = _own_groups(text(root / "proc/self/cgroup"))
+    found: dict[tuple[int, frozenset[str]], Hierarchy] = {}
+    for line in text(root / "proc/self/mountinfo").splitlines():
+        left, _, right = line.partition(" - ")
+        kind, _, options = (*right.split(" ", 2), "", "")[:3]
+        if kind not in ("cgroup", "cgroup2"):
+            continue
+        inside, mount = (_unescaped(word) for word in left.split(" ")[3:5])
+        top = root / mount.lstrip("/")
+        if kind == "cgroup2":
+            version, group, controllers = 2, own.get("", "/"), frozenset(text(top / "cgroup.controllers").split())
+        else:
+            named = [word for word in options.split(",") if word in own]
+            version, group = 1, own[named[0]] if named else "/"
+            controllers = frozenset(NAMES_IN_V1.get(name, name) for name in named)
+        known = controllers & {*CONTROLLERS, ACCOUNTING}
+        found.setdefault((version, known), Hierarchy(version, known, top, _below(top, inside, group)))
+    return tuple(found.values())
+
+
+def _own_groups(lines: str) -> dict[str, str]:
+    """Controller (in version 1) or "" (version 2) -> the path of our group, from /proc/self/cgroup."""
+    groups: dict[str, str] = {}
+    for line in lines.splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups |= dict.fromkeys(controllers.split(","), path)
+    return groups
+
+
+def _below(top: Path, inside: str, group: str) -> Path:
+    """The folder of a group; the mount may show only a part of the hierarchy, from `inside` on (containers)."""
+    shown = group if inside == "/" else group.removeprefix(inside) if group.startswith(inside) else "/"
+    folder = top / shown.strip("/")
+    return folder if folder.is_dir() else top
+
+
+def _unescaped(word: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
+
+
+# --- where a group may be made ----------------------------------------------------------------------------------------
+
+
+def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
+    """Where a group with these controllers can be made, or the words that say why it cannot.
+
+    Version 1: below our own group. Version 2 lets a group with processes in it have no children with controllers
+    (cgroups(7), "no internal processes"): there it is the nearest group above ours that can, but never above one that
+    limits us.
+    """
+    if hierarchy.version == 1:
+        if os.access(hierarchy.own, os.W_OK):
+            return Place(hierarchy, hierarchy.own, hierarchy.controllers)
+        return f"{hierarchy.own} is not writable for this user"
+    because = f"{hierarchy.own} is not writable for this user"
+    for folder in (hierarchy.own, *hierarchy.own.parents):
+        if not os.access(folder, os.W_OK):
+            return because
+        refused = [name for name in wanted if not _enable(folder, name, hierarchy.top)]
+        if not refused:
+            optional = [name for name in CONTROLLERS if name not in wanted and wanted and name != "cpu"]
+            there = [name for name in optional if _enable(folder, name, hierarchy.top)]
+            return Place(hierarchy, folder, frozenset((*wanted, *there)))
+        because = f"{folder} has processes of its own, or its controllers {', '.join(refused)} are not delegated"
+        if folder == hierarchy.top:
+            return because
+        if limit := _limit_of(folder):
+            return f"{because}; {folder} limits us ({limit}), so no group is made outside of it"
+    return because
+
+
+def _enable(folder: Path, controller: str, top: Path) -> bool:
+    """Hand a controller down to the children of a group of version 2, from the top on where need be."""
+    if controller in text(folder / "cgroup.subtree_control").split():
+        return True
+    if controller not in text(folder / "cgroup.controllers").split() and (
+        folder == top or not _enable(folder.parent, controller, top)
+    ):
+        return False
+    try:
+        (folder / "cgroup.subtree_control").write_text(f"+{controller}")
+    except OSError:  # EBUSY: it has processes of its own; EACCES: it is not ours
+        return False
+    return True
+
+
+def _limit_of(folder: Path) -> str | None:
+    """The limit on memory or CPU time that a group of version 2 has itself, None without any."""
+    for name in ("memory.max", "cpu.max"):
+        value = text(folder / name).strip()
+        if value and not value.startswith("max"):
+            return f"{name} = {value}"
+    return None
+
+
+def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
+    """Where groups with these controllers, and with what else only counts, can be made: one place per hierarchy.
+
+    CageError where a wanted controller is missing or may not be used, with what would be needed.
+    """
+    places = []
+    reasons = []
+    mounted = hierarchies(root)
+    counted = any(ACCOUNTING in hierarchy.controllers for hierarchy in mounted)
+    for hierarchy in mounted:
+        mine = hierarchy.controllers & set(wanted)
+        if not mine and not (_only_counts(hierarchy) and (hierarchy.version == 1 or not counted)):
+            continue
+        place = parent_of(hierarchy, sorted(mine))
+        if isinstance(place, Place):
+            places.append(place)
+        elif mine:
+            reasons.append(place)
+    missing = set(wanted) - {name for place in places for name in place.controllers}
+    if missing:
+        raise refusal(sorted(missing), reasons)
+    return places
+
+
+def _only_counts(hierarchy: Hierarchy) -> bool:
+    """Whether being in a group of this hierarchy changes nothing but what is counted. A group in `cpu` has its own
+    share of the CPUs against other groups, one in `cpuset` needs CPUs to be named first."""
+    return hierarchy.version == 2 or (bool(hierarchy.controllers) and not hierarchy.controllers & {"cpu", "cpuset"})
+
+
+def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:
+    """What a machine that cannot cage would need."""
+    because = "; ".join(dict.fromkeys(reasons)) or "no hierarchy that is mounted has it"
+    return CageError(
+        f"This machine does not grant control groups with {', '.join(missing)}: {because}",
+        remedy=f"Run as root, or in a group of your own ({DELEGATE}); in a container, with its own "
+        "writable /sys/fs/cgroup. Without control groups only cpus and open_files can be caged.",
+    )
+
+
+def available(root: Path = Path("/")) -> dict[str, str | None]:
+    """For every controller: which version serves it and where; None where it cannot be used."""
+    there: dict[str, str | None] = dict.fromkeys(CONTROLLERS)
+    for hierarchy in hierarchies(root):
+        for name in sorted(hierarchy.controllers & set(CONTROLLERS)):
+            usable = os.access(hierarchy.own, os.W_OK)
+            there[name] = f"version {hierarchy.version}, {hierarchy.own}" if usable else there[name]
+    return there
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def remove(folder: Path, patience_s: float = 2.0) -> bool:
+    """Remove a group that nobody is in any more; True once it is gone. A process that has just ended may still be
+    counted for a moment."""
+    until = time.monotonic() + patience_s
+    while folder.exists():
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+    return True
+
+
+def members(folder: Path) -> tuple[int, ...]:
+    """The processes in a group."""
+    return tuple(int(word) for word in text(folder / "cgroup.procs").split())
+
+
+def put(path: Path, value: int | str) -> None:
+    """Write one value; the kernel takes each write as a whole."""
+    path.write_text(str(value))
+
+
+def text(path: Path) -> str:
+    """A whole file, empty where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,128 @@
+"""oltp: short transactions on a few large tables (targets: mariadb; axis: concurrency = threads).
+
+Each thread has a connection. read fetches one row by its key, update writes one row anew, transfer changes two rows in
+one transaction. Rows are chosen evenly; with hot_rows, updates and transfers choose among few. sysbench runs oltp.lua
+in a closed loop: a request begins when the one before has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cage.processes import Allowance
+from loadframe.errors import StudyError
+from loadframe.model import Endpoint, SettingValue
+from loadframe.workloads import farm
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.requirements import demand
+from loadframe.workloads.sysbench import start_script
+
+MOST_THREADS = 4096
+MIX = ("read", "update", "transfer")
+"""The operations in the order of the request log; oltp.lua counts them in the same order."""
+
+
+@dataclass(frozen=True)
+class OltpOptions:
+    tables: int = whole(4, 1, 1000, "number of tables")
+    rows: int = whole(10_000, 1, 100_000_000, "rows in each table")
+    payload_bytes: int = whole(200, 1, 60_000, "payload of each row in bytes")
+    engine: str = choice("InnoDB", farm.ENGINES, "storage engine of the tables")
+    hot_rows: int = whole(0, 0, 100_000_000, "updates and transfers choose among so many rows of a table; 0: among all")
+    read: int = whole(8, 0, 1_000_000, "weight of read in the mix of requests")
+    update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
+    transfer: int = whole(1, 0, 1_000_000, "weight of transfer in the mix of requests")
+
+    def mix(self) -> dict[str, int]:
+        """Weight of each operation, in the order of MIX."""
+        return {name: getattr(self, name) for name in MIX}
+
+
+class Oltp:
+    """The workload. Options: OltpOptions."""
+
+    kind = "oltp"
+    target_kinds = frozenset({"mariadb"})
+    axes = frozenset({"concurrency"})
+    axis_unit = "threads"
+    operations: tuple[str, ...] = MIX
+    judged = operations
+    one_lock = False
+    runs_to_completion = False
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
+        self.options = read_options(OltpOptions, self.kind, options)
+        if not any(self.options.mix().values()):
+            raise StudyError(
+                f"All weights of the mix ({', '.join(MIX)}) are 0: there is nothing to do.",
+                remedy="Give at least one of them in [workload.options] a weight above 0.",
+            )
+        if self.options.hot_rows > self.options.rows:
+            raise StudyError(
+                f"workload.options.hot_rows = {self.options.hot_rows} of {self.options.rows} rows is impossible.",
+                remedy="Give at most as many hot_rows as rows.",
+            )
+
+    def check_level(self, level: float) -> int:
+        """The number of threads. StudyError where the level cannot be one."""
+        return whole_level(self.kind, "concurrency", level, 1, MOST_THREADS)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} thread" + ("" if level == 1 else "s")
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the schema with all its rows; what was there before is dropped."""
+        demand(farm.requirements(self.kind))
+        schema, options = farm.schema_of(endpoint), self.options
+        columns = (
+            f"id INT NOT NULL PRIMARY KEY, state INT NOT NULL, payload VARBINARY({options.payload_bytes}) NOT NULL"
+        )
+        with farm.connected(endpoint, "to make the tables", schema=False) as connection:
+            farm.execute(connection, [f"DROP DATABASE IF EXISTS `{schema}`", f"CREATE DATABASE `{schema}`"])
+            farm.execute(connection, [f"USE `{schema}`"])
+            for number in range(1, options.tables + 1):
+                # The Sequence engine is part of the server.
+                rows = f"SELECT seq, 0, REPEAT('x', {options.payload_bytes}) FROM seq_1_to_{options.rows}"
+                farm.execute(
+                    connection,
+                    [
+                        f"CREATE TABLE oltp_{number} ({columns}) ENGINE = {options.engine}",
+                        f"INSERT INTO oltp_{number} {rows}",
+                    ],
+                )
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Nothing but waiting for the last driver to be gone: there are always the same rows."""
+        wanted = self.check_level(level)
+        with farm.connected(endpoint, f"{wanted} threads") as connection:
+            farm.await_drivers_gone(connection)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start sysbench; its threads work for duration_s from the moment each is connected."""
+        demand(farm.requirements(self.kind))
+        return start_script(
+            self.kind,
+            "oltp.lua",
+            endpoint,
+            allowance=self.allowance,
+            threads=self.check_level(level),
+            folder=folder,
+            duration_s=duration_s,
+            options={
+                "tables": self.options.tables,
+                "rows": self.options.rows,
+                "hot_rows": self.options.hot_rows,
+                "payload_bytes": self.options.payload_bytes,
+                "seconds": repr(float(duration_s)),
+                **self.options.mix(),
+            },
+        )
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Wait until the driver is gone from the server."""
+        with farm.connected(endpoint, "to tidy up after a step") as connection:
+            farm.await_drivers_gone(connection)

@@ -1,0 +1,146 @@
+"""A target in its cage: what is its own to do, what the cage has, and why it died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from loadframe.bench.caged import CagedTarget
+from loadframe.bench.checking import check_study
+from loadframe.cage import groups
+from loadframe.errors import CageError, StudyError, TargetError
+from loadframe.model import CounterSpec, TargetState
+from loadframe.study import parse
+
+
+class Cage:
+    """Remembers its limits; `ended` processes were ended for memory."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, int] = {}
+        self.ended = 0
+        self.set_times = 0
+
+    def set(self, limits: dict[str, int]) -> None:
+        self.now = dict(limits)
+        self.set_times += 1
+
+    def limits(self) -> dict[str, int]:
+        return self.now
+
+    def ended_for_memory(self) -> int:
+        return self.ended
+
+    def usage(self) -> dict[str, float]:
+        return {"target.cage.pids": 3.0}
+
+    def counter_specs(self) -> tuple[CounterSpec, ...]:
+        return (CounterSpec("target.cage.pids", "target.cage.pids", False),)
+
+
+class Target:
+    """Remembers its states; `dead`: it died."""
+
+    kind = "mariadb"
+    embedded = False
+    counter_specs = (CounterSpec("Questions", "mariadb.questions", True),)
+
+    def __init__(self) -> None:
+        self.states: list[TargetState] = []
+        self.dead = False
+
+    def start(self, state: TargetState) -> None:
+        self.states.append(state)
+
+    apply = start
+
+    def effective(self) -> dict[str, Any]:
+        return {"table_open_cache": 64, "RLIMIT_NOFILE": 1024}
+
+    def counters(self) -> dict[str, float]:
+        if self.dead:
+            raise TargetError("MariaDB died (SIGKILL)", details="the log")
+        return {"Questions": 1.0}
+
+
+@pytest.fixture
+def parts() -> tuple[Target, Cage, CagedTarget]:
+    target, cage = Target(), Cage()
+    return target, cage, CagedTarget(target, cage)  # type: ignore[arg-type]
+
+
+STATE = TargetState({"table_open_cache": 64}, {"RLIMIT_NOFILE": 1024, "memory.max": 64 << 20, "cpu.max": 50_000})
+
+
+def test_the_state_is_parted_between_target_and_cage(parts: tuple[Target, Cage, CagedTarget]) -> None:
+    target, cage, caged = parts
+    caged.start(STATE)
+    assert target.states == [TargetState({"table_open_cache": 64}, {"RLIMIT_NOFILE": 1024})]
+    assert cage.now == {"memory.max": 64 << 20, "cpu.max": 50_000}
+    assert caged.effective() == {"table_open_cache": 64, **STATE.limits}
+    caged.apply(TargetState(STATE.settings, {**STATE.limits, "cpu.max": 200_000}))
+    assert cage.now["cpu.max"] == 200_000
+    assert target.states[-1] == target.states[0], "the target need not know"
+    caged.apply(TargetState({"table_open_cache": 400}, {**STATE.limits, "cpu.max": 200_000}))
+    assert cage.set_times == 2, "a cage that stays is left alone"
+
+
+def test_counters_of_both_are_asked_together(parts: tuple[Target, Cage, CagedTarget]) -> None:
+    caged = parts[2]
+    assert caged.counters() == {"Questions": 1.0, "target.cage.pids": 3.0}
+    assert {spec.name for spec in caged.counter_specs} == set(caged.counters())
+
+
+def test_a_target_that_its_cage_has_ended_is_told_why(parts: tuple[Target, Cage, CagedTarget]) -> None:
+    target, cage, caged = parts
+    caged.start(STATE)
+    target.dead = True
+    with pytest.raises(TargetError) as unexplained:
+        caged.counters()
+    assert unexplained.value.fact == "MariaDB died (SIGKILL)"
+    cage.ended = 1
+    with pytest.raises(TargetError, match="its cage of 64 MiB was full, and the kernel ended 1") as caught:
+        caged.counters()
+    assert "cage.memory" in caught.value.remedy
+    assert caught.value.details == "the log"
+
+
+STUDY = """
+[study]
+name = "q"
+question = "?"
+[target]
+kind = "{kind}"
+[workload]
+kind = "{workload}"
+[load]
+axis = "concurrency"
+levels = [1]
+[cage]
+memory = "64MiB"
+"""
+
+
+def test_a_component_that_the_target_does_not_have_is_refused() -> None:
+    study = parse(STUDY.format(kind="sqlite", workload="job-queue") + '[cage.shard]\nmemory = "1GiB"\n')
+    with pytest.raises(StudyError, match="sqlite has no component 'shard'") as caught:
+        check_study(study)
+    assert "cage.driver" in caught.value.remedy
+
+
+def test_an_embedded_target_has_one_cage_with_its_driver() -> None:
+    study = parse(STUDY.format(kind="sqlite", workload="job-queue") + "[cage.driver]\nprocesses = 5\n")
+    with pytest.raises(StudyError, match="inside the driver"):
+        check_study(study)
+
+
+def test_a_machine_that_cannot_cage_says_so_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    none: Callable[..., dict[str, None]] = lambda root=None: dict.fromkeys(groups.CONTROLLERS)  # noqa: E731
+    monkeypatch.setattr(groups, "available", none)
+    with pytest.raises(CageError, match="memory") as caught:
+        check_study(parse(STUDY.format(kind="sqlite", workload="job-queue")))
+    assert "Delegate=yes" in caught.value.remedy

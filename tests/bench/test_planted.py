@@ -1,0 +1,103 @@
+"""The planted causes are studies that can be carried out, and their score says what was right."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from loadframe.bench.checking import check_study
+from loadframe.diagnosis.remedies import BUILDERS
+from loadframe.diagnosis.signatures import SIGNATURES
+from loadframe.errors import CageError, MissingTool
+from loadframe.ledger.rules import RULES
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+def _planted() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("planted", BENCHMARKS / "planted.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["planted"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+planted = _planted()
+FILES = sorted((BENCHMARKS / "planted").glob("*.toml"))
+KNOWN = {rule.id for rule in RULES} | {signature.id for signature in SIGNATURES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_planted_cause_is_a_study_and_names_findings_that_exist(path: Path) -> None:
+    one = planted.read(path)
+    assert one.study.study.name == one.name
+    assert {*one.first, *one.also} <= KNOWN
+    assert bool(one.first) or one.cause == "nothing" or one.strangers
+    if one.first and one.status == "confirmed":
+        assert any(finding in BUILDERS for finding in one.first), "only a remedy can confirm"
+    try:
+        check_study(one.study)
+    except (CageError, MissingTool) as missing:
+        pytest.skip(str(missing))
+
+
+def test_there_are_enough_of_them() -> None:
+    ones = [planted.read(path) for path in FILES]
+    assert len([one for one in ones if one.cause != "nothing"]) >= 14
+    assert len([one for one in ones if one.cause == "nothing"]) >= 4
+
+
+def found(*statuses: tuple[str, str], gain: bool = True, flags: dict[str, int] | None = None) -> Any:
+    """An investigation with one round of these findings."""
+
+    class Anything:
+        def __init__(self, **fields: Any) -> None:
+            self.__dict__.update(fields)
+
+    findings = [Anything(id=name, status=status) for name, status in statuses]
+    return Anything(
+        rounds=[Anything(findings=findings, tried=[])],
+        gain=object() if gain else None,
+        conduct=Anything(flags=flags or {}, steps=10),
+    )
+
+
+Score = Callable[..., Any]
+
+
+def test_right_first_and_proved() -> None:
+    cause = planted.read(BENCHMARKS / "planted/mariadb-cpu-quota.toml")
+    result = planted.score(cause, found(("cage.cpu_quota", "confirmed"), ("disk.fsync", "suspected")))
+    assert (result.right, result.proved, result.false) == (True, True, ())
+    result = planted.score(cause, found(("disk.fsync", "suspected"), ("cage.cpu_quota", "suspected"), gain=False))
+    assert (result.right, result.proved, result.false) == (False, False, ())
+
+
+def test_a_confirmation_of_anything_else_is_false() -> None:
+    cause = planted.read(BENCHMARKS / "planted/mariadb-cpu-quota.toml")
+    result = planted.score(cause, found(("cage.cpu_quota", "confirmed"), ("disk.fsync", "confirmed")))
+    assert result.false == ("disk.fsync",)
+    also = replace(cause, also=("disk.fsync",))
+    assert planted.score(also, found(("cage.cpu_quota", "confirmed"), ("disk.fsync", "confirmed"))).false == ()
+
+
+def test_where_nothing_is_planted_nothing_may_be_confirmed_or_changed() -> None:
+    nothing = planted.read(BENCHMARKS / "planted/nothing-sqlite.toml")
+    assert planted.score(nothing, found(("lock.writer", "suspected"), gain=False)).right
+    assert not planted.score(nothing, found(("lock.writer", "confirmed"))).right
+    assert not planted.score(nothing, found(gain=True)).right
+
+
+def test_a_disturbance_has_to_be_seen() -> None:
+    stranger = planted.read(BENCHMARKS / "planted/mariadb-stranger.toml")
+    assert planted.score(stranger, found(gain=False, flags={"stranger": 9})).right
+    assert not planted.score(stranger, found(gain=False, flags={"stranger": 2})).right
