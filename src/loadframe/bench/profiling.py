@@ -14,7 +14,7 @@ from loadframe import reporting
 from loadframe.analysis import stacks
 from loadframe.bench.examination import Examined
 from loadframe.bench.proof import judged_levels
-from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import RunError, UserError
 from loadframe.model import (
     Profile,
@@ -47,7 +47,7 @@ def profile_around(book: Bookkeeping, examined: Examined) -> None:
     """One step below the bend and one past it, of the state that was examined, as far as there is time for them and
     for proving a remedy afterwards."""
     for wanted in _around(examined):
-        if _has_room(book, wanted, book.remedy_s(FEWEST_BLOCKS)):
+        if _has_room(book, wanted, book.remedy_s(book.bench.study.measure.blocks.max)):
             _profile(book, wanted)
 
 
