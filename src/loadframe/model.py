@@ -453,8 +453,8 @@ class Stack:
 class ProfileSource:
     """One file of collapsed stacks. component: target, driver, or rest (everything else on the machine).
 
-    rate: cpu: samples per second of CPU time; threads: looks in the window. lost: samples that did not arrive or could
-    not be read.
+    rate: cpu: samples per second of CPU time; threads: looks in the window. seconds: of the window in which was sampled
+    (perf takes a moment to begin). lost: samples that did not arrive or could not be read.
     """
 
     kind: ProfileKind
@@ -462,13 +462,14 @@ class ProfileSource:
     file: str
     samples: int
     rate: float
+    seconds: float
     lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ProfiledStep:
-    """An extra step, taken for its profile alone: it is in no curve and no verdict. seconds: of the window that was
-    sampled; requests: done in it; missing: what could not be sampled, and how to get it."""
+    """An extra step, taken for its profile alone: it is in no curve and no verdict. seconds: of its window; requests:
+    done in it; missing: what could not be sampled, and how to get it."""
 
     place: ProfilePlace
     treatment: str

@@ -142,7 +142,7 @@ def sampled(run: RunFolder, number: int, place: str, treatment: str, text: str) 
         seconds=2.0,
         requests=1000,
         throughput=500.0,
-        sources=(ProfileSource("cpu", "target", file, 100, 100.0),),
+        sources=(ProfileSource("cpu", "target", file, 100, 100.0, 2.0),),
     )
     run.add_profiled(step)
     (run.path / "profiles" / file).write_text(text)
@@ -184,7 +184,7 @@ def test_lost_and_damaged_files_cost_only_themselves(run: RunFolder) -> None:
 
 def test_a_file_s_name_cannot_lead_out_of_the_folder(run: RunFolder, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("m;secret 100\n")
-    outside = ProfileSource("cpu", "target", "../../secret", 100, 100.0)
+    outside = ProfileSource("cpu", "target", "../../secret", 100, 100.0, 2.0)
     first = run.profiled()[0]
     run.add_profiled(replace(first, sources=(outside,)))
     profiles, _ = profiles_of(run)

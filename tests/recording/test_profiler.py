@@ -125,3 +125,30 @@ def test_samples_stay_few_on_many_cpus_and_out_of_step(cpus: int) -> None:
     assert hz % 2 == 1
     assert hz * cpus <= 2 * perf.SAMPLES_PER_S or hz == perf.LEAST_HZ
     assert hz >= perf.LEAST_HZ
+
+
+def test_only_the_window_counts_and_a_late_start_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """perf begins half a second into the window: the CPU time is to be divided by the rest of it."""
+    printed = "".join(
+        f"{command} {pid}/{pid} {time_s}: \n\t 100 work (/usr/bin/x)\n\tffffffff81000000 sys (k)\n\n"
+        for command, pid, time_s in (
+            ("server", 7, "10.500000"),
+            ("server", 7, "11.000000"),
+            ("swapper", 0, "11.200000"),
+            ("mine", 9, "11.500000"),
+            ("load", 8, "12.000000"),
+            ("server", 7, "12.500001"),
+        )
+    )
+    (tmp_path / "printed").write_text(printed)
+    (tmp_path / "perf.data").write_text("recorded")
+    fake_perf(tmp_path, f"case $1 in script) cat {tmp_path}/printed;; esac")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    profiler = Profiler(Permission("machine", ()), tmp_path)
+    profiler.start({7: "target", 8: "driver"})
+    profiler.stop()
+    sources = {one.component: one for one in profiler.write(10.0, 12.5, tmp_path / "run", "01") if one.kind == "cpu"}
+    assert {name: one.samples for name, one in sources.items()} == {"target": 2, "driver": 1, "rest": 1}
+    assert {one.seconds for one in sources.values()} == {2.0}
+    strangers = read(tmp_path / "run" / sources["rest"].file).stacks
+    assert [stack.frames for stack in strangers] == [("mine", "sys_[k]")], "of strangers only what the kernel did"

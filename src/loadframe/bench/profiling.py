@@ -188,7 +188,7 @@ def _profile_of(
         mine,
         source.kind,
         rate=source.rate,
-        seconds=step.seconds,
+        seconds=source.seconds,
         throughput=step.throughput,
         baseline=baseline,
     )
@@ -203,7 +203,7 @@ def _profile_of(
         throughput=step.throughput,
         samples=shares.samples,
         lost=source.lost,
-        seconds=step.seconds,
+        seconds=source.seconds,
         kernel_share=shares.kernel_share,
         unresolved_share=shares.unresolved_share,
         truncated_share=shares.truncated_share,
@@ -215,4 +215,4 @@ def _profile_of(
 
 
 def _per_request(step: ProfiledStep, source: ProfileSource) -> float:
-    return stacks.per_request(source.rate, step.seconds, step.throughput)
+    return stacks.per_request(source.rate, source.seconds, step.throughput)

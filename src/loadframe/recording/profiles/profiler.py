@@ -6,6 +6,7 @@ Life: `start` once the load runs, `follow` as processes come, `stop`, then `writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from loadframe.errors import LoadframeError, RunError
@@ -59,17 +60,21 @@ class Profiler:
         if self._perf is not None:
             reading = Reading()
             with self._perf.samples(reading) as samples:
-                mine = [one for one in samples if start_s <= one.time_s <= end_s and one.pid != IDLE]
+                sampled = [one for one in samples if one.time_s <= end_s]
             if self._perf.unreadable is not None:
                 self._lack("a part of the CPU profile", f"perf script said: {self._perf.unreadable}")
-            lost = reading.lost + reading.damaged
+            from_s = max(start_s, min((one.time_s for one in sampled), default=end_s))
+            inside = [one for one in sampled if one.time_s >= from_s and one.pid != IDLE]
             for component in (TARGET, DRIVER, REST):
-                chosen = [one for one in mine if self._components.get(one.pid, REST) == component]
-                sources += _write(chosen, folder, name, component, "cpu", self._perf.hz, lost)
+                chosen = [one for one in inside if self._components.get(one.pid, REST) == component]
+                lost = reading.lost + reading.damaged
+                source = ProfileSource("cpu", component, "", len(chosen), self._perf.hz, end_s - from_s, lost)
+                sources += _write(chosen, folder, name, source)
         looked, looks = self._threads.between(start_s, end_s)
         for component in (TARGET, DRIVER):
             chosen = [one for one in looked if self._components.get(one.pid) == component]
-            sources += _write(chosen, folder, name, component, "threads", looks)
+            source = ProfileSource("threads", component, "", len(chosen), looks, end_s - start_s)
+            sources += _write(chosen, folder, name, source)
         return tuple(sources)
 
     def _lack(self, what: str, how: str) -> None:
@@ -82,21 +87,18 @@ def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str
     return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
 
 
-def _write(
-    samples: Sequence[Sample], folder: Path, name: str, component: str, kind: ProfileKind, rate: float, lost: int = 0
-) -> list[ProfileSource]:
-    """One source, none where nothing was sampled."""
+def _write(samples: Sequence[Sample], folder: Path, name: str, source: ProfileSource) -> list[ProfileSource]:
+    """The source with its file; none where nothing was sampled."""
     if not samples:
         return []
-    stacks = collapse(_frames(one, component, kind) for one in samples)
-    file = f"{name}.{component}.{kind}.folded"
-    path = folder / file
+    stacks = collapse(_frames(one, source.component, source.kind) for one in samples)
+    path = folder / f"{name}.{source.component}.{source.kind}.folded"
     try:
-        path.parent.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         path.write_text(render(stacks), encoding="utf-8")
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Make some room; run it again.") from error
-    return [ProfileSource(kind, component, file, len(samples), rate, lost)]
+    return [replace(source, file=path.name)]
 
 
 def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...]:
