@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
@@ -108,7 +108,7 @@ def compare(
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
-        found = comparing.alternatives(book, enough=enough)
+        found = [replace(each, run=str(run.path)) for each in comparing.alternatives(book, enough=enough)]
     run.write_tables(run.steps(), [])
     run.write_document(
         "verdicts.json", "verdicts", {"alternatives": [reporting.comparison_json([each]) for each in found]}

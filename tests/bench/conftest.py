@@ -65,6 +65,10 @@ class SimulatedBench:
     random: random.Random = field(default_factory=lambda: random.Random(7))
 
     @property
+    def axis_unit(self) -> str:
+        return "jobs"
+
+    @property
     def start_state(self) -> TargetState:
         return TargetState(dict(self.study.target.settings), {})
 

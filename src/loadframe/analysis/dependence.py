@@ -17,7 +17,7 @@ BOUND = 1.645
 """The correlation is taken as its one-sided 95 % bound: taken as estimated it is too small in half of the cases, and
 then ten values with correlation 0.8 err three times as often as promised (the decision journal has the counts)."""
 
-FULL_LENGTH = 10
+FULL_LENGTH = 14
 """Shorter series hardly show their correlation: the bound is raised in proportion."""
 
 HIGHEST = 0.99
@@ -39,9 +39,9 @@ class Mean:
     drift: Numbers
 
 
-def means(*series: Numbers, fitted: int = 0) -> tuple[Mean, ...]:
+def means(*series: Numbers, fitted: int = 0, bound: float = BOUND) -> tuple[Mean, ...]:
     """The Mean of each of several series (..., n_i), n_i >= 3, that share one noise. fitted: how many values beyond the
-    means themselves were estimated from them before.
+    means themselves were estimated from them before. bound: as in `correlation`.
 
     With r the correlation of neighbours, f = 1 + 2 sum_k (1 - k/n) r^k values are worth one; the mean's variance is
     s^2 f / n, where s^2 = sum of squares / (n - f), since correlated values scatter less around their own mean
@@ -49,16 +49,17 @@ def means(*series: Numbers, fitted: int = 0) -> tuple[Mean, ...]:
     Transactions 43(2)).
     """
     residuals = [each - each.mean(axis=-1, keepdims=True) for each in series]
-    r = correlation(residuals)
+    r = correlation(residuals, bound)
     degrees = sum(each.shape[-1] - 1 for each in series)
     lost = degrees / max(degrees - fitted, 1)
     return tuple(_mean(each, left, r, lost) for each, left in zip(series, residuals, strict=True))
 
 
-def correlation(residuals: list[Numbers]) -> Numbers:
+def correlation(residuals: list[Numbers], bound: float = BOUND) -> Numbers:
     """Upper bound of the correlation of neighbours, pooled over series of residuals, shape (...), 0..HIGHEST.
 
-    A series' correlation around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954, Biometrika 41).
+    bound: how many standard errors above the estimate it lies, in series of FULL_LENGTH and more. A series' correlation
+    around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954, Biometrika 41).
     """
     products = np.asarray(sum((each[..., 1:] * each[..., :-1]).sum(axis=-1) for each in residuals))
     squares = np.asarray(sum((each**2).sum(axis=-1) for each in residuals))
@@ -66,8 +67,7 @@ def correlation(residuals: list[Numbers]) -> Numbers:
     length = total / len(residuals)
     r = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
     r = r + (1 + 3 * r) / length
-    bound = BOUND * max(1.0, FULL_LENGTH / length)
-    r = r + bound * np.sqrt(np.maximum(1 - r**2, 0.0) / total)
+    r = r + bound * max(1.0, FULL_LENGTH / length) * np.sqrt(np.maximum(1 - r**2, 0.0) / total)
     clipped: Numbers = np.clip(r, 0.0, HIGHEST)
     return clipped
 

@@ -57,9 +57,10 @@ def paired(before: Sequence[float], after: Sequence[float], *, alpha: float = 0.
     """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks.
 
     ratio = exp(mean of the log ratios, or of the medians of their batches): what slows down both sides of a block
-    cancels. Interval as in `unpaired`, on the log ratios. If one side was always measured first, half of the drift from
-    block to block looks like a difference; the interval is widened by that much, where a drift is seen. Raises as
-    `unpaired`.
+    cancels. Interval as in `unpaired`, on the log ratios. The sides of a block are measured together, so little that
+    lasts is left in their ratio: its correlation is taken as estimated, not as its bound. If one side was always
+    measured first, half of the drift from block to block looks like a difference; the interval is widened by that much,
+    where a drift is seen. Raises as `unpaired`.
     """
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
@@ -102,7 +103,7 @@ def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Number
 
 def paired_difference(before: Numbers, after: Numbers, alpha: float) -> tuple[Numbers, Numbers, Numbers]:
     """Mean of after - before over the blocks (..., n) with the ends of its interval, as `paired` describes."""
-    (ratio,) = means(batch_means(after - before))
+    (ratio,) = means(batch_means(after - before), bound=0.0)
     one, two = means(batch_means(before), batch_means(after))
     half = student.ppf(1 - alpha / 2, np.maximum(ratio.worth - 1, 1.0)) * np.sqrt(ratio.variance)
     half = half + ratio.drift / 2 + (one.drift + two.drift) / 2 / before.shape[-1] / 2

@@ -48,7 +48,6 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
                 verdict=verdict,
                 levels=ratios,
                 notes=_flag_notes(steps),
-                run=str(book.bench.run.path),
                 axis_unit=book.bench.axis_unit,
             )
         )

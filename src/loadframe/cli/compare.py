@@ -13,7 +13,6 @@ import typer
 import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import samples
-from loadframe.analysis.sequential import Plan
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
 from loadframe.cli.progress import shown
 from loadframe.errors import SampleError, StudyError
@@ -36,9 +35,6 @@ def compare(
     lower_is_better: Annotated[
         bool, typer.Option("--lower-is-better/--higher-is-better", help="What better is for the values of CSV files.")
     ] = False,
-    randomised: Annotated[
-        bool, typer.Option("--randomised", help="The order in every block of the CSV files was drawn at random.")
-    ] = False,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
@@ -47,15 +43,15 @@ def compare(
     with command(as_json):
         allowed = _share(fail_if_worse) if fail_if_worse is not None else None
         if second is None:
-            _refuse_csv_options(lower_is_better, randomised)
+            _refuse_direction(lower_is_better)
             found = _alternatives(first, overrides or [], allowed, runs, as_json)
         elif overrides:
             raise StudyError("--set changes a study, and none was given", remedy="Leave it out.")
         elif Path(first).is_dir() or Path(second).is_dir():
-            _refuse_csv_options(lower_is_better, randomised)
+            _refuse_direction(lower_is_better)
             found = [loadframe.compare_runs(loadframe.open_run(Path(first)), loadframe.open_run(Path(second)))]
         else:
-            found = [_csv(first, second, randomised=randomised, lower_is_better=lower_is_better)]
+            found = [_csv(first, second, lower_is_better=lower_is_better)]
         found = [_with_margin(each, allowed) for each in found]
         if as_json:
             emit(loadframe.comparison_json(found))
@@ -80,13 +76,13 @@ def _answers(allowed: float) -> Callable[[Verdict], bool]:
     return lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell"
 
 
-def _csv(first: str, second: str, *, randomised: bool, lower_is_better: bool) -> Comparison:
+def _csv(first: str, second: str, *, lower_is_better: bool) -> Comparison:
     if first == second == STDIN:
         raise SampleError("standard input was given twice", remedy="Give one of the two as a file.")
     before, after = read_sample(first), read_sample(second)
     notes: list[str] = []
     try:
-        verdict = _verdict(before, after, randomised, notes)
+        verdict = _verdict(before, after, notes)
     except ValueError as error:
         raise SampleError(f"{before.name} and {after.name}: {error}", remedy="Measure more, or differently.") from error
     return Comparison(
@@ -99,11 +95,9 @@ def _csv(first: str, second: str, *, randomised: bool, lower_is_better: bool) ->
     )
 
 
-def _verdict(before: Sample, after: Sample, randomised: bool, notes: list[str]) -> Verdict:
+def _verdict(before: Sample, after: Sample, notes: list[str]) -> Verdict:
     """By blocks where both samples have them, else as two samples; adds to the notes what a reader must know."""
     if before.blocks is None or after.blocks is None:
-        if randomised:
-            raise ValueError("--randomised speaks of blocks, and a sample has no column `block`")
         if (before.blocks is None) != (after.blocks is None):
             notes.append("Only one sample has blocks, so they were not used.")
         notes.append("Without blocks, a change of the machine between the two samples counts as a difference.")
@@ -114,11 +108,7 @@ def _verdict(before: Sample, after: Sample, randomised: bool, notes: list[str]) 
         raise ValueError("they have no block in common")
     if left := len({*one, *two}) - len(common):
         notes.append(f"{left} blocks are in one sample only and were left out.")
-    first, second = [one[block] for block in common], [two[block] for block in common]
-    if randomised:
-        plan = Plan(max(len(common), 2), max(len(common), 2))
-        return replace(verdicts.verdict({1.0: first}, {1.0: second}, plan=plan), levels=())
-    return samples.paired(first, second)
+    return samples.paired([one[block] for block in common], [two[block] for block in common])
 
 
 def _with_margin(found: Comparison, allowed: float | None) -> Comparison:
@@ -128,10 +118,11 @@ def _with_margin(found: Comparison, allowed: float | None) -> Comparison:
     return replace(found, margin=Margin(allowed, answer))
 
 
-def _refuse_csv_options(lower_is_better: bool, randomised: bool) -> None:
-    if lower_is_better or randomised:
-        name = "--lower-is-better" if lower_is_better else "--randomised"
-        raise SampleError(f"{name} is for CSV files", remedy="Runs and studies are compared by their throughput.")
+def _refuse_direction(lower_is_better: bool) -> None:
+    if lower_is_better:
+        raise SampleError(
+            "--lower-is-better is for CSV files", remedy="Runs and studies are compared by their throughput."
+        )
 
 
 def _share(text: str) -> float:

@@ -1,0 +1,110 @@
+"""Alternatives against a simulated target, the order of blocks, and runs that were measured apart."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loadframe.analysis import comparison
+from loadframe.bench.comparing import alternatives, runs
+from loadframe.bench.proof import orders
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.errors import RunError
+from loadframe.model import Host, Latency, Step, TargetState, Verdict
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study, parse
+
+from .conftest import STUDY
+
+Simulated = Callable[..., Bookkeeping]
+ALTERNATIVES = 'alternative=[{name="large",target={settings={table_open_cache=400}}},{name="same"}]'
+
+
+def by_cache(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
+    return (1500.0 if float(state.settings["table_open_cache"]) >= 400 else 1000.0), {}
+
+
+def test_orders_are_drawn_in_twos_and_the_second_is_the_reverse() -> None:
+    drawn = list(islice(orders(random.Random(1), "A", "B", [1.0, 2.0]), 20))
+    for first, second in zip(drawn[::2], drawn[1::2], strict=True):
+        assert second == first[::-1]
+        assert sorted(first) == [("A", 1.0), ("A", 2.0), ("B", 1.0), ("B", 2.0)]
+        assert [name for name, _ in first] in (["A", "A", "B", "B"], ["B", "B", "A", "A"])
+    assert len({order[0][0] for order in drawn[::2]}) == 2
+
+
+def test_each_alternative_gets_its_verdict_against_the_study(simulated: Simulated) -> None:
+    large, same = alternatives(simulated(by_cache, ALTERNATIVES))
+    assert (large.after, large.verdict.decision) == ("large", "better")
+    assert large.verdict.low < 1.5 < large.verdict.high
+    assert (same.after, same.verdict.decision) == ("same", "no-proven-difference")
+    assert [row.load for row in large.levels] == [4, 8, 16, 32]
+
+
+def test_the_budget_is_shared_out(simulated: Simulated) -> None:
+    """40 s are 26 steps of 1.5 s: without a reserve the first would take them all."""
+    book = simulated(by_cache, ALTERNATIVES, "measure.budget=50s", "measure.blocks={min=3,max=50}", "load.levels=[4]")
+    first, second = alternatives(book, enough=lambda _: False)
+    assert 5 <= first.verdict.blocks <= 9
+    assert 5 <= second.verdict.blocks <= 10
+
+
+def test_blocks_end_when_the_caller_has_enough(simulated: Simulated) -> None:
+    seen: list[Verdict] = []
+
+    def enough(verdict: Verdict) -> bool:
+        seen.append(verdict)
+        return comparison.margin(verdict, 0.1) != "cannot-tell"
+
+    book = simulated(by_cache, 'alternative=[{name="same"}]', "measure.blocks={min=3,max=30}")
+    (found,) = alternatives(book, enough=enough)
+    assert comparison.margin(found.verdict, 0.1) == "proven-not-worse"
+    assert found.verdict.blocks == seen[-1].blocks < 30
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def a_run(
+    root: Path, name: str, factor: float, *, levels: tuple[float, ...] = (1, 2, 4), axis: str = "concurrency"
+) -> RunFolder:
+    """A finished run with six blocks of 2 % noise."""
+    chance = np.random.default_rng(sum(map(ord, name)))
+    run = RunFolder.create(root, name)
+    study: Study = parse(STUDY, [f"load.axis={axis}"])
+    run.write_document("study.json", "study", study.resolved())
+    run.write_record("host.json", "host", Host("one", "6.1", "cpu", 2, 2**30, ""))
+    step = Step(0, 1, 1, "A", 1, 0, 1, 0, 1, 10, 0, 1.0, (), Latency(1, 1, 1, 1, 1), 0, (), {})
+    number = 0
+    for block in range(1, 7):
+        for level in levels:
+            number += 1
+            throughput = 1000 * level**0.5 * factor * float(np.exp(chance.normal(0, 0.02)))
+            run.append_line(
+                "steps.jsonl", "step", replace(step, number=number, block=block, level=level, throughput=throughput)
+            )
+    return run
+
+
+@pytest.mark.parametrize(("factor", "decision"), [(1.15, "better"), (0.85, "worse"), (1.0, "no-proven-difference")])
+def test_runs_are_compared_at_their_common_levels(tmp_path: Path, factor: float, decision: str) -> None:
+    found = runs(a_run(tmp_path, "one", 1.0), a_run(tmp_path, "two", factor, levels=(2, 4, 8)))
+    assert found.verdict.levels == (2, 4)
+    assert found.verdict.decision == decision
+    assert found.verdict.low < factor < found.verdict.high
+
+
+def test_runs_without_anything_in_common_are_refused(tmp_path: Path) -> None:
+    one = a_run(tmp_path, "one", 1.0)
+    with pytest.raises(RunError, match="no level in common"):
+        runs(one, a_run(tmp_path, "two", 1.0, levels=(3,)))
+    with pytest.raises(RunError, match="grows active_jobs"):
+        runs(one, a_run(tmp_path, "three", 1.0, axis="active_jobs"))
+    with pytest.raises(RunError, match="no finished step of treatment 'B'"):
+        runs(one, one, treatments=("A", "B"))

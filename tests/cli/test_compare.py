@@ -1,0 +1,170 @@
+"""`loadframe compare`: samples, runs and alternatives; decisions, exit codes, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from loadframe.cli.main import app
+
+Command = Callable[..., object]
+
+ALTERNATIVES = """
+[[alternative]]
+name = "wal"
+target = { settings = { journal_mode = "wal", synchronous = "OFF" } }
+[[alternative]]
+name = "the-same"
+"""
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Callable[..., str]:
+    """A CSV file of noisy values around a level; with blocks, they drift from block to block."""
+
+    def make(name: str, level: float, *, count: int = 40, blocks: bool = False) -> str:
+        chance = random.Random(name)
+        values = [level * chance.gauss(1, 0.02) for _ in range(count)]
+        rows = [f"{i},{value * (1 + i / 100)}" for i, value in enumerate(values)] if blocks else map(str, values)
+        (tmp_path / name).write_text("\n".join(["block,value" if blocks else "value", *rows]) + "\n")
+        return name
+
+    return make
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`loadframe ARGUMENTS` in this process: samples need nothing that a process of its own would prove."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Result:
+        done = CliRunner().invoke(app, arguments)
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done
+
+    return run
+
+
+def document(done: Result) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture
+def two_runs(loadframe: Command, study: Path) -> list[str]:
+    """Two runs of the same study, long enough to be compared."""
+    overrides = ["--set", "measure.blocks={min=3,max=3}"]
+    return [loadframe("measure", str(study), "--json", *overrides).json["run"] for _ in range(2)]  # type: ignore[attr-defined]
+
+
+def test_csv_samples_get_a_verdict(here: Callable[..., Result], sample: Callable[..., str]) -> None:
+    found = document(here("compare", sample("a.csv", 100), sample("b.csv", 90), "--json"))
+    assert found["schema"] == "loadframe.verdict/1"
+    assert found["decision"] == "worse"
+    assert found["low"] < 0.9 < found["high"]
+    assert found.keys() >= {"ratio", "blocks", "method", "notes", "margin"}
+    text = here("compare", "a.csv", sample("c.csv", 100)).stdout
+    assert "c.csv against a.csv: no proven difference." in text
+
+
+@pytest.mark.parametrize(
+    ("level", "allowed", "code", "words"),
+    [
+        (90, "3%", 3, "proven to be worse"),
+        (90, "20 %", 0, "proven not to be worse"),
+        (97, "3%", 0, "cannot be told"),
+        (110, "0%", 0, "proven not to be worse"),
+    ],
+)
+def test_it_fails_where_more_than_allowed_is_proven_to_be_lost(
+    here: Callable[..., Result], sample: Callable[..., str], level: float, allowed: str, code: int, words: str
+) -> None:
+    done = here("compare", sample("a.csv", 100), sample("b.csv", level), "--fail-if-worse", allowed)
+    assert (done.exit_code, words in done.stdout) == (code, True), done.stdout
+
+
+def test_of_times_the_lower_are_better(here: Callable[..., Result], sample: Callable[..., str]) -> None:
+    arguments = ["compare", sample("a.csv", 100), sample("b.csv", 110), "--lower-is-better", "--fail-if-worse", "3%"]
+    done = here(*arguments, "--json")
+    assert done.exit_code == 3
+    assert (document(done)["decision"], document(done)["lower_is_better"]) == ("worse", True)
+    assert document(done)["margin"] == {"allowed": 0.03, "answer": "proven-worse"}
+    assert here("compare", "b.csv", "a.csv", *arguments[3:]).exit_code == 0
+
+
+def test_blocks_are_compared_within(here: Callable[..., Result], sample: Callable[..., str]) -> None:
+    names = [sample("a.csv", 100, count=12, blocks=True), sample("b.csv", 110, count=13, blocks=True)]
+    plain = document(here("compare", *names, "--json"))
+    assert (plain["blocks"], plain["decision"]) == (12, "better")
+    assert "left out" in plain["notes"][0]
+
+
+def test_one_side_from_standard_input(sample: Callable[..., str], tmp_path: Path) -> None:
+    sample("a.csv", 100)
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("loadframe")), "compare", "a.csv", "-"],
+        input=(tmp_path / sample("b.csv", 90)).read_text(),
+        cwd=tmp_path,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("standard input against a.csv: worse.")
+
+
+def test_two_runs(loadframe: Command, two_runs: list[str], tmp_path: Path) -> None:
+    found = loadframe("compare", *two_runs, "--json").json  # type: ignore[attr-defined]
+    assert found["schema"] == "loadframe.verdict/1"
+    assert found["levels"] == [1, 2]
+    assert [row["load"] for row in found["level_ratios"]] == [1, 2]
+    assert any("one after the other" in note for note in found["notes"])
+    host = tmp_path / two_runs[1] / "host.json"
+    host.write_text(host.read_text().replace('"cpus":', '"cpus":1'))
+    text = loadframe("compare", *two_runs).out  # type: ignore[attr-defined]
+    assert "machines differ in cpus" in " ".join(text.split())
+
+
+def test_the_alternatives_of_a_study(loadframe: Command, study: Path, tmp_path: Path) -> None:
+    study.write_text(study.read_text() + ALTERNATIVES)
+    overrides = ["--set", "measure.blocks={min=3,max=4}", "--set", "load.levels=[2]"]
+    found = loadframe("compare", str(study), "--json", *overrides).json  # type: ignore[attr-defined]
+    assert found["schema"] == "loadframe.comparison/1"
+    first, second = found["comparisons"]
+    assert (first["after"], second["after"]) == ("wal", "the-same")
+    assert first["ratio"] > 1
+    run = tmp_path / first["run"]
+    assert first["run"] == second["run"]
+    for name in ("steps.jsonl", "verdicts.json", "metrics.parquet", "study.toml"):
+        assert (run / name).stat().st_size > 0
+    assert loadframe("study", "check", str(run / "study.toml")).code == 0  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_compared_is_refused(
+    here: Callable[..., Result], study: Path, sample: Callable[..., str]
+) -> None:
+    name = sample("a.csv", 100)
+    sample("short.csv", 100, count=2)
+    for arguments, word in [
+        (["compare", name], "alone"),
+        (["compare", str(study)], "no alternative"),
+        (["compare", name, "nowhere.csv"], "no file or run folder nowhere.csv"),
+        (["compare", name, str(study)], "`value`"),
+        (["compare", name, "short.csv"], "2 values"),
+        (["compare", name, name, "--fail-if-worse", "3"], "percentage"),
+        (["compare", name, name, "--set", "a.b=1"], "--set"),
+        (["compare", "-", "-"], "twice"),
+        (["compare", str(study), "--lower-is-better"], "CSV"),
+        (["compare", name, "."], "no run folder"),
+    ]:
+        done = here(*arguments)
+        assert (done.exit_code, word in done.stderr) == (1, True), (arguments, done.stderr)

@@ -1,0 +1,59 @@
+"""Alternatives of a study are read, kept, and refused where they cannot be measured beside its target."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.bench.checking import check_study
+from loadframe.errors import StudyError
+from loadframe.study import parse
+
+STUDY = """\
+[study]
+name = "queue"
+question = "How many?"
+[target]
+kind = "sqlite"
+[workload]
+kind = "job-queue"
+[load]
+axis = "concurrency"
+levels = [1]
+"""
+
+
+def test_alternatives_survive_being_written() -> None:
+    study = parse(STUDY + '[[alternative]]\nname = "wal"\ntarget = { settings = { journal_mode = "wal" } }\n')
+    assert study.alternative[0].target.settings == {"journal_mode": "wal"}
+    assert parse(study.as_toml()) == study
+    check_study(study)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('name = "Wal"', ["lower-case"]),
+        ('nmae = "wal"', ["nmae", "name"]),
+        ('name = "a"\n[[alternative]]\nname = "a"', ["two alternatives", "'a'"]),
+        ('name = "a"\ncage = { memory = "1GiB" }', ["memory"]),
+    ],
+)
+def test_a_wrong_alternative_is_refused_with_its_line(text: str, words: list[str]) -> None:
+    with pytest.raises(StudyError) as caught:
+        parse(f"{STUDY}[[alternative]]\n{text}\n")
+    for word in [*words, "line 1"]:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('target = { kind = "mariadb" }', "mariadb"),
+        ('target = { settings = { jurnal_mode = "wal" } }', "jurnal_mode"),
+        ("cage = { open_files = 100 }", "open_files"),
+    ],
+)
+def test_what_cannot_be_measured_side_by_side_is_refused(text: str, word: str) -> None:
+    study = parse(f'{STUDY}[[alternative]]\nname = "other"\n{text}\n')
+    with pytest.raises(StudyError, match=word):
+        check_study(study)
