@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.recording import procfs
-from loadframe.recording.frames import Facts, FrameWriter, Tick, read_frames
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts, Tick, read_frames
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.sampling import CgroupFiles, Descriptors, ProcessFiles, SystemFiles
 

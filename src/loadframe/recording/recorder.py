@@ -22,7 +22,8 @@ from types import FrameType
 from typing import Any
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import Facts, FrameWriter
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts
 from loadframe.recording.sampling import (
     CgroupFiles,
     Descriptors,

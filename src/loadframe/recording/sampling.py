@@ -14,7 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadframe.recording.frames import TASK, FrameWriter
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import TASK
 
 SYSTEM_FILES = (
     "/proc/stat",
