@@ -212,8 +212,10 @@ def test_the_process_imports_nothing_heavy() -> None:
         "loadframe.recording",
         "loadframe.recording.frame_writer",
         "loadframe.recording.frames",
+        "loadframe.recording.held_files",
         "loadframe.recording.recorder",
         "loadframe.recording.sampling",
+        "loadframe.recording.thread_sampling",
     }
     assert not {"numpy", "pydantic", "scipy", "polars", "asyncio"} & set(loaded)
 
