@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from loadframe.recording import sampling
+from loadframe.recording import held_files, sampling, thread_sampling
 
 
 def idle(threads: int) -> None:
@@ -28,7 +28,7 @@ def idle(threads: int) -> None:
 
 def floor(pid: int, path: str, interval_s: float) -> None:
     """Pread what the recorder reads, at the same ticks, and write it as it is: no source, no checksum, no frame."""
-    limit = sampling.Descriptors()
+    limit = held_files.Descriptors()
     each, second = _floor_files(pid)
     threads = sorted(int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir())
     census, where, times, switches = (min(len(threads), count) for count in _turns(len(threads), interval_s))
@@ -68,9 +68,9 @@ def floor(pid: int, path: str, interval_s: float) -> None:
 
 def _turns(threads: int, interval_s: float) -> tuple[int, ...]:
     """How many threads the recorder reads the stat, wchan, schedstat and status of in a tick."""
-    least = round(sampling.CENSUS_LEAST_PER_S * interval_s)
-    census = max(least, round(min(threads, sampling.CENSUS_MOST_PER_S) * interval_s))
-    per_second = (sampling.WHERE_PER_S, sampling.CPU_TIMES_PER_S, sampling.STATUSES_PER_S)
+    least = round(thread_sampling.CENSUS_LEAST_PER_S * interval_s)
+    census = max(least, round(min(threads, thread_sampling.CENSUS_MOST_PER_S) * interval_s))
+    per_second = (thread_sampling.WHERE_PER_S, thread_sampling.CPU_TIMES_PER_S, thread_sampling.STATUSES_PER_S)
     return census, *(round(count * interval_s) for count in per_second)
 
 

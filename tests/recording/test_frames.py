@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
+from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import (
     BLOCK_HEADER,
     BLOCK_MAGIC,
@@ -23,7 +24,6 @@ from loadframe.recording.frames import (
     MAGIC,
     VERSION,
     Facts,
-    FrameWriter,
     Tick,
     read_frames,
 )

@@ -132,6 +132,23 @@ def test_processes_not_named_again_are_no_longer_followed(tmp_path: Path) -> Non
     assert not [name for name in ticks[-1].entries if name.startswith("target:")]
 
 
+def test_the_cgroup_of_a_component_is_followed_until_it_is_gone(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "cpu.stat").write_text("usage_usec 5\n")
+    (group / "memory.max").write_text("max\n")
+    with Recorder(tmp_path / "a.lfr", interval_s=INTERVAL_S) as recorder:
+        recorder.follow_cgroup("target", [group])
+        entries = wait_until_recorded(recorder, f"target:cgroup:{group}/cpu.stat")[-1].entries
+        recorder.follow_cgroup("target", [])
+        recorder.mark("unfollowed")
+        before = len(wait_until_recorded(recorder, "mark:unfollowed"))
+        while len(ticks := wait_until_recorded(recorder, "mark:unfollowed")) < before + 3:
+            continue
+    assert entries[f"target:cgroup:{group}/cpu.stat"] == b"usage_usec 5\n"
+    assert not [name for name in ticks[-1].entries if name.startswith("target:")]
+
+
 def test_kill_9_leaves_what_was_written_and_the_next_call_says_so(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S)
     recorder.start()
@@ -193,9 +210,12 @@ def test_the_process_imports_nothing_heavy() -> None:
     assert ours == {
         "loadframe.errors",
         "loadframe.recording",
+        "loadframe.recording.frame_writer",
         "loadframe.recording.frames",
+        "loadframe.recording.held_files",
         "loadframe.recording.recorder",
         "loadframe.recording.sampling",
+        "loadframe.recording.thread_sampling",
     }
     assert not {"numpy", "pydantic", "scipy", "polars", "asyncio"} & set(loaded)
 

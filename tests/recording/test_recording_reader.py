@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import Facts, FrameWriter
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts
 from loadframe.recording.readers import RecordingReader
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)

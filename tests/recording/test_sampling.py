@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from loadframe.recording import procfs
-from loadframe.recording.frames import Facts, FrameWriter, Tick, read_frames
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts, Tick, read_frames
+from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.sampling import CgroupFiles, Descriptors, ProcessFiles, SystemFiles
+from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)
 DATA = Path(__file__).parent.parent / "data" / "proc"
@@ -114,6 +118,19 @@ def test_each_thread_is_looked_at_once_per_second_and_its_cpu_time_in_turn(tree:
     switches = procfs.parse_tasks(ticks[0].entries["target:7:task-status"])
     assert [len(row.stat) for row in switches] == [256]
     assert procfs.parse_process_status(switches[0].stat).voluntary_switches == 5
+
+
+@pytest.mark.parametrize("threads", [3, 50])
+def test_every_thread_is_asked_in_turn_where_it_sleeps(tree: Path, recording: Recording, threads: int) -> None:
+    for thread in range(100 + threads, 300):
+        shutil.rmtree(tree / f"proc/7/task/{thread}")
+    files = follow(tree, recording, Descriptors())
+    for _ in range(100):
+        recording.tick(files)
+    rows = [row for tick in recording.ticks() for row in procfs.parse_tasks(tick.entries["target:7:tasks"])]
+    asked = Counter(row.thread for row in rows if row.wchan)
+    assert len(asked) == threads
+    assert max(asked.values()) <= 2 * min(asked.values())
 
 
 def test_without_descriptors_to_spare_the_same_is_read(tree: Path, recording: Recording) -> None:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import Facts, FrameWriter
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts
 from loadframe.recording.series import metric_series
 from loadframe.units import METRICS
 

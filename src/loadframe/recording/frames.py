@@ -1,4 +1,4 @@
-"""The file format of a recording (docs/recording.md shows it byte by byte), written and read.
+"""The file format of a recording (docs/recording.md shows it byte by byte), and reading it; frame_writer writes it.
 
 A recording is a header followed by blocks. Each block is one zstd frame with a content checksum behind a small header
 with its own checksum, and stands for itself: it names every source it uses, so that a lost block costs only its own
@@ -15,7 +15,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,18 +37,15 @@ BLOCK_HEADER = struct.Struct("<4sIIddI")
 TASK = struct.Struct("<IHHH")
 """One thread in a `tasks` entry: thread id, then the lengths of its stat, schedstat and wchan, which follow."""
 
-_RECORD = struct.Struct("<BI")
-_TIMES = struct.Struct("<dd")
-_ENTRY = struct.Struct("<II")
-_SOURCE_ID = struct.Struct("<I")
-_SOURCE, _SAMPLE, _EVENT, _HOST = 1, 2, 3, 4
-_LEVEL = 1
-_BUFFER_BYTES = 512 * 1024
-_FLUSH_BYTES = 384 * 1024
-"""A block is written when so much is gathered: the recorder's memory stays small however much it follows."""
-_CHUNK = 64 * 1024
-_SMALL = 4096
-_CERTAINLY_WHOLE = 3000
+RECORD = struct.Struct("<BI")
+"""kind of the record, length of its body."""
+TIMES = struct.Struct("<dd")
+"""of a sample or event: monotonic and wall clock (s)."""
+ENTRY = struct.Struct("<II")
+"""of a sample or event: source id, length of the bytes that follow."""
+SOURCE_ID = struct.Struct("<I")
+SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
+"""Kinds of record."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 
@@ -143,246 +140,6 @@ class Scan(NamedTuple):
     blocks: list[Block]
     end: int
     warnings: list[str]
-
-
-# --- writing --------------------------------------------------------------------------------------------------------
-
-
-class FrameWriter:
-    """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written.
-
-    What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`), so
-    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError when the disk will not take
-    them.
-    """
-
-    def __init__(self, path: Path, facts: Facts) -> None:
-        self._path = path
-        self._facts = self._first_facts = facts
-        self._ids: dict[str, int] = {}
-        self._next_id = 0
-        self._retired: list[str] = []
-        self.buffer = bytearray(_BUFFER_BYTES)
-        self._view = memoryview(self.buffer)
-        self._size = _BUFFER_BYTES
-        self.end = 0
-        self._record = self._entry = 0
-        self._first_s, self._last_s = float("inf"), float("-inf")
-        self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, write_content_size=True)
-        try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise RecordingError(
-                f"The recording {path} cannot be created: {error.strerror}.",
-                remedy="Choose a new file in a folder that can be written.",
-            ) from error
-        text = json.dumps(asdict(facts)).encode()
-        self._write(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
-
-    @property
-    def pending_bytes(self) -> int:
-        """How much is gathered and not yet written."""
-        return self.end
-
-    def source(self, name: str) -> int:
-        """The id under which a source's bytes are given. Every block names the sources that are in use."""
-        if name not in self._ids:
-            self._ids[name] = self._next_id
-            self._next_id += 1
-        elif name in self._retired:
-            self._retired.remove(name)
-        return self._ids[name]
-
-    def retire(self, name: str) -> None:
-        """This source says nothing more; blocks after the present one do not name it."""
-        if name in self._ids:
-            self._retired.append(name)
-
-    def of_host(self, facts: Facts) -> None:
-        """What follows was recorded on another host: its own clock, its own sources."""
-        self.write_block()
-        self._facts = facts
-        self.end = 0
-        if facts != self._first_facts:
-            text = json.dumps(asdict(facts)).encode()
-            _RECORD.pack_into(self.buffer, 0, _HOST, len(text))
-            self.buffer[_RECORD.size : _RECORD.size + len(text)] = text
-            self.end = _RECORD.size + len(text)
-
-    # --- whole records
-
-    def sample(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        """One tick of the schedule."""
-        self.begin_sample(monotonic_s, wall_s)
-        for source, data in entries:
-            self.put(source, data)
-        self.end_record()
-
-    def event(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        """A note or mark, at its own time."""
-        self._begin(_EVENT, monotonic_s, wall_s)
-        for source, data in entries:
-            self.put(source, data)
-        self.end_record()
-
-    # --- a record in parts
-
-    def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
-        """One tick of the schedule begins; `end_record` ends it."""
-        self._begin(_SAMPLE, monotonic_s, wall_s)
-
-    def _begin(self, kind: int, monotonic_s: float, wall_s: float) -> None:
-        self._make_room(_SMALL)
-        self._record = self.end
-        _RECORD.pack_into(self.buffer, self.end, kind, 0)
-        _TIMES.pack_into(self.buffer, self.end + _RECORD.size, monotonic_s, wall_s)
-        self.end += _RECORD.size + _TIMES.size
-        self._first_s, self._last_s = min(self._first_s, monotonic_s), max(self._last_s, monotonic_s)
-
-    def put(self, source: int, data: bytes) -> None:
-        """An entry of bytes that are at hand."""
-        self._make_room(len(data) + _SMALL)
-        start = self.end + _ENTRY.size
-        _ENTRY.pack_into(self.buffer, self.end, source, len(data))
-        self.buffer[start : start + len(data)] = data
-        self.end = start + len(data)
-
-    def read(self, source: int, descriptor: int) -> None:
-        """An entry of what an open file says now. OSError leaves no entry.
-
-        A procfs file of many records gives about a page per read: a long answer is followed up.
-        """
-        if self.end + _CHUNK + _SMALL > self._size:
-            self._make_room(_CHUNK + _SMALL)
-        start = self.end + 8
-        end = start + os.preadv(descriptor, (self._view[start : start + _CHUNK],), 0)
-        if end - start > _CERTAINLY_WHOLE:
-            end = self._follow_up(descriptor, start, end)
-        _ENTRY.pack_into(self.buffer, self.end, source, end - start)
-        self.end = end
-
-    def _follow_up(self, descriptor: int, start: int, end: int) -> int:
-        while True:
-            if end + _CHUNK + _SMALL > self._size:
-                self.end, before = end, self.end
-                self._make_room(_CHUNK + _SMALL)
-                self.end = before
-            got = os.preadv(descriptor, (self._view[end : end + _CHUNK],), end - start)
-            if not got:
-                return end
-            end += got
-
-    def begin_entry(self, source: int) -> None:
-        """An entry of several parts begins; `pull` and `TASK` add to it, `end_entry` ends it."""
-        self._make_room(_CHUNK)
-        self._entry = self.end
-        _ENTRY.pack_into(self.buffer, self.end, source, 0)
-        self.end += _ENTRY.size
-
-    def reserve_row(self) -> int:
-        """Room for a row of TASK and its texts; where its head belongs."""
-        if self.end + 4 * _SMALL > self._size:
-            self._make_room(4 * _SMALL)
-        head = self.end
-        self.end += 10
-        return head
-
-    def pull(self, descriptor: int) -> int:
-        """Append what a short file says now to the row; its length. OSError appends nothing."""
-        end = self.end
-        length = os.preadv(descriptor, (self._view[end : end + _SMALL],), 0)
-        self.end = end + length
-        return length
-
-    def keep_tail(self, length: int, most: int) -> int:
-        """Of the last `length` bytes keep the last `most`; how many are kept."""
-        if length <= most:
-            return length
-        start = self.end - length
-        self.buffer[start : start + most] = self.buffer[self.end - most : self.end]
-        self.end = start + most
-        return most
-
-    def end_entry(self) -> None:
-        source, _ = _ENTRY.unpack_from(self.buffer, self._entry)
-        _ENTRY.pack_into(self.buffer, self._entry, source, self.end - self._entry - _ENTRY.size)
-
-    def end_record(self) -> None:
-        """The record is complete. RecordingError for one that no reader would take."""
-        length = self.end - self._record - _RECORD.size
-        if length > LARGEST_BLOCK_BYTES // 2:
-            raise RecordingError(f"One tick of {length} bytes is too large for a recording.")
-        _RECORD.pack_into(self.buffer, self._record, self.buffer[self._record], length)
-        if self.end > _FLUSH_BYTES:
-            self.write_block()
-
-    def _make_room(self, wanted: int) -> None:
-        if self.end + wanted > self._size:
-            self._view.release()
-            self.buffer.extend(bytes(max(wanted, self._size)))
-            self._size = len(self.buffer)
-            self._view = memoryview(self.buffer)
-
-    # --- blocks
-
-    def write_block(self) -> None:
-        """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""
-        if self._first_s > self._last_s:
-            return
-        self._write_names()
-        frame = self._compressor.compress(self._view[: self.end])
-        head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), self.end, self._first_s, self._last_s, 0)[:-4]
-        self._write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
-        self.end = 0
-        self._first_s, self._last_s = float("inf"), float("-inf")
-        if self._facts != self._first_facts:
-            self.of_host(self._facts)
-
-    def _write_names(self) -> None:
-        names = b"".join(
-            _RECORD.pack(_SOURCE, _SOURCE_ID.size + len(encoded)) + _SOURCE_ID.pack(number) + encoded
-            for encoded, number in ((name.encode(), number) for name, number in self._ids.items())
-        )
-        self._make_room(len(names))
-        self.buffer[self.end : self.end + len(names)] = names
-        self.end += len(names)
-        for name in self._retired:
-            del self._ids[name]
-        self._retired.clear()
-
-    def sync(self) -> None:
-        """Everything given so far is on the disk when this returns."""
-        self.write_block()
-        try:
-            os.fsync(self._fd)
-        except OSError as error:
-            raise self._cannot_write(error) from error
-
-    def close(self) -> None:
-        """Write what is gathered and close the file. Idempotent."""
-        if self._fd >= 0:
-            try:
-                self.write_block()
-            finally:
-                os.close(self._fd)
-                self._fd = -1
-
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._fd, view) :]
-            except OSError as error:
-                raise self._cannot_write(error) from error
-
-    def _cannot_write(self, error: OSError) -> RecordingError:
-        return RecordingError(
-            f"The recording {self._path} cannot be written: {error.strerror}.",
-            remedy="Make room on the disk or choose another folder; what was written before stays readable.",
-        )
-
-
-# --- reading --------------------------------------------------------------------------------------------------------
 
 
 def read_frames(path: Path) -> Salvaged:
@@ -503,25 +260,25 @@ def decode_block(frame: bytes, block: Block, facts: Facts) -> list[Tick]:
 def _records(raw: bytes, facts: Facts) -> Iterable[Tick]:
     places = list(_places(raw))
     names = {
-        _SOURCE_ID.unpack_from(raw, begin)[0]: raw[begin + _SOURCE_ID.size : end].decode()
+        SOURCE_ID.unpack_from(raw, begin)[0]: raw[begin + SOURCE_ID.size : end].decode()
         for kind, begin, end in places
-        if kind == _SOURCE
+        if kind == SOURCE
     }
     for kind, begin, end in places:
-        if kind == _HOST:
+        if kind == HOST:
             facts = Facts.from_json(raw[begin:end])
-        elif kind in (_SAMPLE, _EVENT):
-            monotonic_s, wall_s = _TIMES.unpack_from(raw, begin)
-            entries = _entries(raw, begin + _TIMES.size, end, names)
-            yield Tick(monotonic_s, wall_s, entries, facts, sample=kind == _SAMPLE)
+        elif kind in (SAMPLE, EVENT):
+            monotonic_s, wall_s = TIMES.unpack_from(raw, begin)
+            entries = _entries(raw, begin + TIMES.size, end, names)
+            yield Tick(monotonic_s, wall_s, entries, facts, sample=kind == SAMPLE)
 
 
 def _places(raw: bytes) -> Iterable[tuple[int, int, int]]:
     """Kind, begin and end of each record's body."""
     position = 0
     while position < len(raw):
-        kind, length = _RECORD.unpack_from(raw, position)
-        position += _RECORD.size
+        kind, length = RECORD.unpack_from(raw, position)
+        position += RECORD.size
         if position + length > len(raw):
             raise ValueError("a record runs over its end")
         yield kind, position, position + length
@@ -531,8 +288,8 @@ def _places(raw: bytes) -> Iterable[tuple[int, int, int]]:
 def _entries(raw: bytes, position: int, end: int, names: Mapping[int, str]) -> dict[str, bytes]:
     entries = {}
     while position < end:
-        source, length = _ENTRY.unpack_from(raw, position)
-        position += _ENTRY.size
+        source, length = ENTRY.unpack_from(raw, position)
+        position += ENTRY.size
         if position + length > end:
             raise ValueError("an entry runs over its tick")
         entries[names[source]] = raw[position : position + length]

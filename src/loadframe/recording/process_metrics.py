@@ -297,6 +297,8 @@ def _states(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, 
     for process in processes:
         for at_s, count, rows in process.census:
             counts[at_s] = counts.get(at_s, 0) + count
+            if not rows:
+                continue
             moment = states.setdefault(at_s, dict.fromkeys([*_STATES.values(), "polling"], 0.0))
             asked = sum(task.wchan != b"" for task in rows)
             for task in rows:
@@ -311,10 +313,10 @@ def _states(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, 
         return {}
     metrics: dict[str, float] = {"threads.count": max(counts.values())}
     for name, letter in _STATES.items():
-        metrics[f"threads.{name}"] = sum(moment[letter] for moment in states.values()) / len(states)
+        metrics[f"threads.{name}"] = sum(moment[letter] for moment in states.values()) / max(1, len(states))
     # A kernel that tells of nobody where it sleeps gives no count of zero, but none.
     if not sleepers or where_known:
-        metrics["threads.polling"] = sum(moment["polling"] for moment in states.values()) / len(states)
+        metrics["threads.polling"] = sum(moment["polling"] for moment in states.values()) / max(1, len(states))
     return metrics
 
 

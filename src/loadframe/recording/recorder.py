@@ -22,14 +22,10 @@ from types import FrameType
 from typing import Any
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import Facts, FrameWriter
-from loadframe.recording.sampling import (
-    CgroupFiles,
-    Descriptors,
-    ProcessFiles,
-    SystemFiles,
-    size_counts_open_files,
-)
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts
+from loadframe.recording.held_files import Descriptors
+from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles, size_counts_open_files
 
 BLOCK_S = 1.0
 """How often what was gathered is handed to the kernel: the most that a kill -9 can lose."""

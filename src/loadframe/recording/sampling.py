@@ -9,12 +9,13 @@ recorder process and stays light: the standard library and frames.
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadframe.recording.frames import TASK, FrameWriter
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, open_if_there, read_all
+from loadframe.recording.thread_sampling import Threads
 
 SYSTEM_FILES = (
     "/proc/stat",
@@ -38,7 +39,6 @@ RECORDER_FILES = ("/proc/self/schedstat",)
 SLOW_RECORDER_FILES = ("/proc/self/stat",)
 PROCESS_FILES = ("stat", "io")
 SLOW_PROCESS_FILES = ("status", "limits")
-TASK_FILES = ("stat", "schedstat", "wchan", "status")
 CGROUP_FILES = (
     *("cpu.stat", "cpu.pressure", "memory.current", "memory.pressure", "io.stat", "io.pressure", "pids.current"),
     *("cpuacct.usage", "cpuacct.stat", "memory.usage_in_bytes"),
@@ -55,66 +55,11 @@ SECOND_S = 0.95
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
 /proc/PID/stat takes 43 us, io 20 us, the process's CPU clock 22 us (benchmarks/recorder.py's machine)."""
-CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 40, 1000
-"""Threads whose state is looked at per second, in turn: each once per second up to 1,000 threads, of more 1,000. What
-that leaves out costs little: the share of a state among 10,000 threads is known to 1.6 % of them (one standard error)
-after a second. A process of up to 4 threads is looked at whole at each tick of 0.1 s."""
-WHERE_PER_S = 20
-"""Of these, threads that are asked where they sleep: that costs half as much again."""
-CPU_TIMES_PER_S = 320
-"""Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
-must find the hottest thread of a small process; nobody needs that of ten thousand ten times a second."""
-STATUSES_PER_S = 10
-"""Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
-SWITCHES_TAIL_BYTES = 256
-"""The context switches are the last lines of a thread's status (newer kernels add one or two short lines)."""
-MOST_HELD = 8192
-"""Files held open at most: each costs the kernel one to two kilobytes. Beyond, they are opened at each reading."""
-
-_SPARE_DESCRIPTORS = 64
-_READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _GONE = b"gone\n"
 _CPU_CLOCK_OF_PROCESS = 2
-_NOT_OPENED, _NOT_HELD, _ABSENT = -1, -2, -3
-_STAT, _SCHEDSTAT, _WCHAN, _STATUS = range(len(TASK_FILES))
-
-Held = list[tuple[int, int]]
-"""Source id and descriptor of each file that is read again and again."""
-
-
-class Descriptors:
-    """How many files may be held open; beyond that they are opened and closed at each reading."""
-
-    def __init__(self) -> None:
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        allowed = min(hard, MOST_HELD) if hard != resource.RLIM_INFINITY else MOST_HELD
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-        self.free = allowed - _SPARE_DESCRIPTORS
-
-    def hold(self, path: str, directory: int | None = None) -> int | None:
-        """An open descriptor to keep, or None when there are enough already. OSError if the file will not open."""
-        if self.free <= 0:
-            return None
-        descriptor = os.open(path, _READ_ONLY, dir_fd=directory)
-        self.free -= 1
-        return descriptor
-
-    def release(self, descriptor: int) -> None:
-        os.close(descriptor)
-        self.free += 1
-
-
-def _read_all(writer: FrameWriter, held: Held) -> None:
-    """An entry of each file that answers; the others are absent (/proc/pressure where it is switched off)."""
-    read = writer.read
-    for source, descriptor in held:
-        try:
-            read(source, descriptor)
-        except OSError:
-            continue
 
 
 class SystemFiles:
@@ -132,23 +77,16 @@ class SystemFiles:
     def _open(self, component: str, paths: Sequence[str]) -> Held:
         held = []
         for path in paths:
-            descriptor = _open_if_there(f"{str(self._root).rstrip('/')}{path}")
+            descriptor = open_if_there(f"{str(self._root).rstrip('/')}{path}")
             if descriptor is not None:
                 held.append((self._writer.source(f"{component}:{path}"), descriptor))
         return held
 
     def sample(self, now_s: float) -> None:
-        _read_all(self._writer, self._held)
+        read_all(self._writer, self._held)
         if now_s >= self._next_second_s:
             self._next_second_s = now_s + SECOND_S
-            _read_all(self._writer, self._slow)
-
-
-def _open_if_there(path: str) -> int | None:
-    try:
-        return os.open(path, _READ_ONLY)
-    except OSError:
-        return None
+            read_all(self._writer, self._slow)
 
 
 class CgroupFiles:
@@ -181,10 +119,10 @@ class CgroupFiles:
 
     def sample(self, now_s: float) -> None:
         """Once the cgroup is removed its files answer ENODEV: absent from then on."""
-        _read_all(self._writer, self._held)
+        read_all(self._writer, self._held)
         if now_s >= self._next_second_s:
             self._next_second_s = now_s + SECOND_S
-            _read_all(self._writer, self._slow)
+            read_all(self._writer, self._slow)
 
     def close(self) -> None:
         for _, descriptor in (*self._held, *self._slow):
@@ -196,7 +134,7 @@ class CgroupFiles:
 def size_counts_open_files(root: Path) -> bool:
     """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
     path = root / "proc/self/fd"
-    descriptor = _open_if_there(str(path))
+    descriptor = open_if_there(str(path))
     if descriptor is None:
         return False
     try:
@@ -268,9 +206,9 @@ class ProcessFiles:
             self._writer.put(self._sources["gone"], _GONE)
             return False
         if due:
-            _read_all(self._writer, self._held)
+            read_all(self._writer, self._held)
         if second:
-            _read_all(self._writer, self._slow)
+            read_all(self._writer, self._slow)
         self._sample_open_files(second)
         self._threads.sample(second)
         return True
@@ -303,177 +241,9 @@ class ProcessFiles:
 
 
 def _entries_of(path: str, directory: int) -> int:
-    descriptor = os.open(path, _READ_ONLY, dir_fd=directory)
+    descriptor = os.open(path, READ_ONLY, dir_fd=directory)
     try:
         with os.scandir(descriptor) as listing:
             return sum(1 for _ in listing)
     finally:
         os.close(descriptor)
-
-
-class Threads:
-    """The threads of a process: a census of their states in turn, their CPU time, their context switches.
-
-    live: /proc itself, where the number of links of a task folder tells the number of threads for a tenth of a
-    microsecond each; listing them costs a hundred times that.
-    """
-
-    def __init__(
-        self,
-        prefix: str,
-        directory: int,
-        writer: FrameWriter,
-        descriptors: Descriptors,
-        interval_s: float,
-        *,
-        live: bool,
-    ) -> None:
-        self._writer = writer
-        self._descriptors = descriptors
-        self._directory = directory
-        self._live = live
-        self.count = 0
-        self._lost = False
-        self._order: list[_ThreadFiles] = []
-        self._census, self._cpu_times, self._statuses = Turn(), Turn(), Turn()
-        self._interval_s = interval_s
-        self._least, self._where, self._times, self._switches = (
-            max(1, round(per_s * interval_s))
-            for per_s in (CENSUS_LEAST_PER_S, WHERE_PER_S, CPU_TIMES_PER_S, STATUSES_PER_S)
-        )
-        names = {name: f"{prefix}:{name}" for name in ("threads", "tasks", "task-schedstat", "task-status")}
-        self._names = list(names.values())
-        self._sources = {name: writer.source(text) for name, text in names.items()}
-
-    def sample(self, second: bool) -> None:
-        """Append this tick's entries."""
-        try:
-            self._notice_changes(second)
-        except OSError:  # gone in this very moment; the next tick says so
-            return
-        self._writer.put(self._sources["threads"], b"%d\n" % self.count)
-        everybody = len(self._order)
-        wanted = min(everybody, CENSUS_MOST_PER_S) * self._interval_s
-        census = self._census.of(self._order, max(self._least, round(wanted)))
-        self._begin_rows("tasks")
-        self._rows(census[: self._where], _STAT, _WCHAN)
-        self._rows(census[self._where :], _STAT)
-        self._writer.end_entry()
-        self._begin_rows("task-schedstat")
-        self._rows(self._cpu_times.of(self._order, self._times), _SCHEDSTAT)
-        self._writer.end_entry()
-        self._sample_statuses()
-
-    def _notice_changes(self, second: bool) -> None:
-        """List the threads again where one went or their number changed; of many, once per second at most."""
-        count = os.fstat(self._directory).st_nlink - 2 if self._live else -1
-        changed = self._lost or count != self.count
-        self.count = count if self._live else self.count
-        if changed and (second or len(self._order) <= self._times):
-            self._list()
-
-    def _list(self) -> None:
-        listed = [int(name) for name in os.listdir(self._directory)]  # noqa: PTH208 - a held directory
-        known = {files.thread: files for files in self._order}
-        for thread in known.keys() - set(listed):
-            known[thread].close(self._descriptors)
-        self._order = [known.get(thread) or _ThreadFiles(thread) for thread in listed]
-        self._lost = False
-        self.count = len(listed)
-
-    def _begin_rows(self, name: str) -> None:
-        self._writer.begin_entry(self._sources[name])
-
-    def _rows(self, chosen: Sequence[_ThreadFiles], *wanted: int) -> None:
-        """A row of each thread with the texts of these of its files."""
-        writer, directory, descriptors = self._writer, self._directory, self._descriptors
-        for files in chosen:
-            head = writer.reserve_row()
-            lengths = [0, 0, 0]
-            try:
-                for index in wanted:
-                    held = files.held[index]
-                    lengths[index] = (
-                        writer.pull(held) if held >= 0 else files.pull(index, writer, directory, descriptors)
-                    )
-            except OSError:  # the thread ended
-                writer.end = head
-                self._lost = True
-                continue
-            TASK.pack_into(writer.buffer, head, files.thread, *lengths)
-
-    def _sample_statuses(self) -> None:
-        writer = self._writer
-        writer.begin_entry(self._sources["task-status"])
-        for files in self._statuses.of(self._order, self._switches):
-            head = writer.reserve_row()
-            try:
-                length = files.pull(_STATUS, writer, self._directory, self._descriptors)
-            except OSError:  # this thread ended in this very moment
-                writer.end = head
-                continue
-            TASK.pack_into(writer.buffer, head, files.thread, writer.keep_tail(length, SWITCHES_TAIL_BYTES), 0, 0)
-        writer.end_entry()
-
-    def close(self) -> None:
-        for files in self._order:
-            files.close(self._descriptors)
-        os.close(self._directory)
-        for name in self._names:
-            self._writer.retire(name)
-
-
-class Turn:
-    """Takes so many of a list at each call, around and around."""
-
-    def __init__(self) -> None:
-        self._next = 0
-
-    def of(self, everybody: Sequence[_ThreadFiles], size: int) -> Sequence[_ThreadFiles]:
-        """All where they are no more than `size`; else the next ones, fewer where the list ends."""
-        if size >= len(everybody):
-            return everybody
-        begin = self._next if self._next < len(everybody) else 0
-        self._next = begin + size
-        return everybody[begin : begin + size]
-
-
-class _ThreadFiles:
-    """The files of one thread: opened when first read, held open while descriptors last."""
-
-    __slots__ = ("held", "thread")
-
-    def __init__(self, thread: int) -> None:
-        self.thread = thread
-        self.held = [_NOT_OPENED] * len(TASK_FILES)
-
-    def pull(self, index: int, writer: FrameWriter, directory: int, descriptors: Descriptors) -> int:
-        """Append a file's text to the row, and hold the file if that can be; its length, 0 for one that the kernel does
-        not have. OSError once the thread is gone."""
-        descriptor = self.held[index]
-        if descriptor >= 0:
-            return writer.pull(descriptor)
-        if descriptor == _ABSENT:
-            return 0
-        path = f"{self.thread}/{TASK_FILES[index]}"
-        if descriptor == _NOT_OPENED:
-            try:
-                held = descriptors.hold(path, directory)
-            except OSError:
-                if index == 0:
-                    raise
-                self.held[index] = _ABSENT
-                return 0
-            self.held[index] = _NOT_HELD if held is None else held
-            if held is not None:
-                return writer.pull(held)
-        descriptor = os.open(path, _READ_ONLY, dir_fd=directory)
-        try:
-            return writer.pull(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def close(self, descriptors: Descriptors) -> None:
-        for descriptor in self.held:
-            if descriptor >= 0:
-                descriptors.release(descriptor)

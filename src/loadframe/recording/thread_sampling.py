@@ -1,0 +1,205 @@
+"""The threads of a followed process: what is read of them at a tick, and of which.
+
+This module is imported by the recorder process and stays light: the standard library and frames.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import TASK
+from loadframe.recording.held_files import READ_ONLY, Descriptors
+
+TASK_FILES = ("stat", "schedstat", "wchan", "status")
+CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 40, 1000
+"""Threads whose state is looked at per second, in turn: each once per second up to 1,000 threads, of more 1,000. What
+that leaves out costs little: the share of a state among 10,000 threads is known to 1.6 % of them (one standard error)
+after a second. A process of up to 4 threads is looked at whole at each tick of 0.1 s."""
+WHERE_PER_S = 20
+"""Of these, threads that are asked where they sleep: that costs half as much again."""
+CPU_TIMES_PER_S = 320
+"""Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
+must find the hottest thread of a small process; nobody needs that of ten thousand ten times a second."""
+STATUSES_PER_S = 10
+"""Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
+SWITCHES_TAIL_BYTES = 256
+"""The context switches are the last lines of a thread's status (newer kernels add one or two short lines)."""
+
+_NOT_OPENED, _NOT_HELD, _ABSENT = -1, -2, -3
+_STAT, _SCHEDSTAT, _WCHAN, _STATUS = range(len(TASK_FILES))
+
+
+class Threads:
+    """The threads of a process: a census of their states in turn, their CPU time, their context switches.
+
+    live: /proc itself, where the number of links of a task folder tells the number of threads for a tenth of a
+    microsecond each; listing them costs a hundred times that.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        directory: int,
+        writer: FrameWriter,
+        descriptors: Descriptors,
+        interval_s: float,
+        *,
+        live: bool,
+    ) -> None:
+        self._writer = writer
+        self._descriptors = descriptors
+        self._directory = directory
+        self._live = live
+        self.count = 0
+        self._lost = False
+        self._order: list[_ThreadFiles] = []
+        self._census, self._cpu_times, self._statuses = Turn(), Turn(), Turn()
+        self._interval_s = interval_s
+        self._least, self._where, self._times, self._switches = (
+            max(1, round(per_s * interval_s))
+            for per_s in (CENSUS_LEAST_PER_S, WHERE_PER_S, CPU_TIMES_PER_S, STATUSES_PER_S)
+        )
+        names = {name: f"{prefix}:{name}" for name in ("threads", "tasks", "task-schedstat", "task-status")}
+        self._names = list(names.values())
+        self._sources = {name: writer.source(text) for name, text in names.items()}
+
+    def sample(self, second: bool) -> None:
+        """Append this tick's entries."""
+        try:
+            self._notice_changes(second)
+        except OSError:  # gone in this very moment; the next tick says so
+            return
+        self._writer.put(self._sources["threads"], b"%d\n" % self.count)
+        everybody = len(self._order)
+        wanted = min(everybody, CENSUS_MOST_PER_S) * self._interval_s
+        census = self._census.of(self._order, max(self._least, round(wanted)))
+        self._begin_rows("tasks")
+        # Others are asked at each round, or some never would be.
+        first = self._census.rounds * self._where % max(1, len(census))
+        around = [*census[first:], *census[:first]]
+        self._rows(around[: self._where], _STAT, _WCHAN)
+        self._rows(around[self._where :], _STAT)
+        self._writer.end_entry()
+        self._begin_rows("task-schedstat")
+        self._rows(self._cpu_times.of(self._order, self._times), _SCHEDSTAT)
+        self._writer.end_entry()
+        self._sample_statuses()
+
+    def _notice_changes(self, second: bool) -> None:
+        """List the threads again where one went or their number changed; of many, once per second at most."""
+        count = os.fstat(self._directory).st_nlink - 2 if self._live else -1
+        changed = self._lost or count != self.count
+        self.count = count if self._live else self.count
+        if changed and (second or len(self._order) <= self._times):
+            self._list()
+
+    def _list(self) -> None:
+        listed = [int(name) for name in os.listdir(self._directory)]  # noqa: PTH208 - a held directory
+        known = {files.thread: files for files in self._order}
+        for thread in known.keys() - set(listed):
+            known[thread].close(self._descriptors)
+        self._order = [known.get(thread) or _ThreadFiles(thread) for thread in listed]
+        self._lost = False
+        self.count = len(listed)
+
+    def _begin_rows(self, name: str) -> None:
+        self._writer.begin_entry(self._sources[name])
+
+    def _rows(self, chosen: Sequence[_ThreadFiles], *wanted: int) -> None:
+        """A row of each thread with the texts of these of its files."""
+        writer, directory, descriptors = self._writer, self._directory, self._descriptors
+        for files in chosen:
+            head = writer.reserve_row()
+            lengths = [0, 0, 0]
+            try:
+                for index in wanted:
+                    held = files.held[index]
+                    lengths[index] = (
+                        writer.pull(held) if held >= 0 else files.pull(index, writer, directory, descriptors)
+                    )
+            except OSError:  # the thread ended
+                writer.end = head
+                self._lost = True
+                continue
+            TASK.pack_into(writer.buffer, head, files.thread, *lengths)
+
+    def _sample_statuses(self) -> None:
+        writer = self._writer
+        writer.begin_entry(self._sources["task-status"])
+        for files in self._statuses.of(self._order, self._switches):
+            head = writer.reserve_row()
+            try:
+                length = files.pull(_STATUS, writer, self._directory, self._descriptors)
+            except OSError:  # this thread ended in this very moment
+                writer.end = head
+                continue
+            TASK.pack_into(writer.buffer, head, files.thread, writer.keep_tail(length, SWITCHES_TAIL_BYTES), 0, 0)
+        writer.end_entry()
+
+    def close(self) -> None:
+        for files in self._order:
+            files.close(self._descriptors)
+        os.close(self._directory)
+        for name in self._names:
+            self._writer.retire(name)
+
+
+class Turn:
+    """Takes so many of a list at each call, around and around; rounds: how often it began anew."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self.rounds = 0
+
+    def of(self, everybody: Sequence[_ThreadFiles], size: int) -> Sequence[_ThreadFiles]:
+        """All where they are no more than `size`; else the next ones, fewer where the list ends."""
+        if size >= len(everybody):
+            self.rounds += 1
+            return everybody
+        begin = self._next if self._next < len(everybody) else 0
+        self.rounds += begin == 0
+        self._next = begin + size
+        return everybody[begin : begin + size]
+
+
+class _ThreadFiles:
+    """The files of one thread: opened when first read, held open while descriptors last."""
+
+    __slots__ = ("held", "thread")
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+        self.held = [_NOT_OPENED] * len(TASK_FILES)
+
+    def pull(self, index: int, writer: FrameWriter, directory: int, descriptors: Descriptors) -> int:
+        """Append a file's text to the row, and hold the file if that can be; its length, 0 for one that the kernel does
+        not have. OSError once the thread is gone."""
+        descriptor = self.held[index]
+        if descriptor >= 0:
+            return writer.pull(descriptor)
+        if descriptor == _ABSENT:
+            return 0
+        path = f"{self.thread}/{TASK_FILES[index]}"
+        if descriptor == _NOT_OPENED:
+            try:
+                held = descriptors.hold(path, directory)
+            except OSError:
+                if index == 0:
+                    raise
+                self.held[index] = _ABSENT
+                return 0
+            self.held[index] = _NOT_HELD if held is None else held
+            if held is not None:
+                return writer.pull(held)
+        descriptor = os.open(path, READ_ONLY, dir_fd=directory)
+        try:
+            return writer.pull(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def close(self, descriptors: Descriptors) -> None:
+        for descriptor in self.held:
+            if descriptor >= 0:
+                descriptors.release(descriptor)
