@@ -39,7 +39,7 @@ def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, 
         "--set",
         "measure.blocks={min=3,max=4}",
         "--set",
-        "measure.budget=40s",
+        "measure.budget=60s",
         "--set",
         "measure.profile=auto",
     ).json  # type: ignore[attr-defined]
@@ -72,6 +72,7 @@ def test_the_case_commands(loadframe: Command) -> None:
 def test_doctor_names_what_is_there_and_what_is_missing(loadframe: Command) -> None:
     checks = loadframe("doctor", "--json").json["checks"]  # type: ignore[attr-defined]
     whats = {check["what"] for check in checks}
+    assert "profiles" in {check["part"] for check in checks}
     assert {"SQLite", "mariadbd", "sysbench", "pressure stall information"} <= whats
     without = loadframe("doctor", PATH="/nonexistent").out  # type: ignore[attr-defined]
     assert "MISSING" in without

@@ -33,6 +33,7 @@ def test_a_busy_process_is_found_busy(busy: int, tmp_path: Path) -> None:
     profiler = Profiler(allowed, tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
     started = time.monotonic()
+    profiler.prepare()
     profiler.start(components_of([busy], [os.getpid()]))
     try:
         time.sleep(1.0)  # what is sampled, not a synchronisation: perf has to have started by then
@@ -64,6 +65,7 @@ def test_where_there_is_no_perf_it_is_said_how_to_get_it(tmp_path: Path, monkeyp
     (lacking,) = allowed.missing
     assert "linux-perf" in lacking.how_to_get_it
     profiler = Profiler(allowed, tmp_path)
+    profiler.prepare()
     profiler.start({os.getpid(): "target"})
     profiler.stop()
     assert profiler.missing == [lacking]
@@ -104,6 +106,7 @@ def test_a_perf_that_fails_in_the_middle_leaves_the_thread_states(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     profiler = Profiler(Permission("machine", ()), tmp_path)
     started = time.monotonic()
+    profiler.prepare()
     profiler.start({os.getpid(): "target"})
     while profiler._threads.between(started, time.monotonic())[1] == 0:
         time.sleep(0.001)
@@ -145,6 +148,7 @@ def test_only_the_window_counts_and_a_late_start_is_known(tmp_path: Path, monkey
     fake_perf(tmp_path, f"case $1 in script) cat {tmp_path}/printed;; esac")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     profiler = Profiler(Permission("machine", ()), tmp_path)
+    profiler.prepare()
     profiler.start({7: "target", 8: "driver"})
     profiler.stop()
     sources = {one.component: one for one in profiler.write(10.0, 12.5, tmp_path / "run", "01") if one.kind == "cpu"}

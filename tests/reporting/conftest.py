@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 
+from loadframe.analysis.stacks import Baseline, flame, shares
 from loadframe.model import (
     Change,
     Cliff,
@@ -32,10 +33,16 @@ from loadframe.model import (
     Outcome,
     Peak,
     Price,
+    Profile,
+    ProfileBaseline,
+    ProfileKind,
+    ProfilePlace,
     Remedy,
+    Requirement,
     Round,
     RuledOut,
     Scalability,
+    Stack,
     StateSummary,
     StudySummary,
     TargetState,
@@ -494,6 +501,73 @@ def job_queue() -> Investigation:
     )
 
 
+# --- profiles: a file system that costs more past the bend ------------------------------------------------------------
+
+BELOW = (
+    Stack(("mariadbd", "do_command", "MYSQLparse"), 300),
+    Stack(("mariadbd", "do_command", "open_table", "path_openat_[k]"), 30),
+)
+PAST = (
+    Stack(("mariadbd", "do_command", "MYSQLparse"), 310),
+    Stack(("mariadbd", "do_command", "open_table", "path_openat_[k]"), 290),
+    Stack(("mariadbd", "[mariadbd]"), 60),
+)
+STATES = (
+    Stack(("mariadbd", "[running or runnable]"), 200),
+    Stack(("mariadbd", "[sleeping]", "futex_do_wait_[k]", "[futex: lock]"), 100),
+)
+LACKING = Requirement("profiles", "functions of the kernel", None, "sysctl kernel.perf_event_paranoid=1 (it is 2)")
+
+
+def build_profile(
+    kind: ProfileKind, place: ProfilePlace, level: float, stacks: tuple[Stack, ...], *, treatment: str = "as found"
+) -> Profile:
+    baseline = Baseline(BELOW, 1e-6) if (kind, place) == ("cpu", "past") else None
+    found = shares(
+        stacks,
+        kind,
+        rate=500.0 if kind == "cpu" else 100.0,
+        seconds=2.0,
+        throughput=1000.0,
+        baseline=baseline,
+    )
+    assert found is not None
+    return Profile(
+        kind=kind,
+        component="target",
+        place=place,
+        treatment=treatment,
+        level=level,
+        throughput=1000.0,
+        samples=found.samples,
+        lost=0,
+        seconds=2.0,
+        kernel_share=found.kernel_share,
+        unresolved_share=found.unresolved_share,
+        truncated_share=found.truncated_share,
+        classes=found.classes,
+        hottest=found.hottest,
+        flame=flame(stacks, kind, now_s=1e-6, baseline=baseline),
+        against=ProfileBaseline("below", treatment, 10.0) if baseline is not None else None,
+    )
+
+
+def profiled_farm() -> Investigation:
+    """The farm with four profiles of its first state, sampled where perf may not see everything."""
+    farm = render_farm()
+    first = farm.rounds[0].treatment
+    return replace(
+        farm,
+        profiles=(
+            build_profile("cpu", "below", 10.0, BELOW, treatment=first),
+            build_profile("threads", "below", 10.0, STATES, treatment=first),
+            build_profile("cpu", "past", 40.0, PAST, treatment=first),
+            build_profile("threads", "past", 40.0, STATES, treatment=first),
+        ),
+        profile_missing=(LACKING,),
+    )
+
+
 # --- what did not gain ----------------------------------------------------------------------------------------------
 
 
@@ -604,6 +678,7 @@ def ragged() -> Investigation:
 
 INVESTIGATIONS: Mapping[str, Callable[[], Investigation]] = {
     "render_farm": render_farm,
+    "profiled_farm": profiled_farm,
     "job_queue": job_queue,
     "cpu_saturated": cpu_saturated,
     "interrupted": interrupted,
@@ -627,6 +702,11 @@ def page(investigation: Investigation) -> str:
 @pytest.fixture
 def farm() -> Investigation:
     return render_farm()
+
+
+@pytest.fixture
+def profiled() -> Investigation:
+    return profiled_farm()
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from loadframe.analysis.stacks import Baseline, flame, shares
-from loadframe.model import Investigation, Profile, ProfileBaseline, ProfileKind, ProfilePlace, Requirement, Stack
+from loadframe.model import Investigation, Stack
 from loadframe.reporting import flame as drawing
 from loadframe.reporting import profiles
 from loadframe.reporting.json_shapes import investigation_json
@@ -19,74 +18,11 @@ from loadframe.reporting.page import render_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_text
 
-BELOW = (
-    Stack(("mariadbd", "do_command", "MYSQLparse"), 300),
-    Stack(("mariadbd", "do_command", "open_table", "path_openat_[k]"), 30),
-)
-PAST = (
-    Stack(("mariadbd", "do_command", "MYSQLparse"), 310),
-    Stack(("mariadbd", "do_command", "open_table", "path_openat_[k]"), 290),
-    Stack(("mariadbd", "[mariadbd]"), 60),
-)
-STATES = (
-    Stack(("mariadbd", "[running or runnable]"), 200),
-    Stack(("mariadbd", "[sleeping]", "futex_do_wait_[k]", "[futex: lock]"), 100),
-)
-LACKING = Requirement("profiles", "functions of the kernel", None, "sysctl kernel.perf_event_paranoid=1 (it is 2)")
-
-
-def profile(
-    kind: ProfileKind, place: ProfilePlace, level: float, stacks: tuple[Stack, ...], *, treatment: str = "as found"
-) -> Profile:
-    baseline = Baseline(BELOW, 1e-6) if (kind, place) == ("cpu", "past") else None
-    found = shares(
-        stacks,
-        kind,
-        rate=500.0 if kind == "cpu" else 100.0,
-        seconds=2.0,
-        throughput=1000.0,
-        baseline=baseline,
-    )
-    assert found is not None
-    return Profile(
-        kind=kind,
-        component="target",
-        place=place,
-        treatment=treatment,
-        level=level,
-        throughput=1000.0,
-        samples=found.samples,
-        lost=0,
-        seconds=2.0,
-        kernel_share=found.kernel_share,
-        unresolved_share=found.unresolved_share,
-        truncated_share=found.truncated_share,
-        classes=found.classes,
-        hottest=found.hottest,
-        flame=flame(stacks, kind, now_s=1e-6, baseline=baseline),
-        against=ProfileBaseline("below", treatment, 10.0) if baseline is not None else None,
-    )
-
 
 @pytest.fixture(autouse=True)
 def _without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take seconds, and are tested elsewhere."""
     monkeypatch.setattr("loadframe.reporting.charts.page_charts", lambda _: {})
-
-
-@pytest.fixture
-def profiled(farm: Investigation) -> Investigation:
-    first = farm.rounds[0].treatment
-    return replace(
-        farm,
-        profiles=(
-            profile("cpu", "below", 10.0, BELOW, treatment=first),
-            profile("threads", "below", 10.0, STATES, treatment=first),
-            profile("cpu", "past", 40.0, PAST, treatment=first),
-            profile("threads", "past", 40.0, STATES, treatment=first),
-        ),
-        profile_missing=(LACKING,),
-    )
 
 
 def text_of(page: str) -> str:
@@ -102,13 +38,13 @@ def test_page_text_and_json_tell_the_same_shares(profiled: Investigation) -> Non
     for shown in (page, text):
         assert f"file system and page cache {profiles.share(files)}" in shown
         assert "past the bend, at 40 active jobs" in shown.lower()
-        assert "9.67 times for file system and page cache" in shown
+        assert "9.67 times in file system and page cache" in shown
         assert "kernel.perf_event_paranoid=1 (it is 2)" in shown
     shape = json.loads(json.dumps(investigation_json(profiled), allow_nan=False))
     assert [one["place"] for one in shape["profiles"]] == ["below", "below", "past", "past"]
     assert {one["id"] for one in shape["profiles"][2]["classes"]} == {"user", "files"}
     assert "flame" not in shape["profiles"][0]
-    assert shape["profile_missing"][0]["how_to_get_it"] == LACKING.how_to_get_it
+    assert shape["profile_missing"][0]["how_to_get_it"] == profiled.profile_missing[0].how_to_get_it
 
 
 def test_unnamed_functions_are_counted(profiled: Investigation) -> None:
@@ -147,8 +83,12 @@ def test_the_picture_is_whole_and_named(profiled: Investigation) -> None:
 
 def test_names_from_outside_cannot_become_markup(profiled: Investigation) -> None:
     attack = '"><script>alert(1)</script>'
-    evil = profile("cpu", "past", 40.0, (Stack((attack, attack), 9),))
-    page = render_page(replace(profiled, profiles=(evil,), profile_missing=(replace(LACKING, what=attack),)))
+    evil = tuple(
+        replace(one, flame=tuple(replace(box, name=attack) for box in one.flame), component="target")
+        for one in profiled.profiles
+    )
+    lacking = tuple(replace(one, what=attack) for one in profiled.profile_missing)
+    page = render_page(replace(profiled, profiles=evil, profile_missing=lacking))
     assert "<script>alert" not in page
     scripts = re.findall(r"<script ([^>]*)>", page)
     assert all('type="application/json"' in one or 'id="flame-zoom"' in one for one in scripts)
@@ -180,12 +120,14 @@ def test_every_class_and_shade_has_its_colour() -> None:
 
 
 def test_speedscope_has_every_sample_and_each_frame_once() -> None:
-    document = speedscope_json("run", [TitledStacks("cpu", PAST, 0.002, True), TitledStacks("t", STATES, 0.01, False)])
+    past = (Stack(("m", "parse"), 310), Stack(("m", "open", "path_openat_[k]"), 290), Stack(("m", "[mariadbd]"), 60))
+    states = (Stack(("m", "[sleeping]"), 5),)
+    document = speedscope_json("run", [TitledStacks("cpu", past, 0.002, True), TitledStacks("t", states, 0.01, False)])
     names = [frame["name"] for frame in document["shared"]["frames"]]
     assert len(names) == len(set(names))
     cpu, threads = document["profiles"]
     assert (cpu["unit"], threads["unit"]) == ("seconds", "none")
     assert cpu["endValue"] == pytest.approx(660 * 0.002)
     assert sum(cpu["weights"]) == pytest.approx(cpu["endValue"])
-    assert [tuple(names[index] for index in stack) for stack in cpu["samples"]] == [stack.frames for stack in PAST]
+    assert [tuple(names[index] for index in stack) for stack in cpu["samples"]] == [stack.frames for stack in past]
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"

@@ -240,6 +240,8 @@ class Bench:
         self._target.reset()
         self.workload.set_level(endpoint, level)
         self._recorder.mark("step-start", step=name, level=level, treatment=treatment)
+        if profiler is not None:
+            profiler.prepare()
         driver = self.workload.start(endpoint, level, scratch, seconds)
         try:
             if profiler is not None:

@@ -14,9 +14,9 @@ PLACES = {
     "lowest": "at the lowest level",
     "highest": "at the highest level",
 }
-BASELINES = {**PLACES, "lowest": "the lowest level", "highest": "the highest level"}
+BASELINES = {**PLACES, "below": "what it costs below the bend", "lowest": "the lowest level"}
 HIGH = ("past", "highest")
-MOST_CLASSES = 4
+MOST_CLASSES = 3
 SMALL = 0.02
 """Classes below this share are not worth a word in a sentence; the table has them all."""
 
@@ -100,8 +100,8 @@ def _changes(inv: Investigation, profile: Profile) -> str:
     changed = [one for one in profile.classes if one.change is not None and one.share >= SMALL][:MOST_CLASSES]
     if not changed:
         return ""
-    parts = ", ".join(f"{rounding.plain(one.change or 0.0)} times for {one.title}" for one in changed)
-    return f". Compared with {baseline_words(inv, profile)}, the cost per request is {parts}"
+    parts = ", ".join(f"{rounding.plain(one.change or 0.0)} times in {one.title}" for one in changed)
+    return f", against {baseline_words(inv, profile)} {parts}"
 
 
 def threads_sentence(inv: Investigation, profile: Profile) -> str:
@@ -151,13 +151,13 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
 
 def missing_sentences(inv: Investigation) -> tuple[str, ...]:
     """What could not be sampled, and how to get it."""
-    return tuple(f"not sampled: {one.what}. To get it: {words.strip(one.how_to_get_it)}" for one in inv.profile_missing)
+    return tuple(f"not sampled: {one.what} ({words.strip(one.how_to_get_it)})" for one in inv.profile_missing)
 
 
 def summary(inv: Investigation) -> list[str]:
-    """The lines for a screen: of each state its profile past the bend, of CPU time or else of threads, and what is
-    missing. The page has all of them."""
+    """The lines for a screen: the state as given past the bend, its CPU time or else its threads, and what is missing.
+    The page has all of them."""
     cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in HIGH]
     states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in HIGH]
-    lines = cpu or states
+    lines = (cpu or states)[:1]
     return [words.sentence(line) for line in (*lines, *missing_sentences(inv))]

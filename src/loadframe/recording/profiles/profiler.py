@@ -1,6 +1,7 @@
 """Both samplers around one step: CPU by perf where that works, the states of all threads from procfs always.
 
-Life: `start` once the load runs, `follow` as processes come, `stop`, then `write` for the window that counts.
+Life: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for the window
+that counts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from loadframe.errors import LoadframeError, RunError
 from loadframe.model import ProfileKind, ProfileSource, Requirement
 from loadframe.recording.profiles.collapsed import collapse, render
-from loadframe.recording.profiles.perf import PerfRecord, Permission
+from loadframe.recording.profiles.perf import PerfRecord, Permission, Scope
 from loadframe.recording.profiles.perf_script import KERNEL_SUFFIX, Reading, Sample
 from loadframe.recording.profiles.threads import ThreadSampler
 
@@ -32,15 +33,23 @@ class Profiler:
         self._perf: PerfRecord | None = None
         self.missing: list[Requirement] = list(permission.missing)
 
+    def prepare(self) -> None:
+        """Before the load: perf takes up to a second to begin, and needs no processes where it samples the machine."""
+        if self._permission.scope == "machine":
+            self._start_perf("machine")
+
     def start(self, components: dict[int, str]) -> None:
         """Sample from now on. components: pid -> target or driver."""
         self.follow(components)
-        if self._permission.scope is not None:
-            try:
-                self._perf = PerfRecord.start(self._permission.scope, sorted(components), self._scratch)
-            except LoadframeError as error:
-                self._lack("a CPU profile", str(error))
+        if self._permission.scope not in (None, "machine"):
+            self._start_perf(self._permission.scope)
         self._threads.start()
+
+    def _start_perf(self, scope: Scope) -> None:
+        try:
+            self._perf = PerfRecord.start(scope, sorted(self._components), self._scratch)
+        except LoadframeError as error:
+            self._lack("a CPU profile", str(error))
 
     def follow(self, components: dict[int, str]) -> None:
         """Further processes of the step; those known before stay, whatever became of them."""
