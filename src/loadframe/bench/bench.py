@@ -174,7 +174,8 @@ class Bench:
         self._target.reset()
         self.workload.set_level(endpoint, level)
         self._recorder.mark("step-start", step=self._steps, level=level, treatment=treatment)
-        driver = self.workload.start(endpoint, level, scratch, self._duration_s())
+        with self._explaining():
+            driver = self.workload.start(endpoint, level, scratch, self._duration_s())
         try:
             self._watch(driver)
             with self._explaining():
@@ -248,7 +249,7 @@ class Bench:
             why = out_of_memory(self._cage) if self._target.embedded else None
             if why is None:
                 raise
-            raise WorkloadError(f"{error.fact} {why}", remedy=MORE_MEMORY, details=error.details) from error
+            raise WorkloadError(f"{error.fact.rstrip('.')}: {why}", remedy=MORE_MEMORY, details=error.details) from error
 
     def _step(self, summary: Summary, round_number: int, block: int, treatment: str, level: float) -> Step:
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
