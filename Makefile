@@ -10,7 +10,7 @@ RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 SERVERS := mariadb-server sysbench
 
-.PHONY: install demo test check servers bench format clean
+.PHONY: install demo test check servers bench planted format clean
 
 install: $(RUN)
 
@@ -41,6 +41,9 @@ bench: install servers
 	$(BIN)/python benchmarks/gains.py
 	$(BIN)/python benchmarks/gains.py --moved
 	$(BIN)/python benchmarks/gains.py render-farm --study burst
+
+planted: install servers
+	$(BIN)/python benchmarks/planted.py
 
 format: $(DEV)
 	$(BIN)/ruff format .

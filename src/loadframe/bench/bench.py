@@ -242,7 +242,8 @@ class Bench:
         self._recorder.mark("step-start", step=name, level=level, treatment=treatment)
         if profiler is not None:
             profiler.prepare()
-        driver = self.workload.start(endpoint, level, scratch, seconds)
+        with self._explaining():
+            driver = self.workload.start(endpoint, level, scratch, seconds)
         try:
             if profiler is not None:
                 profiler.start(components_of(self._target.pids(), driver.pids()))
@@ -317,7 +318,9 @@ class Bench:
             why = out_of_memory(self._cage) if self._target.embedded else None
             if why is None:
                 raise
-            raise WorkloadError(f"{error.fact} {why}", remedy=MORE_MEMORY, details=error.details) from error
+            raise WorkloadError(
+                f"{error.fact.rstrip('.')}: {why}", remedy=MORE_MEMORY, details=error.details
+            ) from error
 
     def _step(self, summary: Summary, round_number: int, block: int, treatment: str, level: float) -> Step:
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
