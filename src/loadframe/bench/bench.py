@@ -21,7 +21,7 @@ from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.cage.usage import used_shares
 from loadframe.changes.journal import Journal
 from loadframe.diagnosis.signatures import is_driver_limited
-from loadframe.errors import LoadframeError, WorkloadError
+from loadframe.errors import WorkloadError
 from loadframe.model import Conduct, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import stalls, window_metrics
@@ -149,7 +149,7 @@ class Bench:
             before, self._now = self._treatments[self._now], None  # not known until the change has succeeded
             try:
                 self._journal.go(name, before, state)
-            except LoadframeError:
+            except BaseException:
                 self._target.stop()  # half changed, perhaps: the next use starts it anew
                 raise
         self._now = name
@@ -157,6 +157,12 @@ class Bench:
             self.workload.install(self._target.endpoint())
             self._installed = True
         return self._target.effective()
+
+    def recover(self, name: str) -> None:
+        """Bring the target to a declared state whatever has become of it: it is started anew."""
+        self._target.stop()
+        self._now = None
+        self.use(name)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -249,7 +255,9 @@ class Bench:
             why = out_of_memory(self._cage) if self._target.embedded else None
             if why is None:
                 raise
-            raise WorkloadError(f"{error.fact.rstrip('.')}: {why}", remedy=MORE_MEMORY, details=error.details) from error
+            raise WorkloadError(
+                f"{error.fact.rstrip('.')}: {why}", remedy=MORE_MEMORY, details=error.details
+            ) from error
 
     def _step(self, summary: Summary, round_number: int, block: int, treatment: str, level: float) -> Step:
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
