@@ -114,8 +114,9 @@ def test_a_damaged_byte_costs_one_block_at_most_and_is_reported(data: st.DataObj
         content[position] ^= data.draw(st.integers(1, 255))
         path.write_bytes(content)
         salvaged = read_frames(path)
-        assert salvaged.warnings
-        assert salvaged.ticks in [ticks[4:], ticks[:4] + ticks[8:], ticks[:8]]
+        # zstd has bits that mean nothing: what is read is right then, and nothing is told.
+        assert bool(salvaged.warnings) == (salvaged.ticks != ticks)
+        assert salvaged.ticks in [ticks, ticks[4:], ticks[:4] + ticks[8:], ticks[:8]]
 
 
 def test_noise_between_blocks_is_skipped_with_a_message(tmp_path: Path) -> None:

@@ -273,4 +273,4 @@ def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.Dat
     joined = series.sort("at_s").join_asof(windows.sort("from_s"), left_on="at_s", right_on="from_s")
     inside = polars.col("at_s") <= polars.col("until_s")
     mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
-    return joined.with_columns(mine).select(METRIC_COLUMNS)
+    return joined.with_columns(mine).select(list(METRIC_COLUMNS))
