@@ -86,7 +86,7 @@ target.cpu.cores                  | cores | CPU of the target
 target.cpu.user_cores             | cores | CPU of the target in user space
 target.cpu.system_cores           | cores | CPU of the target in the kernel
 target.cpu.limit                  | cores | CPUs that the target may use
-target.cpu.utilization            | share | of the CPUs that the target may use
+target.cpu.utilization            | share | share of its CPUs in use by the target
 target.cpu.hottest_thread         | cores | the target's busiest thread
 target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU
 target.threads.count              | count | threads of the target
@@ -106,7 +106,7 @@ target.context_switches.voluntary | 1/s   | the target's threads gave up the CPU
 target.context_switches.involuntary | 1/s | the target's threads were taken off the CPU
 driver.cpu.cores                  | cores | CPU of the load driver
 driver.cpu.limit                  | cores | CPUs that the load driver may use
-driver.cpu.utilization            | share | of the CPUs that the load driver may use
+driver.cpu.utilization            | share | share of its CPUs in use by the load driver
 driver.cpu.hottest_thread         | cores | the driver's busiest thread
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
 driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
@@ -145,7 +145,7 @@ driver.cgroup.pressure.memory.some | share | time in which some task waited for 
 driver.cgroup.pressure.io.some    | share | time in which some task waited for I/O in the driver's cgroup
 recorder.cpu.cores                | cores | CPU of Loadframe's own recorder
 recorder.tick_gap                 | ms    | time since the tick before: a stalled machine shows as a gap
-workload.driver_lag               | share | of a request's time in which the load driver waited for a CPU
+workload.driver_lag               | share | part of the requests' time in which the load driver waited for a CPU
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.errors                   | 1/s   | requests that failed

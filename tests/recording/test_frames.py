@@ -103,7 +103,7 @@ def test_random_bytes_never_raise_anything_but_a_recording_error(noise: bytes, w
             read_frames(path)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_damaged_byte_costs_one_block_at_most_and_is_reported(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -114,8 +114,9 @@ def test_a_damaged_byte_costs_one_block_at_most_and_is_reported(data: st.DataObj
         content[position] ^= data.draw(st.integers(1, 255))
         path.write_bytes(content)
         salvaged = read_frames(path)
-        assert salvaged.warnings
-        assert salvaged.ticks in [ticks[4:], ticks[:4] + ticks[8:], ticks[:8]]
+        # zstd has bits that mean nothing: what is read is right then, and nothing is told.
+        assert bool(salvaged.warnings) == (salvaged.ticks != ticks)
+        assert salvaged.ticks in [ticks, ticks[4:], ticks[:4] + ticks[8:], ticks[:8]]
 
 
 def test_noise_between_blocks_is_skipped_with_a_message(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_noise_between_blocks_is_skipped_with_a_message(tmp_path: Path) -> None:
     assert salvaged.warnings == [f"16 bytes at offset {second} are no block; skipped."]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_damage_is_salvaged_or_refused_in_words_also_while_it_is_written(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
@@ -104,6 +104,7 @@ SOURCES = [
 texts = st.one_of(st.binary(max_size=40), st.just(stat(1, 2, 3)), st.just(b"9" * 400))
 
 
+@settings(max_examples=25)
 @given(st.lists(st.dictionaries(st.sampled_from(SOURCES), texts, max_size=4), max_size=4))
 def test_garbage_has_no_values_and_does_no_harm(entries: list[dict[str, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

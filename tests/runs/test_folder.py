@@ -173,6 +173,17 @@ def test_tables_hold_every_metric_and_limit(run: RunFolder) -> None:
     assert limits["exhausted_at"].to_list() == [12]
 
 
+def test_the_table_has_every_tick_with_the_step_it_belongs_to(run: RunFolder) -> None:
+    step = a_step(1)
+    times = [step.window_start_s - 1, step.window_start_s, step.window_end_s + 1]
+    series = polars.DataFrame({"host": "", "at_s": times, "wall_s": times, "metric": "x", "value": [1.0, 2.0, 3.0]})
+    run.write_tables([step], [], series=series)
+    metrics = polars.read_parquet(run.path / "metrics.parquet").filter(polars.col("metric") == "x")
+    assert metrics["at_s"].to_list() == times
+    assert metrics["step"].to_list() == [None, 1, None]
+    assert metrics["treatment"].to_list() == [None, step.treatment, None]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(garbage=st.binary(max_size=300))
 def test_garbage_in_a_journal_is_salvaged_or_refused(run: RunFolder, garbage: bytes) -> None:

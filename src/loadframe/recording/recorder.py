@@ -30,6 +30,7 @@ from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles,
 BLOCK_S = 1.0
 """How often what was gathered is handed to the kernel: the most that a kill -9 can lose."""
 _PR_SET_PDEATHSIG = 1
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 4 * 1024 * 1024
 _SAME_MOMENT_S = 0.001
 _TRIES = 3
 
@@ -59,6 +60,7 @@ class RecorderProcess:
         signal.signal(signal.SIGTERM, self._on_terminate)
         self._die_with_parent()
         _answer({"did": "start", "at_s": self._started_s})
+        _keep_freed_memory()
         # Nothing here makes cycles of objects: looking for them would only cost.
         gc.freeze()
         gc.disable()
@@ -87,7 +89,7 @@ class RecorderProcess:
             self._stopping = self._stopping or os.getppid() != parent
 
         signal.signal(signal.SIGUSR1, on_death)
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
+        _libc().prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
 
     def cost(self) -> dict[str, float]:
         """What recording has cost so far."""
@@ -192,6 +194,18 @@ class RecorderProcess:
         missed = int(lateness_s / self._interval_s)
         self._late_ticks += missed + (lateness_s > self._interval_s / 2)
         self._next_s += (missed + 1) * self._interval_s
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def _keep_freed_memory() -> None:
+    """glibc gives large pieces back to the kernel at once (mallopt(3)); every block would fault its pages in again."""
+    mallopt = getattr(_libc(), "mallopt", None)
+    if mallopt is not None:  # other C libraries have none
+        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _both_clocks() -> tuple[float, float]:
