@@ -183,15 +183,15 @@ mariadb.table_locks_waited        | 1/s   | table locks that had to wait
 mariadb.row_lock_waits            | 1/s   | row locks that had to wait
 mariadb.temporary_disk_tables     | 1/s   | temporary tables that went to disk
 system.cpu.softirq_busiest        | share | the CPU with most interrupt work
-system.cpu.frequency_missing      | share | of the CPUs' highest frequency not given, average
-system.cpu.frequency_lost         | share | the same, for the time in which they were busy
+system.cpu.frequency_missing      | share | highest frequency that the CPUs did not run at, average
+system.cpu.frequency_lost         | share | speed that busy CPUs did not get
 system.cpu.throttled              | share | time for which a CPU was slowed because of heat
 system.swap.used                  | bytes | swap space in use
 system.swap.limit                 | bytes | swap space
 system.memory.dirty_limit         | bytes | dirty pages at which writers are stopped
 system.paging.background_scan     | 1/s   | pages scanned by the kernel's own reclaim
-system.paging.direct_share        | share | of the scanned pages, those scanned by direct reclaim
-system.paging.refault_share       | share | of the bytes read from disks, those dropped a short while ago
+system.paging.direct_share        | share | page scanning done by direct reclaim
+system.paging.refault_share       | share | bytes read from disks that were dropped a short while ago
 system.paging.refault_wait        | share | time in which tasks waited for pages dropped a short while ago
 system.disk.flushing              | share | the disk that flushes most emptied its cache
 system.disk.queue_limit           | count | requests that a disk queues
@@ -231,13 +231,13 @@ system.network.packets_per_round.limit | count | net.core.netdev_budget
 system.network.link               | bytes/s | bytes per second on the interface nearest to its speed
 system.network.link.limit         | bytes/s | speed of that interface
 user.threads                      | count | threads of the user's processes
-user.threads.limit                | count | RLIMIT_NPROC (soft) of the target's process
+user.threads.limit                | count | RLIMIT_NPROC (soft) of the target
 target.open_files.hard_limit      | count | RLIMIT_NOFILE (hard) of that process
 target.mappings                   | count | memory mappings of the target's process
 target.cpus.allowed               | count | CPUs the target's process may use
 target.epoll_watches              | count | files that the target's process watches by epoll
-target.inotify_watches            | count | files that it watches by inotify
-target.inotify_instances          | count | its inotify instances
+target.inotify_watches            | count | files that the target watches by inotify
+target.inotify_instances          | count | inotify instances of the target
 target.accept_queue               | count | connections waiting in its fullest accept queue
 target.accept_queue.limit         | count | connections that may wait there
 target.memory.allowed             | bytes | memory that the target may use: its control group's or the machine's
@@ -248,16 +248,16 @@ target.cgroup.memory              | bytes | memory of the control group nearest 
 target.cgroup.memory.limit        | bytes | memory.max or memory.limit_in_bytes
 target.cgroup.memory.hits         | 1/s   | times it was at that limit
 target.cgroup.cpu                 | cores | CPU of the control group nearest to its quota
-target.cgroup.cpu.limit           | cores | its quota
+target.cgroup.cpu.limit           | cores | CPU quota of that control group
 target.cgroup.cpu.throttled       | 1/s   | periods in which it was throttled
 target.cgroup.read_bytes          | bytes/s | bytes read on the device nearest to its limit
-target.cgroup.read_bytes.limit    | bytes/s | its limit
+target.cgroup.read_bytes.limit    | bytes/s | bytes that may be read there
 target.cgroup.write_bytes         | bytes/s | bytes written on the device nearest to its limit
-target.cgroup.write_bytes.limit   | bytes/s | its limit
+target.cgroup.write_bytes.limit   | bytes/s | bytes that may be written there
 target.cgroup.reads               | 1/s   | reads on the device nearest to its limit
-target.cgroup.reads.limit         | 1/s   | its limit
+target.cgroup.reads.limit         | 1/s   | reads allowed there
 target.cgroup.writes              | 1/s   | writes on the device nearest to its limit
-target.cgroup.writes.limit        | 1/s   | its limit
+target.cgroup.writes.limit        | 1/s   | writes allowed there
 mariadb.table_cache_hits          | 1/s   | look-ups that the table cache answered
 mariadb.tables_at_once            | count | connections times tables per statement
 mariadb.max_connections.asked     | count | client connections asked for
@@ -268,22 +268,22 @@ mariadb.files_of_full_cache       | count | files of a full table cache in all i
 mariadb.memory_at_full            | bytes | resident memory expected with every connection taken
 mariadb.threads_created           | 1/s   | threads made for connections
 mariadb.new_connections           | 1/s   | attempts to connect
-mariadb.new_thread_share          | share | of the connections, those for which a thread was made
+mariadb.new_thread_share          | share | connections for which a thread was made
 mariadb.pool_pages                | count | pages of the buffer pool
-mariadb.pool_pages_free           | count | of these unused
-mariadb.pool_pages_used           | count | of these in use
-mariadb.pool_pages_dirty          | count | of these changed and not written yet
+mariadb.pool_pages_free           | count | pages of the buffer pool unused
+mariadb.pool_pages_used           | count | pages of the buffer pool in use
+mariadb.pool_pages_dirty          | count | pages of the buffer pool changed and not written yet
 mariadb.pool_page_bytes           | bytes | size of a page
 mariadb.log_buffer_size           | bytes | innodb_log_buffer_size (effective)
 mariadb.log_buffer_used           | bytes | redo log in the buffer, not flushed yet
 mariadb.lsn_current               | bytes | redo log written since the server was made
-mariadb.lsn_flushed               | bytes | of this flushed
+mariadb.lsn_flushed               | bytes | redo log flushed since the server was made
 mariadb.checkpoint_age            | bytes | redo log since the last checkpoint
 mariadb.checkpoint_max_age        | bytes | redo log that may lie since the last checkpoint
 mariadb.temporary_tables          | 1/s   | temporary tables made
-mariadb.disk_table_share          | share | of these on disk
+mariadb.disk_table_share          | share | temporary tables that were made on disk
 mariadb.table_locks_immediate     | 1/s   | table locks given at once
-mariadb.lock_wait_share           | share | of the table locks, those that waited
+mariadb.lock_wait_share           | share | table locks that waited
 mariadb.prepared_statements       | count | prepared statements kept
 mariadb.max_prepared_stmt_count   | count | prepared statements allowed (effective)
 """)

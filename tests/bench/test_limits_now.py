@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,24 @@ def test_a_process_that_ends_is_told_with_what_was_seen() -> None:
     ledger = ledger_of(PROCESS, Watched(ends_at_s=55).watch(120), forecast=True)
     assert ledger.warnings == ("what was watched ended after 54 s",)
     assert limit(ledger, "process.open_files").use == 208
+
+
+def test_a_server_that_dies_is_told_with_what_was_seen_and_one_that_hangs_is_an_error() -> None:
+    def refuse_after(last_s: float, watched: Watched) -> Moment:
+        if watched.now_s > last_s:
+            raise TargetError("does not answer")
+        return watched.look()
+
+    for ends_at_s, ended in ((55.0, True), (1e9, False)):
+        watched = Watched(ends_at_s=ends_at_s)
+        look = partial(refuse_after, 55.0, watched)
+        there = partial(lambda one: one.now_s < one.ends_at_s, watched)
+        arguments = {"progress": Silent(), "sleep": watched.sleep, "clock": partial(getattr, watched, "now_s")}
+        if ended:
+            assert observe(look, 120, still_there=there, **arguments).ended
+        else:
+            with pytest.raises(TargetError, match="does not answer"):
+                observe(look, 120, still_there=there, **arguments)
 
 
 def test_a_process_that_ends_at_once_is_refused() -> None:

@@ -66,8 +66,8 @@ def _paired(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _correlated(times: NDArray[np.float64], uses: NDArray[np.float64]) -> bool:
-    slope, intercept = np.polyfit(times, uses, 1)
-    residuals = uses - slope * times - intercept
+    away, residuals = times - times.mean(), uses - uses.mean()
+    residuals = residuals - float((away * residuals).sum()) / float((away**2).sum()) * away
     power = float((residuals**2).sum())
     if power <= 1e-12 * float((uses**2).sum()):
         return False

@@ -212,7 +212,10 @@ def _resident_by_connections(subject: Subject) -> tuple[tuple[float, float], ...
 
 
 def _resident_bytes(pid: int) -> float:
-    status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
+    try:
+        status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
+    except OSError as error:
+        raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
     return float(status.rss_bytes or 0)
 
 
@@ -242,8 +245,8 @@ def observe(
     progress.phase("watching the limits", count)
     for number in range(1, count + 1):
         sleep(max(0.0, first.snapshot.at_s + number * every_s - clock()))
-        moment = look()
-        if not still_there():
+        moment = _while_there(look, still_there)
+        if moment is None:
             watch.ended = True
             break
         watch.intervals.append((moment.snapshot.at_s, _metrics(watch.last, moment, specs).values))
@@ -252,6 +255,17 @@ def observe(
     if not watch.intervals:
         raise TargetError("The process ended before it could be read twice", remedy="Name one that goes on running.")
     return watch
+
+
+def _while_there(look: Callable[[], Moment], still_there: Callable[[], bool]) -> Moment | None:
+    """A reading, None where what is watched has ended. TargetError where a server that is there does not answer."""
+    try:
+        moment = look()
+    except TargetError:
+        if still_there():
+            raise
+        return None
+    return moment if still_there() else None
 
 
 def _metrics(

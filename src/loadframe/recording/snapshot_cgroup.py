@@ -228,25 +228,24 @@ def _blkio(pair: Pair) -> dict[str, float]:
 
 
 def _by_device(text: str, word: str) -> dict[str, float]:
-    """ "8:0 rbps=1048576 wbps=max" -> {"8:0": 1048576} for rbps."""
+    """Of the lines "8:0 rbps=1048576 wbps=max": {"8:0": 1048576} for rbps."""
     found = {}
-    for line in text.splitlines():
-        device, *pairs = line.split()
-        for item in pairs:
+    for row in (line.split() for line in text.splitlines()):
+        for item in row[1:]:
             name, _, value = item.partition("=")
             if name == word:
-                found[device] = math.inf if value == "max" else float(procfs.parse_count(value.encode()))
+                found[row[0]] = math.inf if value == "max" else float(procfs.parse_count(value.encode()))
     return found
 
 
 def _plain(text: str) -> dict[str, float]:
-    """ "8:0 1048576" -> {"8:0": 1048576}."""
+    """Of the lines "8:0 1048576": {"8:0": 1048576}."""
     rows = (line.split() for line in text.splitlines())
     return {row[0]: float(procfs.parse_count(row[1].encode())) for row in rows if len(row) == 2}
 
 
 def _directed(text: str, direction: str) -> dict[str, float]:
-    """ "8:0 Read 4096" -> {"8:0": 4096} for Read."""
+    """Of the lines "8:0 Read 4096": {"8:0": 4096} for Read."""
     rows = (line.split() for line in text.splitlines())
     return {row[0]: float(procfs.parse_count(row[2].encode())) for row in rows if len(row) == 3 and row[1] == direction}
 
