@@ -169,6 +169,15 @@ def test_profiles_are_computed_again_from_the_folder(run: RunFolder) -> None:
     assert {one.id: one.change for one in after.classes} == {"user": None, "files": pytest.approx(0.1)}
 
 
+def test_the_order_in_which_they_were_taken_does_not_matter(run: RunFolder) -> None:
+    """What there was no time for at first is taken last."""
+    path = run.path / "profiles/steps.jsonl"
+    found, _ = profiles_of(run)
+    path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    again, _ = profiles_of(run)
+    assert again == found
+
+
 def test_lost_and_damaged_files_cost_only_themselves(run: RunFolder) -> None:
     (run.path / "profiles/01-A-below.target.cpu.folded").unlink()
     damaged = run.path / "profiles/03-B-past.target.cpu.folded"

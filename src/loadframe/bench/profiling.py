@@ -106,7 +106,7 @@ def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
 def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:
     """Every profile of a run, computed from its collapsed stacks, and what could not be sampled and why. Files
     that were lost or damaged are told of as missing."""
-    steps = run.profiled()
+    steps = sorted(run.profiled(), key=_in_order)
     missing = [requirement for step in steps for requirement in step.missing]
     read: dict[str, tuple[Stack, ...]] = {}
     for source in (source for step in steps for source in step.sources):
@@ -121,6 +121,11 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
     return tuple(profiles), tuple(dict.fromkeys(missing))
 
 
+def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
+    """The states as they were declared (A, B, ... AA), each below its bend before past it, whenever they were taken."""
+    return len(step.treatment), step.treatment, step.place in ("past", "highest")
+
+
 def write_speedscope(run: RunFolder, path: Path) -> None:
     """All sampled stacks of a run in speedscope's format. RunError where there are none or `path` cannot be written."""
     titled = [
@@ -130,7 +135,7 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
             1 / source.rate,
             source.kind == "cpu",
         )
-        for step in run.profiled()
+        for step in sorted(run.profiled(), key=_in_order)
         for source in step.sources
         if (stacks_ := _stacks(run.path, source)[0])
     ]
