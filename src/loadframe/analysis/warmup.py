@@ -32,6 +32,10 @@ STANDARD_ERRORS = 3.0
 """A head must differ from the tail by this many standard errors, or it is noise."""
 
 
+LATE_ERRORS = 7.0
+"""A level that changes after the bound must do so by this many standard errors: where it changes was searched for."""
+
+
 @dataclass(frozen=True, slots=True)
 class WarmUp:
     """Seconds to cut off, and whether the series had settled by then."""
@@ -54,9 +58,9 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
     """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds).
 
     Never below `floor_s`; at most half of the series, or `longest_s`. Not settled when the minimum of MSER-5 lies
-    beyond that bound and the series is at another level there, or when fewer than 30 bins are left after the floor
-    (then warmup_s is the floor). What is not distinguishable from the settled part is kept: MSER alone cuts flat
-    noise at random places.
+    beyond that bound and the series is at another level there, when its level changes after the bound, or when fewer
+    than 30 bins are left after the floor (then warmup_s is the floor). What is not distinguishable from the settled
+    part is kept: MSER alone cuts flat noise at random places.
     Raises ValueError where `bin_s` is not positive.
     """
     if bin_s <= 0:
@@ -73,7 +77,8 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
     batch_s = BATCH * bin_s
     bound_s = max(floor_s, longest_s if longest_s is not None else len(series) * bin_s / 2)
     bound = min(int((bound_s - floor_s) / batch_s + 1e-9), batches - SHORTEST_TAIL)
-    if cut > bound and steady.differs(means[bound : bound + WINDOW]):
+    late = any(_changes(means, at) for at in range(bound + 1, batches - SHORTEST_TAIL + 1))
+    if late or (cut > bound and steady.differs(means[bound : bound + WINDOW])):
         return WarmUp(bound_s, settled=False)
     last = min(cut, bound)
     # MSER overshoots where noise makes a later start look calmer; the first calm window is early enough.
@@ -98,14 +103,30 @@ class _Steady:
         return difference > max(STANDARD_ERRORS * error, MEANINGFUL_SHARE * abs(self.level))
 
 
+def _changes(means: NDArray[np.float64], at: int) -> bool:
+    """Whether the level from `at` on is another one than in the stretch before it, as long or two windows long."""
+    after = means[at:]
+    before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
+    residuals = np.concatenate([before - before.mean(), after - after.mean()])
+    variance = _long_run_variance(residuals, 2, hidden=True)
+    error = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
+    level = float(after.mean())
+    return abs(level - float(before.mean())) > max(LATE_ERRORS * error, MEANINGFUL_SHARE * abs(level))
+
+
 def _steady(tail: NDArray[np.float64]) -> _Steady:
     """Level and noise of the tail; the noise around its trend, or a climb would hide in its own variance."""
     time = np.arange(len(tail), dtype=np.float64)
     time -= time.mean()
     residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
+    return _Steady(float(tail.mean()), _long_run_variance(residuals, 2), len(tail))
+
+
+def _long_run_variance(residuals: NDArray[np.float64], fitted: int, *, hidden: bool = False) -> float:
+    """Of an AR(1) series around `fitted` values estimated from it: neighbouring batches repeat each other."""
     power = float((residuals**2).sum())
     correlation = float((residuals[1:] * residuals[:-1]).sum()) / power if power > 0 else 0.0
+    # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
+    correlation += (1 + 3 * correlation) / len(residuals) if hidden else 0.0
     correlation = min(max(correlation, 0.0), 0.9)
-    # Long-run variance of an AR(1) series: neighbouring batches repeat each other.
-    variance = power / max(len(tail) - 2, 1) * (1 + correlation) / (1 - correlation)
-    return _Steady(float(tail.mean()), variance, len(tail))
+    return power / max(len(residuals) - fitted, 1) * (1 + correlation) / (1 - correlation)
