@@ -40,6 +40,7 @@ test: servers check
 bench: install servers
 	$(BIN)/python benchmarks/gains.py
 	$(BIN)/python benchmarks/gains.py --moved
+	$(BIN)/python benchmarks/gains.py render-farm --study burst
 
 format: $(DEV)
 	$(BIN)/ruff format .

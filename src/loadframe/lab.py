@@ -16,7 +16,7 @@ from pathlib import Path
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
-from loadframe.bench.examination import Examined, examine
+from loadframe.bench.examination import Examined, cuts, examine
 from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
@@ -24,7 +24,7 @@ from loadframe.bench.writing import partial, write_down
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.model import Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
 from loadframe.progress import Progress, Silent
-from loadframe.runs.folder import RunFolder
+from loadframe.runs.folder import Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.study import Study, validate
 
@@ -39,6 +39,7 @@ class Measurement:
     run: Path
     curve: Curve
     axis_unit: str = ""
+    silent_cuts: tuple[str, ...] = ()
 
 
 def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -> Investigation:
@@ -50,16 +51,21 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
     with _explaining(run, rounds), _book(study, run, progress) as book:
         treatment, state = "A", book.bench.start_state
         already: set[str] = set()
+
+        def note(one: Round) -> None:
+            """Nothing that was proved is lost, whatever happens next."""
+            rounds[one.number - 1 :] = [one]
+            run.save_rounds(rounds)
+
         for number in range(1, MOST_ROUNDS + 1):
-            effective = book.bench.use(treatment)
+            effective = _read_back(book, run, treatment)
             curve = sweep(book, treatment, round_number=number)
             examined = _examine(book, number, treatment, state, effective, curve)
-            rounds.append(examined.round)
+            note(examined.round)
             if number == 1:
                 first = examined
                 profile_around(book, first)
-            tried = try_remedies(book, examined, already)
-            rounds[-1] = tried.round
+            tried = try_remedies(book, examined, already, note)
             if tried.kept is None:
                 break
             treatment, state = tried.kept
@@ -73,10 +79,13 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
     """The study's curve; nothing is changed. Raises as `investigate` does."""
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
+        book.tries_remedies = False
+        effective = _read_back(book, run, "A")
         curve = sweep(book, "A", round_number=1)
+        silent = cuts(study.target.kind, book.bench.start_state, effective)
     run.write_tables(run.steps(), [])
     run.close()
-    return Measurement(run.path, curve, run.axis_unit())
+    return Measurement(run.path, curve, run.axis_unit(), silent)
 
 
 def open_run(path: Path) -> RunFolder:
@@ -138,6 +147,13 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
             yield book
         finally:
             run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps, book.repeated))
+
+
+def _read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
+    """Bring the target to a state, and keep what it really uses then."""
+    effective = book.bench.use(treatment)
+    run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
+    return effective
 
 
 def _examine(

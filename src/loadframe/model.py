@@ -516,7 +516,7 @@ class Profile:
 @dataclass(frozen=True, slots=True)
 class Round:
     """Measure, name, change, prove: once around the loop. silent_cuts: settings whose effective value differs from
-    the configured one, in words."""
+    the configured one, in words. ruled_out: the causes that were looked for and are not it."""
 
     number: int
     treatment: str
@@ -529,6 +529,7 @@ class Round:
     untried: tuple[UntriedRemedy, ...]
     silent_cuts: tuple[str, ...] = ()
     footprint: tuple[Mapping[str, float], ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

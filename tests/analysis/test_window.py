@@ -56,6 +56,25 @@ def test_waiting_and_holding_are_told_apart() -> None:
     assert found.waiting == pytest.approx(1.5, rel=0.05)
 
 
+def test_of_a_request_that_began_before_the_window_only_the_rest_counts() -> None:
+    """One worker holds the lock all the time, in requests of 150 ms."""
+    end_s = np.arange(10.15, 11.01, 0.15)
+    found = summarise(
+        end_s,
+        np.full(len(end_s), 150.0, dtype=np.float32),
+        np.zeros(len(end_s), dtype=np.float32),
+        np.zeros(len(end_s), dtype=np.uint32),
+        np.zeros(len(end_s), dtype=np.uint32),
+        operations=("submit",),
+        judged=("submit",),
+        planned_s=1.0,
+        floor_s=0.2,
+        fixed_warmup_s=0.2,
+    )
+    assert 0.8 < found.lock_held <= 1
+    assert found.concurrency <= 1
+
+
 def test_failed_requests_are_counted_and_are_no_throughput() -> None:
     good, bad = summary(steady(11.0)), summary(steady(11.0), failed=100)
     assert bad.errors == 100

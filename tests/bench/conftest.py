@@ -10,7 +10,7 @@ import pytest
 
 from loadframe.bench.budget import Budget
 from loadframe.bench.sweep import Bookkeeping
-from loadframe.errors import TargetError
+from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Latency, SettingValue, Step, TargetState
 from loadframe.progress import Silent
 from loadframe.study import Study, parse
@@ -57,6 +57,9 @@ class SimulatedBench:
     refuses: Callable[[TargetState], bool] = lambda state: False
     step_s: float = 1.5
     noise: float = 0.02
+    kills: Callable[[TargetState], bool] = lambda state: False
+    dead: bool = False
+    flags: tuple[str, ...] = ()
     used: list[str] = field(default_factory=list)
     states: dict[str, TargetState] = field(default_factory=dict)
     random: random.Random = field(default_factory=lambda: random.Random(7))
@@ -73,6 +76,8 @@ class SimulatedBench:
         self.states[name] = state
 
     def use(self, name: str) -> dict[str, SettingValue]:
+        if self.dead:
+            raise TargetError("the server has died")
         if self.refuses(self.states[name]):
             raise TargetError("the server will not start with this")
         if not self.used or self.used[-1] != name:
@@ -84,8 +89,15 @@ class SimulatedBench:
             **self.states[name].settings,
         }
 
+    def recover(self, name: str) -> None:
+        self.dead = False
+        self.use(name)
+
     def take_step(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         self.use(treatment)
+        if self.kills(self.states[treatment]):
+            self.dead = True
+            raise WorkloadError("the driver lost its connection")
         self.clock.now_s += self.step_s
         throughput, metrics = self.model(self.states[treatment], level)
         throughput *= 1 + self.random.gauss(0, self.noise)
@@ -107,6 +119,7 @@ class SimulatedBench:
             waiting_share=0,
             operations=(),
             metrics=metrics,
+            flags=self.flags,
         )
 
 

@@ -11,7 +11,7 @@ from loadframe.bench.examination import Examined, examine
 from loadframe.bench.proof import judged_levels, prove
 from loadframe.bench.sweep import Bookkeeping, sweep
 from loadframe.bench.trials import try_remedies
-from loadframe.model import Curve, TargetState
+from loadframe.model import Curve, Round, TargetState
 
 Simulated = Callable[..., Bookkeeping]
 
@@ -204,3 +204,76 @@ def test_a_remedy_is_judged_where_the_load_is_past_the_bend(simulated: Simulated
     assert levels[-1] == 32
     assert len(judged_levels(curve, None)) == 2
     assert judged_levels(curve, 1000) == (32,)
+
+
+FULL_FROM_THE_START = "load.levels=[100, 200, 400]"
+"""The cache is full at the lowest level: how many tables are wanted cannot be estimated."""
+
+
+def cache_size(state: TargetState) -> float:
+    return float(state.settings["table_open_cache"])
+
+
+def test_what_was_proved_is_told_at_once(simulated: Simulated) -> None:
+    """An interrupt after a proof must find its verdict noted."""
+    book = simulated(table_cache)
+    found = examined(book, sweep(book, "A", round_number=1))
+    noted: list[Round] = []
+
+    def interrupt(one: Round) -> None:
+        noted.append(one)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        try_remedies(book, found, set(), interrupt)
+    (one,) = noted
+    assert one.tried[0].kept
+    assert one.findings[0].status == "confirmed"
+
+
+def test_a_remedy_under_which_the_server_dies_is_shown_and_the_state_before_is_back(simulated: Simulated) -> None:
+    book = simulated(table_cache, kills=lambda state: cache_size(state) > 64)
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    assert tried.kept is None
+    assert "lost its connection" in tried.round.untried[0].because
+    assert tried.round.findings[0].status == "suspected"
+    assert book.bench.use("A")["table_open_cache"] == 64
+
+
+def test_a_size_that_the_server_refuses_leaves_the_one_before_to_be_judged(simulated: Simulated) -> None:
+    book = simulated(table_cache, FULL_FROM_THE_START, refuses=lambda state: cache_size(state) > 1000)
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    (trial,) = tried.round.tried
+    assert cache_size(book.bench.states[trial.treatment_after]) == 260  # type: ignore[attr-defined]
+    assert "260" in trial.remedy.title
+    assert "full again at 260" in trial.note
+    assert tried.round.findings[0].status == "suspected", "a remedy that fell short refutes nothing"
+
+
+def test_the_remedy_that_is_reported_is_the_one_that_was_applied(simulated: Simulated) -> None:
+    book = simulated(table_cache, "load.levels=[20000, 40000, 80000]")
+    found = examined(book, sweep(book, "A", round_number=1))
+    tried = try_remedies(book, found, set())
+    (trial,) = tried.round.tried
+    asked = next(change.after for change in trial.remedy.changes if change.setting == "table_open_cache")
+    assert asked == book.bench.states[trial.treatment_after].settings["table_open_cache"]  # type: ignore[attr-defined]
+
+
+def test_an_open_question_is_asked_on_while_there_is_time(simulated: Simulated) -> None:
+    """The time kept for a look around after a kept remedy is no reason to leave its proof undecided."""
+    book = simulated(table_cache, "measure.budget=60s", noise=0.25)
+    book.next_treatment("the same", TargetState({"table_open_cache": 64}, {}))
+    verdict, _, steps = prove(book, "A", "B", [16, 32], round_number=1, reserve_s=50.0)
+    assert verdict.decision == "no-proven-difference"
+    assert max(step.block for step in steps) == 5
+
+
+def test_repetitions_end_with_the_budget(simulated: Simulated) -> None:
+    def disturbed(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
+        return 5000.0, {}
+
+    book = simulated(disturbed, "measure.budget=2s", flags=("stranger",))
+    sweep(book, "A", round_number=1)
+    assert len(book.steps) == 8, "two blocks of four levels, and none of them again"

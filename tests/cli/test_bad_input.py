@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,29 @@ def test_runs_that_cannot_be_written(loadframe: Command, study: Path, tmp_path: 
     refused(loadframe("measure", str(study), "--runs", str(tmp_path / "file")), "cannot be made", "--runs")
 
 
-def test_a_full_disk_says_so(loadframe: Command, study: Path) -> None:
+def test_a_scratch_folder_that_takes_nothing_says_so(loadframe: Command, study: Path) -> None:
     refused(loadframe("measure", str(study), LOADFRAME_SCRATCH="/proc"), "/proc", "LOADFRAME_SCRATCH")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 128 KiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(place)], check=False, capture_output=True, text=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_says_so_and_keeps_what_was_measured(loadframe: Command, study: Path, small_disk: Path) -> None:
+    result = loadframe("investigate", str(study), "--runs", str(small_disk / "runs"))
+    refused(result, "No space left", "--runs")
+    (run,) = (small_disk / "runs").iterdir()
+    refused(loadframe("report", str(run)), "No space left")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

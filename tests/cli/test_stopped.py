@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -136,6 +137,10 @@ def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
     report = loadframe("report", str(running.run()))
     assert report.code == 0, report.err  # type: ignore[attr-defined]
     assert "killed earlier" in report.err  # type: ignore[attr-defined]
+    lines = (running.run() / "steps.jsonl").read_text().splitlines()
+    flags = Counter(flag for line in lines for flag in json.loads(line)["flags"])
+    document = json.loads(loadframe("report", str(running.run()), "--json").out)  # type: ignore[attr-defined]
+    assert document["conduct"]["flags"] == flags
     assert report.out.startswith("Interrupted after")  # type: ignore[attr-defined]
     assert leases() == []
     assert not Path(running.scratch).exists()

@@ -32,7 +32,8 @@ def diagnosed(steps: Sequence[Step], state: TargetState | None = None) -> tuple[
     ]
     curve = fit(samples, axis="active_jobs", treatment="A")
     limits = [one.limit for one in read_limits(steps, state or TargetState(), {})]
-    return diagnose(look(curve, steps), limits)
+    findings, _ = diagnose(look(curve, steps), limits)
+    return findings
 
 
 def farm(

@@ -29,6 +29,7 @@ from loadframe.model import (
     Limit,
     LoadInterval,
     NextLimit,
+    OperationTimes,
     Outcome,
     Peak,
     Price,
@@ -225,6 +226,11 @@ def farm_trial() -> Trial:
         effective={"RLIMIT_NOFILE": 1024, "open_files_limit": 1024, "table_open_cache": 431},
         treatment_before="as found",
         treatment_after="table_open_cache = 2000",
+        operations=(
+            OperationTimes(10.0, "list", 61.0, 60.0),
+            OperationTimes(80.0, "dispatch", 1.52, 0.61),
+            OperationTimes(80.0, "list", 41_200.0, 12_300.0),
+        ),
     )
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import RunError
-from loadframe.model import Investigation
-from loadframe.reporting import words
+from loadframe.model import Change, Investigation, SettingValue
+from loadframe.reporting import facts, words
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.text import render_text
 
@@ -159,6 +159,22 @@ def test_configured_and_effective_are_told_apart(farm: Investigation) -> None:
     assert "cut silently" in text
     assert "# in effect: 431" in text
     assert "already enough" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted", "cut"), [(3651, 20000, False), (2000, 431, True), ("WAL", "delete", True)]
+)
+def test_only_less_than_was_asked_for_is_a_cut(asked: SettingValue, granted: SettingValue, cut: bool) -> None:
+    change = Change("server", "a", 1, asked)
+    assert facts.was_cut(change, {"a": granted}) is cut
+    assert not facts.was_cut(change, {})
+
+
+def test_every_kind_of_request_is_told_before_and_after(farm: Investigation) -> None:
+    rows = re.findall(r"<tr>(?:<td>[^<]*</td>){4}</tr>", render_page(farm))
+    cells = [re.findall(r"<td>([^<]*)</td>", row) for row in rows]
+    assert ["80", "list", "41.2 s", "12.3 s"] in cells
+    assert ["10", "list", "61 ms", "60 ms"] in cells
 
 
 def test_durability_kept_and_relaxed_stand_side_by_side(queue: Investigation) -> None:

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RunError
-from loadframe.model import Latency, Limit, LoadInterval, OperationSummary, Step, TargetState
-from loadframe.runs.folder import RunFolder, Treatment
+from loadframe.model import Curve, Latency, Limit, LoadInterval, OperationSummary, Peak, Round, Step, TargetState
+from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.host import read_host
 from loadframe.workloads import request_log
 
@@ -121,6 +121,28 @@ def test_a_full_disk_is_a_clear_error_and_earlier_steps_stay(run: RunFolder) -> 
     assert str(requests) in caught.value.fact
     assert "--runs" in caught.value.remedy
     assert run.steps() == [first]
+
+
+def test_a_disk_that_is_full_for_the_tables_is_a_clear_error_too(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise polars.exceptions.ComputeError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(polars.DataFrame, "write_parquet", full)
+    with pytest.raises(RunError, match="No space left"):
+        run.write_tables([add(run, 1)], [])
+
+
+def test_rounds_and_effective_values_are_kept_as_they_come(run: RunFolder) -> None:
+    assert (run.rounds(), run.effective()) == ([], {})
+    curve = Curve("active_jobs", "A", (), "plateau", Peak(4.0, 10.0), None, None, None, None)
+    one = Round(1, "A", TargetState({"table_open_cache": 64}), {"table_open_cache": 64}, curve, (), (), (), ())
+    run.save_rounds([one])
+    run.append_line("effective.jsonl", "effective", Effective("A", {"table_open_cache": 64}))
+    again = RunFolder.open(run.path)
+    assert again.rounds() == [one]
+    assert again.effective() == {"A": {"table_open_cache": 64}}
 
 
 def test_what_is_no_run_folder_is_named(tmp_path: Path, run: RunFolder) -> None:

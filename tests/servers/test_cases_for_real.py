@@ -100,6 +100,7 @@ def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
     limit = next(limit for limit in found.rounds[0].limits if limit.id == "mariadb.table_open_cache")
     assert (limit.configured, limit.effective) == (2000, effective)
     assert str(effective) in loadframe.render_text(found)
+    assert loadframe.measure(study, tmp_path).silent_cuts == found.rounds[0].silent_cuts
 
 
 @pytest.mark.server

@@ -110,6 +110,7 @@ def test_the_resolved_study_is_the_same_study(text: str) -> None:
         ("levels = { from", "levels = [] # { from", ["no levels"]),
         ("levels = { from", "levels = [0] # { from", ["level 0", "positive"]),
         ("levels = { from", "levels = [3, 3] # { from", ["twice"]),
+        ("levels = { from", "levels = [true] # { from", ["true or false"]),
         ('name = "farm"', 'name = "My Farm"', ["My Farm", "dashes"]),
         ("[load]", "[laod]", ["laod", "'load'"]),
         ('warmup = "2s"', 'warmup = "soon"', ["soon"]),

@@ -212,6 +212,16 @@ def test_the_burst_submits_every_job_recursively_and_lists_only_then(
     assert tables(ask) == set(farm.tables_of(1, 3))
 
 
+def test_a_chain_of_jobs_with_more_listings_than_workers_comes_to_its_end(
+    farm_server: Endpoint, tmp_path: Path
+) -> None:
+    """Each job submits one: a worker that waited in a listing would keep the next one from being submitted."""
+    options: dict[str, SettingValue] = {"fan_out": 1, "listing_jobs": 12, "threads": 3, "tables_per_job": 1, "reads": 1}
+    workload = prepared("render-farm-burst", farm_server, 24, options)
+    requests = run(workload, farm_server, 24, tmp_path)
+    assert [(requests.operation == operation).sum() for operation in range(3)] == [23, 12 * 24, 12]
+
+
 @pytest.mark.parametrize("kind", ["render-farm", "render-farm-burst"])
 def test_the_script_and_the_log_agree_on_the_order_of_operations(kind: str) -> None:
     script = Path(farm.__file__).with_name(kind.replace("-", "_") + ".lua").read_text()

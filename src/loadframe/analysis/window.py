@@ -73,7 +73,9 @@ def summarise(
     in_window = (end_s > start) & (end_s <= until)
     inside: NDArray[np.bool_] = chosen & in_window
     done = inside & (outcome == 0)
-    held_ms = np.maximum(latency_ms - waiting_ms, 0.0)
+    # Of a request that began before the window only what lies inside counts: it waited first and held last.
+    inside_ms = np.minimum(latency_ms, (end_s - start) * 1000.0)
+    held_ms = np.minimum(np.maximum(latency_ms - waiting_ms, 0.0), inside_ms)
     return Summary(
         started_s=started_s,
         ended_s=float(end_s[-1]) if planned_s is None else until,
@@ -93,8 +95,8 @@ def summarise(
             in_window if planned_s is not None else np.full(len(end_s), True),
         ),
         lock_held=float(held_ms[done].sum()) / 1000.0 / length,
-        waiting=float(waiting_ms[inside].sum()) / 1000.0 / length,
-        concurrency=float(latency_ms[inside].sum()) / 1000.0 / length,
+        waiting=float((inside_ms - held_ms)[inside].sum()) / 1000.0 / length,
+        concurrency=float(inside_ms[inside].sum()) / 1000.0 / length,
         settled=settled,
         inside=inside,
     )

@@ -17,7 +17,7 @@ from loadframe.analysis.window import Summary, summarise
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.changes.journal import Journal
-from loadframe.errors import LoadframeError, WorkloadError
+from loadframe.errors import WorkloadError
 from loadframe.model import Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import stalls, window_metrics
@@ -136,7 +136,7 @@ class Bench:
             before, self._now = self._treatments[self._now], None  # not known until the change has succeeded
             try:
                 self._journal.go(name, before, state)
-            except LoadframeError:
+            except BaseException:
                 self._target.stop()  # half changed, perhaps: the next use starts it anew
                 raise
         self._now = name
@@ -144,6 +144,12 @@ class Bench:
             self.workload.install(self._target.endpoint())
             self._installed = True
         return self._target.effective()
+
+    def recover(self, name: str) -> None:
+        """Bring the target to a declared state whatever has become of it: it is started anew."""
+        self._target.stop()
+        self._now = None
+        self.use(name)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 

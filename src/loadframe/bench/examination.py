@@ -44,7 +44,7 @@ def examine(
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     windows = look(curve, steps)
-    findings = diagnose(windows, limits)
+    findings, ruled_out = diagnose(windows, limits)
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
         for one in series
@@ -60,7 +60,8 @@ def examine(
             findings=findings,
             tried=(),
             untried=(),
-            silent_cuts=silent_cuts({**check_settings(target_kind, state.settings), **state.limits}, effective),
+            silent_cuts=cuts(target_kind, state, effective),
+            ruled_out=ruled_out,
         ),
         situation=Situation(
             target_kind=target_kind,
@@ -72,6 +73,11 @@ def examine(
         ),
         bend=windows.bend,
     )
+
+
+def cuts(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
+    """What the target did not grant as the state asks for it, in words."""
+    return silent_cuts({**check_settings(target_kind, state.settings), **state.limits}, effective)
 
 
 def _with_exhaustion(series: Series, highest_level: float) -> Limit:

@@ -32,7 +32,7 @@ def prove(
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
     Ends when the verdict is decided and its interval is narrow against the change itself, when the study's most blocks
-    are measured, or when the budget (less a reserve) is used up; two blocks are always measured.
+    are measured, or when the budget is used up (for a decided one: less a reserve); two blocks are always measured.
     """
     blocks = book.bench.study.measure.blocks
     per_block = [*levels, *levels]
@@ -41,7 +41,8 @@ def prove(
     verdict: Verdict | None = None
     looks = 0
     for block in range(1, blocks.max + 1):
-        if verdict is not None and not book.budget.affords(per_block, reserve_s):
+        decided = verdict is not None and verdict.decision != "no-proven-difference"
+        if verdict is not None and not book.budget.affords(per_block, reserve_s if decided else 0.0):
             break
         taken += _block(book, before, after, levels, round_number=round_number, block=block)
         if block < min(blocks.min, 2):

@@ -36,11 +36,13 @@ class Bookkeeping:
     random: random.Random
     steps: list[Step] = field(default_factory=list)
     repeated: int = 0
+    tries_remedies: bool = True
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step, and where something outside the study disturbed it, once more; the disturbed one stays in the run."""
         step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
-        if SPOILED.intersection(step.flags) and self.repeated < REPEATED_SHARE * len(self.steps):
+        often = self.repeated >= REPEATED_SHARE * len(self.steps)
+        if SPOILED.intersection(step.flags) and not often and self.budget.affords([level]):
             self.repeated += 1
             step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
         return step
@@ -60,10 +62,13 @@ class Bookkeeping:
         self.bench.declare(name, title, state)
         return name
 
-    def remedy_s(self) -> float:
-        """Seconds to keep in hand for one remedy: its proof at two levels, and a look at what it leaves."""
-        levels, blocks = list(self.bench.study.levels), self.bench.study.measure.blocks
-        return self.budget.cost_s(2 * blocks.max * levels[-2:] + FEWEST_BLOCKS * levels)
+    def remedy_s(self, blocks: int) -> float:
+        """Seconds to keep in hand for one remedy, where any may be tried: a step to size it, its proof at two levels in
+        so many blocks, and a look at what it leaves."""
+        if not self.tries_remedies:
+            return 0.0
+        levels = list(self.bench.study.levels)
+        return self.budget.cost_s(levels[-1:] + 2 * blocks * levels[-2:] + FEWEST_BLOCKS * levels)
 
     def of(self, treatment: str) -> list[Step]:
         """The steps of a treatment, from every round."""
@@ -110,23 +115,23 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
     """Measure the levels of the study for a treatment, as far as that is not done yet, and fit its curve.
 
     At least two blocks, at least as many as the study's least while the budget allows it, more until every level's
-    interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection, as far as enough time is left
-    to prove a remedy.
+    interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection. All but the first two
+    blocks leave enough time to prove a remedy.
     """
     study = book.bench.study
     levels = list(study.levels)
     blocks = study.measure.blocks
-    done = min(sum(step.level == level for step in book.of(treatment)) for level in levels)
+    done = min(_blocks_at(book.of(treatment), level) for level in levels)
     if done < blocks.min:
         book.progress.phase(f"measuring {len(levels)} levels ({treatment})", len(levels) * (blocks.min - done))
     started_left = book.budget.left_s()
     for block in range(done + 1, blocks.max + 1):
-        if block > FEWEST_BLOCKS and not book.budget.affords(levels):
+        if block > FEWEST_BLOCKS and not book.budget.affords(levels, book.remedy_s(FEWEST_BLOCKS)):
             break
         spent = started_left - book.budget.left_s()
         if block > blocks.min and (
             spent + book.budget.cost_s(levels) > SWEEP_SHARE * started_left
-            or not book.budget.affords(levels, book.remedy_s())
+            or not book.budget.affords(levels, book.remedy_s(blocks.max))
             or _precise(_curve(book, treatment), study.measure.precision)
         ):
             break
@@ -136,17 +141,22 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
 
 
 def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:
-    least = book.bench.study.measure.blocks.min
+    least, most = book.bench.study.measure.blocks.min, book.bench.study.measure.blocks.max
     while (probe := search.next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
         if probe in {step.level for step in book.of(treatment)}:
             break
-        if not book.budget.affords([probe] * least, book.remedy_s()):
+        if not book.budget.affords([probe] * least, book.remedy_s(most)):
             break
         book.progress.phase(f"looking closer: {book.bench.study.load.axis} {probe:g}", least)
         for block in range(1, least + 1):
             book.take(round_number=round_number, block=block, treatment=treatment, level=probe)
         curve = _curve(book, treatment)
     return curve
+
+
+def _blocks_at(steps: Sequence[Step], level: float) -> int:
+    """In how many blocks a level was measured; a step to size a remedy is none (block 0), nor is a repetition."""
+    return len({step.block for step in steps if step.level == level and step.block > 0})
 
 
 def _curve(book: Bookkeeping, treatment: str) -> Curve:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from loadframe.bench import sizing
 from loadframe.bench.examination import Examined
 from loadframe.bench.proof import judged_levels, level_ratios, look_around, operation_times, prove
+from loadframe.bench.sizing import Applied
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.remedies import propose
-from loadframe.errors import CageError, StudyError, TargetError
-from loadframe.model import Remedy, Round, Step, TargetState, Trial, UntriedRemedy, Verdict
+from loadframe.model import Finding, Limit, Remedy, Round, Step, TargetState, Trial, UntriedRemedy, Verdict
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 """The word in `remedies.allow` that permits changes in a layer."""
@@ -28,39 +28,58 @@ class Tried:
     kept: tuple[str, TargetState] | None
 
 
-def try_remedies(book: Bookkeeping, examined: Examined, already: set[str]) -> Tried:
+def try_remedies(
+    book: Bookkeeping, examined: Examined, already: set[str], note: Callable[[Round], None] = lambda one: None
+) -> Tried:
     """Prove the remedies for a round's findings in turn. Stops at the first that is kept; those that give durability
     up, touch a layer that the study does not allow, cannot be applied or no longer fit into the budget are listed
-    with the reason. `already`: ids of remedies that did not help before; grows."""
+    with the reason. `already`: ids of remedies that did not help before; grows. note: told of the round after each
+    trial, so that nothing proved is lost."""
     one = examined.round
-    tried: list[Trial] = []
-    untried: list[UntriedRemedy] = []
     kept: tuple[str, TargetState] | None = None
-    findings = one.findings
-    for proposed in propose(findings, examined.situation):
+    for proposed in propose(one.findings, examined.situation):
         if proposed.id in already:
             continue
         because = _why_not(book, proposed, examined, kept is not None)
         if because is not None:
-            untried.append(UntriedRemedy(proposed, because))
+            one = _shown(one, proposed, because)
             continue
         try:
-            remedy, name, state = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
-        except (TargetError, CageError, StudyError) as error:
-            untried.append(UntriedRemedy(proposed, f"it cannot be applied: {error.fact}"))
+            applied = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
+        except sizing.UNFIT as error:
+            one = _shown(one, proposed, f"the target cannot work with it: {error.fact}")
+            already.add(proposed.id)
+            book.bench.recover(one.treatment)
+            continue
+        levels = judged_levels(one.curve, examined.bend)
+        trial, steps = _trial(book, one, applied, levels)
+        one = replace(one, tried=(*one.tried, trial), findings=_judged(one.findings, applied, trial, steps))
+        note(one)
+        if trial.kept:
+            kept = (applied.treatment, applied.state)
+            one = replace(one, tried=(*one.tried[:-1], _beside(book, one, trial, levels)))
+        else:
             already.add(proposed.id)
             book.bench.use(one.treatment)
-            continue
-        trial, steps = _trial(book, examined, remedy, name)
-        tried.append(trial)
-        before = [step for step in steps if step.treatment == one.treatment]
-        after = [step for step in steps if step.treatment == name]
-        findings = tuple(settle(f, conclusion.judge(f, remedy, trial.verdict, before, after)) for f in findings)
-        if trial.kept:
-            kept = (name, state)
-        else:
-            already.add(remedy.id)
-    return Tried(replace(one, findings=findings, tried=tuple(tried), untried=tuple(untried)), kept)
+    note(one)
+    return Tried(one, kept)
+
+
+def _shown(one: Round, remedy: Remedy, because: str) -> Round:
+    return replace(one, untried=(*one.untried, UntriedRemedy(remedy, because)))
+
+
+def _judged(findings: Sequence[Finding], applied: Applied, trial: Trial, steps: Sequence[Step]) -> tuple[Finding, ...]:
+    """The findings after a trial. One whose limit was full again all the same is not refuted by it."""
+    before = [step for step in steps if step.treatment == trial.treatment_before]
+    after = [step for step in steps if step.treatment == trial.treatment_after]
+    settled = []
+    for finding in findings:
+        status = conclusion.judge(finding, applied.remedy, trial.verdict, before, after)
+        if status == "refuted" and applied.full is not None and applied.full.id == finding.id:
+            status = finding.status
+        settled.append(settle(finding, status))
+    return tuple(settled)
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdict | None:
@@ -90,8 +109,9 @@ def _why_not(book: Bookkeeping, remedy: Remedy, examined: Examined, have_one: bo
     if have_one:
         return "another remedy was kept first; what is left is measured anew in the next round"
     levels = judged_levels(examined.round.curve, examined.bend)
-    if not book.budget.affords(2 * FEWEST_BLOCKS * levels, _afterwards_s(book, examined.round, levels, treatments=1)):
-        return "the budget was used up; give measure.budget more time"
+    proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * levels)]  # a step to size it, and two blocks
+    if not book.budget.affords(proof, _afterwards_s(book, examined.round, levels, treatments=1)):
+        return "too little of the budget is left to prove it; give measure.budget more time"
     return None
 
 
@@ -102,10 +122,10 @@ def _afterwards_s(book: Bookkeeping, one: Round, judged: Sequence[float], *, tre
     return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, one, judged) + total)
 
 
-def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> tuple[Trial, list[Step]]:
-    one = examined.round
+def _trial(book: Bookkeeping, one: Round, applied: Applied, levels: Sequence[float]) -> tuple[Trial, list[Step]]:
+    """A remedy's proof, and its steps."""
+    remedy, name = applied.remedy, applied.treatment
     effective = book.bench.use(name)
-    levels = judged_levels(one.curve, examined.bend)
     verdict, ratios, steps = prove(
         book,
         one.treatment,
@@ -117,13 +137,6 @@ def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> 
     before = [step for step in steps if step.treatment == one.treatment]
     after = [step for step in steps if step.treatment == name]
     cures = verdict.decision != "worse" and conclusion.cures_failures(before, after)
-    kept = verdict.decision == "better" or cures
-    if kept:
-        others = _other_levels(book, one, levels)
-        around = look_around(book, one.treatment, name, others, round_number=one.number)
-        ratios = tuple(sorted((*ratios, *level_ratios(around, one.treatment, name)), key=lambda row: row.load))
-    else:
-        book.bench.use(one.treatment)
     named = {change.setting for change in remedy.changes}
     price = replace(
         remedy.price,
@@ -133,15 +146,23 @@ def _trial(book: Bookkeeping, examined: Examined, remedy: Remedy, name: str) -> 
     trial = Trial(
         remedy=replace(remedy, price=price),
         verdict=verdict,
-        kept=kept,
+        kept=verdict.decision == "better" or cures,
         levels=ratios,
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=one.treatment,
         treatment_after=name,
-        note=_cure(conclusion.failed_share(before), conclusion.failed_share(after)) if cures else "",
+        note=_cure(conclusion.failed_share(before), conclusion.failed_share(after)) if cures else _full(applied.full),
         operations=operation_times(before, after),
     )
     return trial, steps
+
+
+def _beside(book: Bookkeeping, one: Round, trial: Trial, judged: Sequence[float]) -> Trial:
+    """A kept trial with the ratios at the other levels too."""
+    before, after = trial.treatment_before, trial.treatment_after
+    around = look_around(book, before, after, _other_levels(book, one, judged), round_number=one.number)
+    ratios = (*trial.levels, *level_ratios(around, before, after))
+    return replace(trial, levels=tuple(sorted(ratios, key=lambda row: row.load)))
 
 
 def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> list[float]:
@@ -153,6 +174,12 @@ def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> lis
 
 def _cure(before: float, after: float) -> str:
     return f"requests that failed fell from {100 * before:.3g} % to {100 * after:.3g} %"
+
+
+def _full(limit: Limit | None) -> str:
+    if limit is None:
+        return ""
+    return f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and no more could be given to it"
 
 
 def _memory(steps: Sequence[Step], treatment: str) -> float | None:

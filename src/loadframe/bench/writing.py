@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from loadframe.bench.examination import examine
 from loadframe.bench.profiling import profiles_of
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
+from loadframe.diagnosis.findings import settle
 from loadframe.errors import RunError
 from loadframe.model import Conduct, Investigation, Round, Step, Verdict
 from loadframe.runs.folder import RunFolder
@@ -29,7 +31,7 @@ def write_down(
     rounds = _from_all_steps(rounds, steps, study)
     run.write_tables(steps, [(one.number, limit) for one in rounds for limit in one.limits])
     bench = run.document("bench.json", "bench")
-    conduct = run.conduct() or Conduct(len(steps), 0, {}, 0.0, 0.0, 0, 0)
+    conduct = run.conduct() or _conduct_from(steps)
     last = rounds[-1]
     profiles, profile_missing = profiles_of(run)
     investigation = Investigation(
@@ -61,38 +63,60 @@ def write_down(
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Every round with its curve from all steps of its treatment, those of the proofs and of the blocks beside another
-    treatment included, and with a row for each of them. The rows hold the metrics of all rounds' evidence: what was a
-    cause in one round can be seen gone in the next."""
-    shown = {item.metric for one in rounds for finding in one.findings for item in finding.evidence}
-    shown |= {limit.use_metric for one in rounds for limit in one.limits}
-    whole = []
-    for one in rounds:
-        mine = [step for step in steps if step.treatment == one.treatment]
-        curve = curve_of(mine, study, one.treatment)
-        whole.append(replace(one, curve=curve, footprint=footprint(mine, sorted(shown))))
-    return whole
+    """Every round with its curve, limits and evidence from all steps of its treatment, those of the proofs and of the
+    blocks beside another treatment included, so that they speak of the same bend; and with a row for each step. The
+    rows hold the metrics of all rounds' evidence: what was a cause in one round can be seen gone in the next."""
+    whole = [_from_all(one, [step for step in steps if step.treatment == one.treatment], study) for one in rounds]
+    shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
+    shown |= {limit.use_metric for one in whole for limit in one.limits}
+    return [
+        replace(one, footprint=footprint([step for step in steps if step.treatment == one.treatment], sorted(shown)))
+        for one in whole
+    ]
+
+
+def _from_all(one: Round, steps: Sequence[Step], study: Study) -> Round:
+    """A round looked at again with all its steps. Its findings stay those that were acted upon, with the standing that
+    the trials gave them; of each the evidence is that of all steps, where they still show it."""
+    again = examine(
+        steps,
+        number=one.number,
+        treatment=one.treatment,
+        state=one.state,
+        effective=one.effective,
+        curve=curve_of(steps, study, one.treatment),
+        target_kind=study.target.kind,
+        highest_level=study.levels[-1],
+    ).round
+    anew = {finding.id: finding for finding in again.findings}
+    findings = tuple(settle(anew.get(old.id, old), old.status) for old in one.findings)
+    return replace(one, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
+
+
+def _conduct_from(steps: Sequence[Step]) -> Conduct:
+    """What the steps alone say of a run that was killed: nothing of repetitions, nor of the recorder."""
+    seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
+    return Conduct(len(steps), 0, dict(Counter(flag for step in steps for flag in step.flags)), 0.0, 0.0, 0, 0, seconds)
 
 
 def partial(run: RunFolder) -> list[Round]:
-    """Rounds from the finished steps alone: the first treatment, and every one measured at more than one level."""
-    steps = run.steps()
+    """The rounds as far as they went; of a run that was ended in its first sweep, what its steps say of the state it
+    began with. A state that was only tried is none to report as reached."""
+    rounds, steps = run.rounds(), run.steps()
+    if rounds or not steps:
+        return rounds
     study = validate(run.study(), name=str(run.path / "study.json"))
-    rounds: list[Round] = []
-    for name, treatment in run.treatments().items():
-        mine = [step for step in steps if step.treatment == name]
-        if not mine or (rounds and len({step.level for step in mine}) < 2):
-            continue
-        curve = curve_of(mine, study, name)
-        examined = examine(
-            mine,
-            number=len(rounds) + 1,
-            treatment=name,
-            state=treatment.state,
-            effective={},
-            curve=curve,
-            target_kind=study.target.kind,
-            highest_level=study.levels[-1],
-        )
-        rounds.append(replace(examined.round, silent_cuts=()))
-    return rounds
+    name, treatment = next(iter(run.treatments().items()))
+    mine = [step for step in steps if step.treatment == name]
+    effective = run.effective().get(name)
+    examined = examine(
+        mine,
+        number=1,
+        treatment=name,
+        state=treatment.state,
+        effective=effective or {},
+        curve=curve_of(mine, study, name),
+        target_kind=study.target.kind,
+        highest_level=study.levels[-1],
+    )
+    return [examined.round]

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from loadframe.errors import LoadframeError
 from loadframe.model import Change, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
@@ -56,7 +55,7 @@ class Journal:
         try:
             self._target.apply(then)
             effective = self._target.effective()
-        except LoadframeError:
+        except BaseException:  # an interrupt too: the private target is stopped then
             for entry in entries:
                 self._write(entry, "failed")
             raise

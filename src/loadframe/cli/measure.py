@@ -24,7 +24,10 @@ def measure(
         with shown(quiet=as_json) as progress:
             measured = loadframe.measure(declared, runs, progress=progress)
         if as_json:
-            emit({**loadframe.curve_json(measured.curve), "run": str(measured.run)})
+            found = loadframe.curve_json(measured.curve)
+            emit({**found, "run": str(measured.run), "silent_cuts": list(measured.silent_cuts)})
         else:
             print(loadframe.render_curve(measured.curve, unit=measured.axis_unit))
+            for cut in measured.silent_cuts:
+                print(f"Cut silently: {cut}.")
             print(f"Run folder: {measured.run}")

@@ -180,5 +180,5 @@ def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
     if first.id == "cpu.saturated":
         return Outcome("cpu-saturated", "The CPUs are saturated with the work asked for; nothing was changed.")
     return Outcome(
-        "limit-without-remedy", f"Suspected: {first.title}. No remedy for it may be tried here; nothing was changed."
+        "limit-without-remedy", f"Suspected: {first.title}. No remedy for it was tried; nothing was changed."
     )

@@ -20,8 +20,9 @@ THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 
 
-def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[Finding, ...]:
-    """Suspected causes, the best explained first. Empty where nothing was reached and no signature holds."""
+def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
+    """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out, for the case
+    that nothing is suspected: nothing was reached and no signature holds."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
     for limit in limits:
@@ -29,7 +30,7 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[Finding, ...]:
     for rank, signature in enumerate(SIGNATURES):
         _collect(_signature_finding(signature, rank, windows), found, cleared)
     found.sort(key=lambda finding: -finding.score)
-    return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found)
+    return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
 
 
 def _collect(result: Finding | RuledOut | None, found: list[Finding], cleared: list[RuledOut]) -> None:

@@ -30,6 +30,9 @@ FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95
 SWITCHES = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
 """What servers read back for a switch, as the one spelling to compare by."""
 
+DISTURBED = ("steal", "stranger", "recorder-late")
+"""Flags that say that something outside the study disturbed a step."""
+
 Role = Literal["before", "between", "after"]
 
 
@@ -83,6 +86,18 @@ def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
     settled = {f.id for r in inv.rounds for f in r.findings if f.status != "suspected"}
     settled |= {finding.id for finding in main_findings(inv)}
     return tuple(finding for round_ in inv.rounds[-1:] for finding in round_.findings if finding.id not in settled)
+
+
+def ruled_out_alone(inv: Investigation) -> tuple[RuledOut, ...]:
+    """What was ruled out in the last state where no cause at all was named; a finding carries its own list."""
+    if not inv.rounds or main_findings(inv):
+        return ()
+    return inv.rounds[-1].ruled_out
+
+
+def disturbed_steps(inv: Investigation) -> int:
+    """How many steps something outside the study disturbed, at least: those with the flag that most of them carry."""
+    return max((inv.conduct.flags.get(flag, 0) for flag in DISTURBED), default=0)
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
@@ -168,8 +183,18 @@ def shown(value: SettingValue | None) -> str:
 
 
 def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
-    """Whether the target uses something else than what the change asked for."""
-    return change.setting in effective and not same_value(effective[change.setting], change.after)
+    """Whether the target uses something else than what the change asked for; more than that is no cut."""
+    if change.setting not in effective or same_value(effective[change.setting], change.after):
+        return False
+    granted, asked = _number(effective[change.setting]), _number(change.after)
+    return granted is None or asked is None or granted < asked
+
+
+def _number(value: SettingValue) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
 
 
 def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:

@@ -103,6 +103,7 @@ def _round(round_: Round) -> Json:
         "tried": [_trial(trial) for trial in round_.tried],
         "untried": [{"remedy": _remedy(each.remedy), "because": each.because} for each in round_.untried],
         "footprint": [dict(row) for row in round_.footprint],
+        "ruled_out": [_record(item) for item in round_.ruled_out],
     }
 
 

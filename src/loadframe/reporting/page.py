@@ -77,6 +77,7 @@ def render_page(inv: Investigation) -> str:
         footprint_charts=[chart for name, chart in drawn.items() if name.startswith("footprint")],
         findings=[(finding, facts.round_of(inv, finding), out) for finding, out in facts.findings_and_ruled_out(inv)],
         refuted=facts.refuted_findings(inv),
+        ruled_out_alone=facts.ruled_out_alone(inv),
         trials=[(round_, trial) for round_ in inv.rounds for trial in round_.tried],
         net=facts.net_changes(inv),
         given_up=facts.gives_up(inv),

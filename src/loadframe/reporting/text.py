@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 
-from loadframe.model import Curve, Finding, Investigation
+from loadframe.model import Curve, Investigation, RuledOut
 from loadframe.reporting import facts, profiles, rounding, words
 
 LABEL_WIDTH = 11
@@ -63,14 +64,21 @@ def _findings(inv: Investigation) -> list[Part]:
         evidence = [f"- {words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
         room = max(2, room - len(evidence))
         parts.append(("Gave" if not parts else "Then", [words.finding_sentence(finding, unit), *evidence]))
-    out = [item for finding in facts.main_findings(inv)[:1] for item in _ruled_out(finding)][:4]
+    out = [item for finding in facts.main_findings(inv)[:1] for item in _ruled_out(finding.ruled_out)][:4]
+    out += _ruled_out(facts.ruled_out_alone(inv))[:6]
     out += [f"- {finding.id}: {words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
     suspected = [words.finding_sentence(finding, unit) for finding in facts.suspected_findings(inv)[:3]]
     return [*parts, ("Suspected", suspected), ("Ruled out", out)]
 
 
-def _ruled_out(finding: Finding) -> list[str]:
-    return [f"- {item.id}: {words.strip(item.because)}" for item in finding.ruled_out]
+def _ruled_out(items: Sequence[RuledOut]) -> list[str]:
+    return [f"- {item.id}: {words.strip(item.because)}" for item in items]
+
+
+def _first(items: Sequence[str], most: int = 3) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = len(items) - most
+    return [*items[:most], *([f"- and {more} more, in the report"] if more > 0 else [])]
 
 
 def _changes(inv: Investigation) -> list[Part]:
@@ -87,16 +95,20 @@ def _changes(inv: Investigation) -> list[Part]:
         for trial in round_.tried
         if not trial.kept
     ]
-    untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in words.untried(inv)[:3]]
+    untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in words.untried(inv)]
     cuts = [words.sentence(cut) for round_ in inv.rounds for cut in round_.silent_cuts]
-    prices = [words.sentence(line) for trial in kept for line in words.price_sentences(trial.remedy.price)]
+    prices = [
+        words.sentence(f"{trial.remedy.title}: {line}" if len(kept) > 1 else line)
+        for trial in kept
+        for line in words.price_sentences(trial.remedy.price)
+    ]
     return [
         ("Changed", changes),
         ("Requests", [words.sentence(words.operations_sentence(trial, words.axis_unit(inv))) for trial in kept]),
-        ("Cut", list(dict.fromkeys(cuts))[:3]),
+        ("Cut", _first(list(dict.fromkeys(cuts)))),
         ("Price", list(dict.fromkeys(prices))),
-        ("Taken back", taken_back[:3]),
-        ("Not tried", untried),
+        ("Taken back", _first(taken_back)),
+        ("Not tried", _first(untried)),
     ]
 
 

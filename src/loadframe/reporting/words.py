@@ -139,7 +139,9 @@ def curve_phrase(curve: Curve, unit: str) -> str:
 
 def curve_facts(curve: Curve, unit: str) -> list[str]:
     """Peak, knee, capacity and scalability law of a curve, a sentence each; only what is known."""
-    lines = [f"Peak: {throughput(curve.peak.throughput)} at {load(curve.peak.load, unit)}."]
+    at_peak = next((point for point in curve.points if point.load == curve.peak.load), None)
+    height = throughput(curve.peak.throughput) if at_peak is None else point_throughput(at_peak)
+    lines = [f"Peak: {height} at {load(curve.peak.load, unit)}."]
     if curve.knee:
         lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
     if curve.capacity:
@@ -306,7 +308,15 @@ def untried(inv: Investigation) -> list[UntriedRemedy]:
 
 
 def answer(inv: Investigation) -> str:
-    """The investigation in one or two sentences, honest for every kind of outcome."""
+    """The investigation in one to three sentences, honest for every kind of outcome."""
+    disturbed = facts.disturbed_steps(inv)
+    if inv.gain is not None or disturbed <= inv.conduct.steps / 2:
+        return _answer(inv)
+    caution = f"{disturbed} of {inv.conduct.steps} steps were disturbed from outside: repeat it on a quieter machine."
+    return f"{_answer(inv)} {caution}"
+
+
+def _answer(inv: Investigation) -> str:
     match inv.outcome.kind:
         case "gained" if inv.gain:
             return f"{_lead(inv)}. {sentence(f'{changes_words(inv)} gives {gain_sentence(inv.gain, axis_unit(inv))}')}"

@@ -19,7 +19,7 @@ from hdrh.log import HistogramLogWriter
 from numpy.typing import NDArray
 
 from loadframe.errors import RunError
-from loadframe.model import Conduct, Host, Investigation, Limit, ProfiledStep, Step, TargetState
+from loadframe.model import Conduct, Host, Investigation, Limit, ProfiledStep, Round, SettingValue, Step, TargetState
 from loadframe.runs.formats import decode, encode, upgrade
 
 LONGEST_LATENCY_US = 3_600_000_000
@@ -33,6 +33,21 @@ class Treatment:
     name: str
     title: str
     state: TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What the target really used in a state, as it was read back."""
+
+    treatment: str
+    values: Mapping[str, SettingValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The rounds of an investigation as far as they went."""
+
+    rounds: tuple[Round, ...]
 
 
 class RunFolder:
@@ -106,6 +121,10 @@ class RunFolder:
         """A JSON document of one record."""
         self.write_text(name, encode(schema, record).decode() + "\n")
 
+    def save_rounds(self, rounds: Sequence[Round]) -> None:
+        """The rounds so far; later calls replace them."""
+        self.write_record("rounds.json", "rounds", Rounds(tuple(rounds)))
+
     def append_line(self, name: str, schema: str, record: object) -> None:
         """One more line, on the disk when this returns."""
         with self._writing(name), (self.path / name).open("ab") as file:
@@ -174,9 +193,10 @@ class RunFolder:
     def _writing(self, name: str) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, polars.exceptions.PolarsError) as error:  # polars wraps what the disk says
+            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise RunError(
-                f"{self.path / name} cannot be written: {error.strerror or error}",
+                f"{self.path / name} cannot be written: {said}",
                 remedy="Finished steps are kept. Free some space or choose another place with --runs; run it again.",
             ) from error
 
@@ -196,6 +216,19 @@ class RunFolder:
         """The extra steps that were taken for their profiles; their stacks lie beside, in the files they name."""
         name = "profiles/steps.jsonl"
         return [decode("profile", line, ProfiledStep, where=where) for line, where in self.lines(name)]
+
+    def effective(self) -> dict[str, Mapping[str, SettingValue]]:
+        """What the target really used, by treatment, for those that were read back."""
+        lines = self.lines("effective.jsonl")
+        found = [decode("effective", line, Effective, where=where) for line, where in lines]
+        return {one.treatment: one.values for one in found}
+
+    def rounds(self) -> list[Round]:
+        """The rounds of an investigation as far as they went, also of one that was killed; none before the first."""
+        if not (self.path / "rounds.json").exists():
+            return []
+        where = str(self.path / "rounds.json")
+        return list(decode("rounds", self._read("rounds.json"), Rounds, where=where).rounds)
 
     def host(self) -> Host:
         """The machine that measured."""

@@ -14,7 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from loadframe.errors import RunError
 
-NAMES = "run study bench host treatment step change conduct investigation-record findings verdicts profile"
+NAMES = (
+    "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts profile"
+)
 VERSIONS = dict.fromkeys(NAMES.split(), 1)
 
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}

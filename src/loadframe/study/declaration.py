@@ -109,9 +109,16 @@ Levels = Annotated[
 ]
 
 
+def _no_switches(value: object) -> object:
+    """A level is a number; true and false would pass for 1 and 0."""
+    if isinstance(value, list) and any(isinstance(item, bool) for item in value):
+        raise ValueError("a level must be a number, not true or false")
+    return value
+
+
 class LoadTable(Table):
     axis: str = Field(description="what grows")
-    levels: Levels
+    levels: Annotated[Levels, BeforeValidator(_no_switches)]
 
     @field_validator("levels")
     @classmethod

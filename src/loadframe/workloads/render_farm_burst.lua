@@ -33,7 +33,7 @@ sysbench.cmdline.options = {
 -- In the order of Workload.operations.
 local SUBMIT, READ, LIST = 0, 1, 2
 
-local connection, log, submitted, job, known, first_read
+local connection, log, submitted, job, known, first_read, listings
 
 local function shared_bytes(path, length)
     local file = ffi.C.loadframe_open(path, O_RDWR)
@@ -48,7 +48,7 @@ function thread_init(thread)
     connection = sysbench.sql.driver():connect()
     log = farm.open_log(thread)
     submitted = shared_bytes(sysbench.opt.folder .. "/submitted", sysbench.opt.jobs + 1)
-    job, known = thread + 1, 0
+    job, known, listings = thread + 1, 0, 0
     -- Listings that went through the jobs in step would keep a copy of each table open for every worker.
     first_read = math.floor(thread * sysbench.opt.jobs / sysbench.opt.threads)
 end
@@ -101,26 +101,35 @@ local function list_all()
     log.add(LIST, start_s, 0)
 end
 
-local function run_job()
-    wait_for(job)
-    submit_children(job)
-    if job > sysbench.opt.jobs - sysbench.opt.listing then
-        wait_for_all()
-        local left = sysbench.opt.reads
-        repeat
-            list_all()
-            left = left - sysbench.opt.jobs
-        until left <= 0
+local function list_enough()
+    wait_for_all()
+    local left = sysbench.opt.reads
+    repeat
+        list_all()
+        left = left - sysbench.opt.jobs
+    until left <= 0
+end
+
+-- All of a worker's jobs submit before any of them lists: a listing waits for every job, so a job queued behind one
+-- would never submit the rest.
+local function run_next()
+    if job <= sysbench.opt.jobs then
+        wait_for(job)
+        submit_children(job)
+        if job > sysbench.opt.jobs - sysbench.opt.listing then listings = listings + 1 end
+        job = job + sysbench.opt.threads
+    else
+        listings = listings - 1
+        list_enough()
     end
 end
 
 function event()
-    if job > sysbench.opt.jobs then return true end
-    local done, problem = pcall(run_job)
+    if job > sysbench.opt.jobs and listings == 0 then return true end
+    local done, problem = pcall(run_next)
     if not done then
         submitted[0] = 1
         -- Never as RESTART_EVENT: a burst with a request missing would wait for ever, or prove nothing.
         error(type(problem) == "table" and "the server asked for a retry (deadlock or lock wait)" or problem, 0)
     end
-    job = job + sysbench.opt.threads
 end

@@ -1,0 +1,57 @@
+"""What a run that was killed says: the rounds as far as they went, and nothing of states that were only tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from loadframe.bench.examination import examine
+from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
+from loadframe.bench.writing import partial
+from loadframe.model import TargetState
+from loadframe.runs.folder import Effective, RunFolder, Treatment
+
+Simulated = Callable[..., Bookkeeping]
+
+
+def tried_and_killed(simulated: Simulated, folder: Path) -> tuple[RunFolder, Bookkeeping]:
+    """A sweep of A, and steps of B at two levels."""
+    book = simulated(lambda state, level: (9000.0 / level, {"mariadb.open_tables": 5 * level}))
+    sweep(book, "A", round_number=1)
+    book.next_treatment("tried", TargetState({"table_open_cache": 400}, {}))
+    for level in (16, 32):
+        book.take(round_number=1, block=1, treatment="B", level=level)
+    run = RunFolder.create(folder, "killed")
+    run.write_document("study.json", "study", book.bench.study.resolved())
+    for name, state in book.bench.states.items():  # type: ignore[attr-defined]
+        run.append_line("treatments.jsonl", "treatment", Treatment(name, name, state))
+    for step in book.steps:
+        run.add_step(step, b"", np.array([1.0], dtype=np.float32))
+    run.append_line("effective.jsonl", "effective", Effective("A", {"table_open_cache": 48}))
+    return run, book
+
+
+def test_a_state_that_was_only_tried_is_none_that_was_reached(simulated: Simulated, tmp_path: Path) -> None:
+    run, _ = tried_and_killed(simulated, tmp_path)
+    (one,) = partial(run)
+    assert one.treatment == "A"
+    assert one.effective == {"table_open_cache": 48}
+    assert "64" in one.silent_cuts[0], "asked for 64, granted 48"
+
+
+def test_rounds_that_were_kept_are_told_as_they_were(simulated: Simulated, tmp_path: Path) -> None:
+    run, book = tried_and_killed(simulated, tmp_path)
+    one = examine(
+        book.of("A"),
+        number=1,
+        treatment="A",
+        state=book.bench.start_state,
+        effective={},
+        curve=curve_of(book.steps, book.bench.study, "A"),
+        target_kind="mariadb",
+        highest_level=32,
+    ).round
+    run.save_rounds([one])
+    assert partial(run) == [one]
