@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -51,6 +52,7 @@ class Recorder:
         self._cost: RecorderCost | None = None
         self._killed = False
         self._answers = b""
+        self._last_words = ""
         self._sending = threading.Lock()
         self._asking = threading.Lock()
 
@@ -198,18 +200,19 @@ class Recorder:
     def _died(self) -> RecordingError:
         process = self._running()
         code = process.wait()
-        said = ""
         if self._stderr is not None and not self._stderr.closed:
             self._stderr.seek(0)
-            said = self._stderr.read().decode(errors="replace").strip()
+            self._last_words = self._stderr.read().decode(errors="replace").strip()
         self._end()
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         if self._cost is not None:
             how = "was stopped already"
+        full = os.strerror(errno.ENOSPC) in self._last_words
         return RecordingError(
             f"The recorder of {self.path} {how}.",
-            remedy="What it recorded until then is kept; run again to record the rest.",
-            details=said,
+            remedy="What it recorded until then is kept. "
+            + ("Free some space or choose another place with --runs; run it again." if full else "Run it again."),
+            details=self._last_words,
         )
 
     def _end(self) -> None:
