@@ -45,7 +45,7 @@ def prove(
         if verdict is not None and not book.budget.affords(per_block, reserve_s if decided else 0.0):
             break
         taken += _block(book, before, after, levels, round_number=round_number, block=block)
-        if block < min(blocks.min, 2):
+        if block < FEWEST_BLOCKS:
             continue
         # Only looks at an open question spend error; once it is decided, more blocks narrow the interval.
         looks += block >= blocks.min and (verdict is None or verdict.decision == "no-proven-difference")
