@@ -143,6 +143,9 @@ FLAGS: Mapping[str, str] = {
 }
 """The closed list of flags that a step can carry."""
 
+DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder-late"})
+"""Flags that say that something outside the study disturbed the step."""
+
 
 # --- curve and comparison -------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import loadframe
-from loadframe.model import Investigation
+from loadframe.model import DISTURBED, Investigation
 
 CASES = Path(loadframe.__file__).parent / "cases"
 
@@ -39,7 +39,7 @@ def was_kept_from_proving(found: Investigation) -> bool:
     """Whether nothing could be proved because of others, in most of the steps; then the first lines say so."""
     if has_gained(found):
         return False
-    disturbed = max((found.conduct.flags.get(flag, 0) for flag in ("steal", "stranger", "recorder-late")), default=0)
+    disturbed = max((found.conduct.flags.get(flag, 0) for flag in DISTURBED), default=0)
     assert disturbed > found.conduct.steps / 2, "nothing was proved on a machine that was quiet"
     assert "disturbed from outside" in " ".join(loadframe.render_text(found).split())
     return True

@@ -10,9 +10,9 @@ from statistics import geometric_mean
 
 from loadframe.analysis import samples
 from loadframe.bench.proof import decided, prove
-from loadframe.bench.sweep import FEWEST_BLOCKS, SPOILED, Bookkeeping
+from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
-from loadframe.model import FLAGS, Comparison, LevelRatio, Step, TargetState, Verdict
+from loadframe.model import DISTURBED, FLAGS, Comparison, LevelRatio, Step, TargetState, Verdict
 from loadframe.runs.folder import RunFolder
 
 START = "A"
@@ -105,8 +105,8 @@ def _steps(run: RunFolder, treatment: str) -> list[Step]:
     if not mine:
         known = ", ".join(run.treatments()) or "none"
         raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy=f"It has: {known}.")
-    sound = Counter(step.level for step in mine if not SPOILED.intersection(step.flags))
-    return [step for step in mine if not SPOILED.intersection(step.flags) or sound[step.level] < FEWEST_BLOCKS]
+    sound = Counter(step.level for step in mine if not DISTURBED.intersection(step.flags))
+    return [step for step in mine if not DISTURBED.intersection(step.flags) or sound[step.level] < FEWEST_BLOCKS]
 
 
 def _working(steps: Sequence[Step]) -> set[float]:

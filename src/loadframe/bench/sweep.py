@@ -11,7 +11,7 @@ from loadframe.analysis import curve as curves
 from loadframe.analysis import search
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
-from loadframe.model import Curve, Step, TargetState
+from loadframe.model import DISTURBED, Curve, Step, TargetState
 from loadframe.progress import Progress
 from loadframe.study import Study
 
@@ -42,7 +42,7 @@ class Bookkeeping:
         """A step, and where something outside the study disturbed it, once more; the disturbed one stays in the run."""
         step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
-        if SPOILED.intersection(step.flags) and not often and self.budget.affords([level]):
+        if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
             self.repeated += 1
             step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
         return step
@@ -88,7 +88,7 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
     samples = []
     for level in sorted({step.level for step in mine}):
         at_level = [step for step in mine if step.level == level]
-        sound = [step for step in at_level if not SPOILED.intersection(step.flags)]
+        sound = [step for step in at_level if not DISTURBED.intersection(step.flags)]
         if len(sound) < FEWEST_BLOCKS:
             sound = at_level
         samples.append(
@@ -105,10 +105,6 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         within_latency_p95_ms=study.objective.within.latency_p95_ms,
         scalability=study.load.axis == "concurrency",
     )
-
-
-SPOILED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder-late"})
-"""Flags that say that something outside the study disturbed the step."""
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from loadframe.model import (
+    DISTURBED,
     Change,
     Curve,
     CurvePoint,
@@ -29,9 +30,6 @@ FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95
 
 SWITCHES = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
 """What servers read back for a switch, as the one spelling to compare by."""
-
-DISTURBED = ("steal", "stranger", "recorder-late")
-"""Flags that say that something outside the study disturbed a step."""
 
 Role = Literal["before", "between", "after"]
 
