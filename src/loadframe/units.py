@@ -113,36 +113,6 @@ driver.saturation                 | share | CPU time of the driver of all it may
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
 driver.memory.rss                 | bytes | resident memory of the driver, largest
-target.cgroup.cpu.cores           | cores | CPU of the target's cgroup
-target.cgroup.cpu.limit           | cores | CPU quota of the target's cgroup
-target.cgroup.cpu.throttled       | share | periods in which the quota ran out, of the target's cgroup
-target.cgroup.memory.usage        | bytes | memory with page cache, largest, of the target's cgroup
-target.cgroup.memory.limit        | bytes | memory limit of the target's cgroup
-target.cgroup.memory.limit_hits   | 1/s   | times memory had to be reclaimed at the limit of the target's cgroup
-target.cgroup.io.read_bytes       | bytes/s | bytes read from disks by the target's cgroup
-target.cgroup.io.write_bytes      | bytes/s | bytes written to disks by the target's cgroup
-target.cgroup.io.reads            | 1/s   | disk reads of the target's cgroup
-target.cgroup.io.writes           | 1/s   | disk writes of the target's cgroup
-target.cgroup.processes           | count | threads and processes in the target's cgroup
-target.cgroup.processes.limit     | count | threads and processes allowed in the target's cgroup
-target.cgroup.pressure.cpu.some   | share | time in which some task waited for a CPU in the target's cgroup
-target.cgroup.pressure.memory.some | share | time in which some task waited for memory in the target's cgroup
-target.cgroup.pressure.io.some    | share | time in which some task waited for I/O in the target's cgroup
-driver.cgroup.cpu.cores           | cores | CPU of the driver's cgroup
-driver.cgroup.cpu.limit           | cores | CPU quota of the driver's cgroup
-driver.cgroup.cpu.throttled       | share | periods in which the quota ran out, of the driver's cgroup
-driver.cgroup.memory.usage        | bytes | memory with page cache, largest, of the driver's cgroup
-driver.cgroup.memory.limit        | bytes | memory limit of the driver's cgroup
-driver.cgroup.memory.limit_hits   | 1/s   | times memory had to be reclaimed at the limit of the driver's cgroup
-driver.cgroup.io.read_bytes       | bytes/s | bytes read from disks by the driver's cgroup
-driver.cgroup.io.write_bytes      | bytes/s | bytes written to disks by the driver's cgroup
-driver.cgroup.io.reads            | 1/s   | disk reads of the driver's cgroup
-driver.cgroup.io.writes           | 1/s   | disk writes of the driver's cgroup
-driver.cgroup.processes           | count | threads and processes in the driver's cgroup
-driver.cgroup.processes.limit     | count | threads and processes allowed in the driver's cgroup
-driver.cgroup.pressure.cpu.some   | share | time in which some task waited for a CPU in the driver's cgroup
-driver.cgroup.pressure.memory.some | share | time in which some task waited for memory in the driver's cgroup
-driver.cgroup.pressure.io.some    | share | time in which some task waited for I/O in the driver's cgroup
 recorder.cpu.cores                | cores | CPU of Loadframe's own recorder
 recorder.tick_gap                 | ms    | time since the tick before: a stalled machine shows as a gap
 workload.driver_lag               | share | part of the requests' time in which the load driver waited for a CPU
@@ -316,6 +286,9 @@ cage.writes.utilization      | share   | disk writes of {}, of what its cage all
 cage.pids                    | count   | processes and threads of {}
 cage.pids.limit              | count   | processes and threads that the cage of {} allows
 cage.pids.refused            | 1/s     | processes and threads that the cage refused {}
+cage.pressure.cpu.some       | share   | time in which some task of {} waited for a CPU
+cage.pressure.memory.some    | share   | time in which some task of {} waited for memory
+cage.pressure.io.some        | share   | time in which some task of {} waited for I/O
 """
 """What a component used of its cage, by the end of the metric's name."""
 
@@ -365,10 +338,10 @@ COMPONENT.paging.major_faults     | process.paging.faults{system.paging.fault.ty
 COMPONENT.paging.minor_faults     | process.paging.faults{system.paging.fault.type="minor"}
 COMPONENT.context_switches.voluntary   | process.context_switches{process.context_switch.type="voluntary"}
 COMPONENT.context_switches.involuntary | process.context_switches{process.context_switch.type="involuntary"}
-COMPONENT.cgroup.cpu.cores        | container.cpu.usage
-COMPONENT.cgroup.memory.usage     | container.memory.usage
-COMPONENT.cgroup.io.read_bytes    | container.disk.io{disk.io.direction="read"}
-COMPONENT.cgroup.io.write_bytes   | container.disk.io{disk.io.direction="write"}
+COMPONENT.cage.cpu                | container.cpu.usage
+COMPONENT.cage.memory.usage       | container.memory.usage
+COMPONENT.cage.read_bytes         | container.disk.io{disk.io.direction="read"}
+COMPONENT.cage.write_bytes        | container.disk.io{disk.io.direction="write"}
 """)
 """Our name -> the name and attributes of OpenTelemetry's semantic conventions for the same thing. Ours are flat,
 because a metric's name alone has to say what it is; COMPONENT is target or driver, which they have as a resource.

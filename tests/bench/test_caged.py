@@ -33,12 +33,6 @@ class Cage:
     def ended_for_memory(self) -> int:
         return self.ended
 
-    def usage(self) -> dict[str, float]:
-        return {"target.cage.pids": 3.0}
-
-    def counter_specs(self) -> tuple[CounterSpec, ...]:
-        return (CounterSpec("target.cage.pids", "target.cage.pids", False),)
-
 
 class Target:
     """Remembers its states; `dead`: it died."""
@@ -85,12 +79,6 @@ def test_the_state_is_parted_between_target_and_cage(parts: tuple[Target, Cage, 
     assert target.states[-1] == target.states[0], "the target need not know"
     caged.apply(TargetState({"table_open_cache": 400}, {**STATE.limits, "cpu.max": 200_000}))
     assert cage.set_times == 2, "a cage that stays is left alone"
-
-
-def test_counters_of_both_are_asked_together(parts: tuple[Target, Cage, CagedTarget]) -> None:
-    caged = parts[2]
-    assert caged.counters() == {"Questions": 1.0, "target.cage.pids": 3.0}
-    assert {spec.name for spec in caged.counter_specs} == set(caged.counters())
 
 
 def test_a_target_that_its_cage_has_ended_is_told_why(parts: tuple[Target, Cage, CagedTarget]) -> None:

@@ -160,40 +160,96 @@ def test_a_census_of_a_part_stands_for_all(tree: Path, recording: Recording) -> 
     assert metrics["target.threads.polling"] == 0
 
 
-def test_cgroups_of_both_versions(tmp_path: Path, recording: Recording) -> None:
+ONE = {
+    "cpuacct.usage": ("0", "50000000"),
+    "cpu.cfs_quota_us": ("50000", "50000"),
+    "cpu.cfs_period_us": ("100000", "100000"),
+    "cpu.stat": (
+        "nr_periods 0\nnr_throttled 0\nthrottled_time 0",
+        "nr_periods 1\nnr_throttled 1\nthrottled_time 40000000",
+    ),
+    "memory.usage_in_bytes": ("4096", "8192"),
+    "memory.max_usage_in_bytes": ("9000", "9000"),
+    "memory.limit_in_bytes": ("1048576", "1048576"),
+    "memory.failcnt": ("5", "15"),
+    "memory.stat": ("total_workingset_refault_file 0", "total_workingset_refault_file 20"),
+    "memory.oom_control": ("under_oom 0\noom_kill 0", "under_oom 0\noom_kill 1"),
+    "blkio.throttle.io_service_bytes": (
+        "8:0 Read 0\n8:0 Write 0\nTotal 0",
+        "8:0 Read 100\n8:0 Write 0\n9:0 Read 50\n9:0 Write 10\nTotal 160",
+    ),
+    "blkio.throttle.io_serviced": ("Total 0", "8:0 Read 3\n8:0 Write 0\n9:0 Write 1\nTotal 4"),
+    "blkio.throttle.read_bps_device": ("8:0 3000", "8:0 3000"),
+    "blkio.throttle.write_bps_device": ("", ""),
+    "blkio.throttle.read_iops_device": ("8:0 60\n9:0 50", "8:0 60\n9:0 50"),
+    "blkio.throttle.write_iops_device": ("", ""),
+    "pids.current": ("3", "4"),
+    "pids.max": ("20", "20"),
+    "pids.events": ("max 0", "max 6"),
+}
+TWO = {
+    "cpu.stat": (
+        "usage_usec 0\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0",
+        "usage_usec 50000\nnr_periods 1\nnr_throttled 1\nthrottled_usec 40000",
+    ),
+    "cpu.max": ("50000 100000", "50000 100000"),
+    "memory.current": ("4096", "8192"),
+    "memory.peak": ("9000", "9000"),
+    "memory.max": ("1048576", "1048576"),
+    "memory.events": ("max 5\noom_kill 0", "max 15\noom_kill 1"),
+    "memory.stat": ("workingset_refault_file 0", "workingset_refault_file 20"),
+    "io.stat": ("", "8:0 rbytes=100 wbytes=0 rios=3 wios=0\n9:0 rbytes=50 wbytes=10 rios=0 wios=1"),
+    "io.max": ("8:0 rbps=3000 wbps=max riops=60 wiops=max\n9:0 rbps=max wbps=max riops=50 wiops=max",) * 2,
+    "pids.current": ("3", "4"),
+    "pids.max": ("20", "20"),
+    "pids.events": ("max 0", "max 6"),
+}
+USED = {
+    "cpu": 0.05, "cpu.limit": 0.5, "cpu.utilization": 0.1, "cpu.throttled": 1, "cpu.throttled_share": 0.1,
+    "cpu.throttled_time": 0.04, "memory.usage": 8192, "memory.peak": 9000, "memory.limit": 1048576, "memory.hits": 10,
+    "memory.refaults": 20, "memory.oom_kills": 1, "read_bytes": 150, "read_bytes.limit": 3000,
+    "read_bytes.utilization": 0.05, "write_bytes": 10, "reads": 3, "reads.limit": 50, "reads.utilization": 0.06,
+    "writes": 1, "pids": 4, "pids.limit": 20, "pids.refused": 6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("files", [ONE, TWO], ids=["v1", "v2"])
+def test_what_a_cage_used_is_the_same_in_both_versions(
+    tmp_path: Path, recording: Recording, files: dict[str, tuple[str, str]]
+) -> None:
     root = tmp_path / "root"
-    lay(root, "two/cpu.stat", "usage_usec 0\nnr_periods 0\nnr_throttled 0\n")
-    lay(root, "two/cpu.max", "50000 100000\n")
-    lay(root, "two/memory.current", "4096\n")
-    lay(root, "two/memory.max", "max\n")
-    lay(root, "two/io.stat", "8:0 rbytes=0 wbytes=0\n253:0 rbytes=0 wbytes=0\n")
-    lay(root, "one/cpuacct.usage", "0\n")
-    lay(root, "one/cpu.cfs_quota_us", "-1\n")
-    lay(root, "one/cpu.cfs_period_us", "100000\n")
-    lay(root, "one/memory.usage_in_bytes", "8192\n")
-    lay(root, "one/memory.limit_in_bytes", "1048576\n")
     descriptors = Descriptors()
     free = descriptors.free
-    two = CgroupFiles(root, "target", ["/two"], recording.writer, descriptors)
-    one = CgroupFiles(root, "driver", ["/one", "/one", "/absent"], recording.writer, descriptors)
-    recording.tick(two, one)
-    lay(root, "two/cpu.stat", "usage_usec 30000\nnr_periods 10\nnr_throttled 4\n")
-    lay(root, "two/io.stat", "8:0 rbytes=100 wbytes=0\n253:0 rbytes=50 wbytes=10\n")
-    lay(root, "one/cpuacct.usage", "50000000\n")
-    recording.tick(two, one)
-    two.close()
-    one.close()
+    for name, (first, _) in files.items():
+        lay(root, f"group/{name}", first + "\n")
+    group = CgroupFiles(root, "target", ["/group", "/group", "/absent"], recording.writer, descriptors)
+    recording.tick(group)
+    for name, (_, last) in files.items():
+        lay(root, f"group/{name}", last + "\n")
+    for _ in range(10):  # what is read once per second is due again
+        recording.tick(group)
+    group.close()
     assert descriptors.free == free
+    metrics = window_metrics(recording.ticks(), 0, 1.0)
+    used = {name.removeprefix("target.cage."): value for name, value in metrics.items() if ".cage." in name}
+    assert used == {name: pytest.approx(value) for name, value in USED.items()}
+
+
+def test_limits_that_are_not_set_are_absent(tmp_path: Path, recording: Recording) -> None:
+    root = tmp_path / "root"
+    lay(root, "two/cpu.max", "max 100000\n")
+    lay(root, "two/memory.max", "max\n")
+    lay(root, "two/pids.max", "max\n")
+    lay(root, "one/cpu.cfs_quota_us", "-1\n")
+    lay(root, "one/cpu.cfs_period_us", "100000\n")
+    lay(root, "one/memory.limit_in_bytes", "9223372036854771712\n")
+    descriptors = Descriptors()
+    two = CgroupFiles(root, "target", ["/two"], recording.writer, descriptors)
+    one = CgroupFiles(root, "driver", ["/one"], recording.writer, descriptors)
+    recording.tick(two, one)
+    recording.tick(two, one)
     metrics = window_metrics(recording.ticks(), 0, 0.1)
-    assert metrics["target.cgroup.cpu.cores"] == pytest.approx(0.3)
-    assert metrics["target.cgroup.cpu.limit"] == 0.5
-    assert metrics["target.cgroup.cpu.throttled"] == pytest.approx(0.4)
-    assert metrics["target.cgroup.memory.usage"] == 4096
-    assert "target.cgroup.memory.limit" not in metrics
-    assert metrics["target.cgroup.io.read_bytes"] == pytest.approx(1500)
-    assert metrics["driver.cgroup.cpu.cores"] == pytest.approx(0.5)
-    assert "driver.cgroup.cpu.limit" not in metrics
-    assert metrics["driver.cgroup.memory.limit"] == 2**20
+    assert not [name for name in metrics if ".cage." in name]
 
 
 def test_what_is_no_longer_followed_is_no_longer_named(tree: Path, recording: Recording) -> None:

@@ -19,7 +19,6 @@ from loadframe.bench.caged import MORE_MEMORY, CagedTarget, out_of_memory
 from loadframe.cage.cages import Cage
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
-from loadframe.cage.usage import used_shares
 from loadframe.changes.journal import Journal
 from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
@@ -106,6 +105,8 @@ class Bench:
             self._target.create()
             recording = self.run.path / "raw" / "host.lfr"
             self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
+            for cage in dict.fromkeys((self._cage, self._driver_cage)):
+                self._recorder.follow_cgroup(cage.component, cage.folders)
             self._reader = RecordingReader(recording)
             self._journal = Journal(self.run, self._target)
             self.version = self._target.version()
@@ -124,12 +125,12 @@ class Bench:
         processes shares one with them."""
         kind, cage = self.study.target.kind, self.study.cage
         target = targets.make(kind, lease=self._lease, allowance=_allowance(cage, self._cage))
-        driver_cage = self._cage if target.embedded else _make_cage("driver", cage.driver, self._lease)
-        allowance = _allowance(cage.driver, driver_cage)
+        self._driver_cage = self._cage if target.embedded else _make_cage("driver", cage.driver, self._lease)
+        allowance = _allowance(cage.driver, self._driver_cage)
         if target.embedded and allowance.cpus is None:
             allowance = replace(allowance, cpus=_cpus(cage))
         self.workload = workloads.make(self.study.workload.kind, self.study.workload.options, allowance)
-        return CagedTarget(target, *dict.fromkeys((self._cage, driver_cage)))
+        return CagedTarget(target, self._cage)
 
     def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
         """How the run went; ends the recording."""
@@ -367,7 +368,6 @@ class Bench:
             metrics["workload.lock_waiting"] = summary.waiting
         if "driver.cpu.run_delay" in metrics and not self._target.embedded and summary.concurrency > 0:
             metrics["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
-        metrics |= used_shares(metrics, "target") | used_shares(metrics, "driver")
         if "driver.cpu.cores" in metrics:
             shares = _cpu_shares(self.study, metrics)
             metrics["driver.saturation"], metrics["target.saturation"] = shares

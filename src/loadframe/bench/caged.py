@@ -1,4 +1,4 @@
-"""A target in its cage: the limits of its control groups are part of its state, what it used there of its counters."""
+"""A target in its cage: the limits of its control groups are part of its state."""
 
 from __future__ import annotations
 
@@ -12,21 +12,14 @@ from loadframe.targets.base import Target
 
 
 class CagedTarget:
-    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups.
+    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups."""
 
-    cages: the target's own first; of the others (the driver's) only the counters are read.
-    """
-
-    def __init__(self, target: Target, *cages: Cage) -> None:
+    def __init__(self, target: Target, cage: Cage) -> None:
         self._target = target
-        self._cage = cages[0]
-        self._cages = cages
+        self._cage = cage
         self.kind = target.kind
         self.embedded = target.embedded
-        self.counter_specs: tuple[CounterSpec, ...] = (
-            *target.counter_specs,
-            *(spec for cage in cages for spec in cage.counter_specs()),
-        )
+        self.counter_specs: tuple[CounterSpec, ...] = target.counter_specs
 
     def create(self) -> None:
         self._target.create()
@@ -61,12 +54,8 @@ class CagedTarget:
             return {**self._target.effective(), **self._cage.limits()}
 
     def counters(self) -> dict[str, float]:
-        """The target's, and those of the cages."""
         with self._explained():
-            counted = self._target.counters()
-        for cage in self._cages:
-            counted |= cage.usage()
-        return counted
+            return self._target.counters()
 
     def pids(self) -> tuple[int, ...]:
         return self._target.pids()

@@ -1,4 +1,4 @@
-"""A cage: the control groups of one component of a study, with its limits, and what was used inside.
+"""A cage: the control groups of one component of a study, with its limits. What is used inside, the recorder reads.
 
 Limits have the names of version 2 (kernel, Documentation/admin-guide/cgroup-v2.rst) and whole numbers, also where
 version 1 keeps them:
@@ -19,11 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage import groups, usage
+from loadframe.cage import groups
 from loadframe.cage.groups import Place, put, text
 from loadframe.cage.leases import Lease, filesystem
 from loadframe.errors import CageError
-from loadframe.model import CounterSpec
 
 PERIOD_US = 100_000
 """The period of the CPU quota: the kernel's default."""
@@ -62,7 +61,7 @@ class Group:
 class Cage:
     """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease.
 
-    Where nothing is limited and the machine grants no control groups, it has no groups and counts nothing.
+    Where nothing is limited and the machine grants no control groups, it has no groups.
     """
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
@@ -204,26 +203,16 @@ class Cage:
     def _group(self, controller: str) -> Group | None:
         return next((group for group in self._groups if controller in group.controllers), None)
 
-    # --- what was used ------------------------------------------------------------------------------------------------
-
-    def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """What `usage` answers, with the metrics' names."""
-        return tuple(
-            CounterSpec(f"{self.component}.cage.{name}", f"{self.component}.cage.{name}", cumulative)
-            for name, cumulative in usage.COUNTERS.items()
-        )
-
-    def usage(self) -> dict[str, float]:
-        """The counters now, and the ceilings beside them; what the machine does not count is absent."""
-        counted: dict[str, float] = {}
-        for group in self._groups:
-            counted |= usage.of_group(group.version, group.controllers, group.folder)
-        counted |= usage.ceilings(self._limits)
-        return {f"{self.component}.cage.{name}": value for name, value in counted.items()}
+    # --- what has happened --------------------------------------------------------------------------------------------
 
     def ended_for_memory(self) -> int:
         """How many processes the kernel has ended because the cage's memory was full."""
-        return int(self.usage().get(f"{self.component}.cage.memory.oom_kills", 0))
+        group = self._group("memory")
+        if group is None:
+            return 0
+        file = "memory.oom_control" if group.version == 1 else "memory.events"
+        found = re.search(r"^oom_kill (\d+)$", text(group.folder / file), re.MULTILINE)
+        return int(found[1]) if found else 0
 
 
 # --- places and files -------------------------------------------------------------------------------------------------

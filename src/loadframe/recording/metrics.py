@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loadframe.model import CounterSpec
-from loadframe.recording.cgroup_metrics import cgroup_metrics, followed_cgroups
+from loadframe.recording.cage_metrics import cage_metrics, caged_components
 from loadframe.recording.frames import Tick
 from loadframe.recording.process_metrics import (
     ProcessInWindow,
@@ -66,8 +66,8 @@ def window_metrics(
         for name, value in component_metrics(window, members).items():
             if f"{component}.{name}" in METRICS:
                 metrics[f"{component}.{name}"] = value
-    for component in followed_cgroups(window):
-        for name, value in cgroup_metrics(component, window).items():
+    for component in caged_components(window):
+        for name, value in cage_metrics(component, window).items():
             if f"{component}.{name}" in METRICS:
                 metrics[f"{component}.{name}"] = value
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}

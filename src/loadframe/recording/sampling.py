@@ -45,8 +45,10 @@ CGROUP_FILES = (
     *("blkio.throttle.io_service_bytes", "blkio.throttle.io_serviced"),
 )
 SLOW_CGROUP_FILES = (
-    *("cpu.max", "memory.max", "memory.events", "memory.stat", "pids.max", "pids.events"),
+    *("cpu.max", "memory.max", "memory.peak", "memory.events", "memory.stat", "io.max", "pids.max", "pids.events"),
     *("cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes", "memory.failcnt", "memory.max_usage_in_bytes"),
+    "memory.oom_control",
+    *(f"blkio.throttle.{name}_device" for name in ("read_bps", "write_bps", "read_iops", "write_iops")),
 )
 """Of both versions of cgroups: what a folder does not have is left out."""
 
