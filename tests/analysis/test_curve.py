@@ -207,7 +207,7 @@ blocks_of_levels = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(blocks_of_levels, st.integers(-20, 20))
 def test_another_unit_of_throughput_changes_neither_shape_nor_knee(values: list[list[float]], power: int) -> None:
     loads = [2.0**i for i in range(len(values))]
@@ -225,7 +225,7 @@ def test_any_unit_of_throughput_gives_the_same_knee_on_a_real_curve(factor: floa
     assert (one.shape, one.knee) == (other.shape, other.knee)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @example([[179769314.0, 1e-300, 1e-300]])
 @example([[1.0, 1.0, 2e154]])
 @given(st.lists(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=3), min_size=1, max_size=6))
