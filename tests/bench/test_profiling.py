@@ -246,7 +246,7 @@ def test_an_embedded_target_is_sampled_where_it_lives(tmp_path: Path) -> None:
     assert done.requests > 0
     assert any(one.kind == "cpu" and one.component == "target" for one in profiles) or missing
     looked = next(one for one in profiles if one.kind == "threads")
-    assert sum(one.amount for one in looked.classes) >= 4, "one thread per worker at least"
+    assert sum(one.amount for one in looked.classes) > 3.9, "one thread per worker at least"
 
 
 @pytest.mark.server

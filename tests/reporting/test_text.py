@@ -16,7 +16,7 @@ def test_the_answer_is_the_first_line(investigation: Investigation) -> None:
 
 def test_it_fits_a_screen_and_has_no_control_characters(investigation: Investigation) -> None:
     text = render_text(investigation)
-    assert len(text.splitlines()) <= 44
+    assert len(text.splitlines()) <= 48
     assert all(len(line) <= 100 for line in text.splitlines())
     assert all(character == "\n" or character.isprintable() for character in text)
 

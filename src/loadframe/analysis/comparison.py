@@ -18,8 +18,8 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
+from loadframe.analysis import student
 from loadframe.analysis.sequential import Plan, open_ended_level, planned_level
 from loadframe.model import Answer, Decision, LadderStep, Verdict
 
@@ -183,7 +183,7 @@ def t_interval(by_block: Numbers, alpha: float) -> tuple[Numbers, Numbers, Numbe
     """Mean of the last axis, shape (..., blocks), with the ends of its t-interval at level 1 - alpha."""
     blocks = by_block.shape[-1]
     centre = by_block.mean(axis=-1)
-    half = float(student.ppf(1 - alpha / 2, blocks - 1)) * by_block.std(axis=-1, ddof=1) / math.sqrt(blocks)
+    half = float(student.quantile(1 - alpha / 2, blocks - 1)) * by_block.std(axis=-1, ddof=1) / math.sqrt(blocks)
     return centre, centre - half, centre + half
 
 

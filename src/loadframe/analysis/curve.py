@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
 
 from loadframe.analysis import scalability as law
-from loadframe.analysis import segments
+from loadframe.analysis import segments, student
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Peak, Scalability, Shape
 
 CONFIDENCE = 0.95
@@ -155,7 +154,7 @@ def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)
-    quantile = float(student.ppf((1 + CONFIDENCE) / 2, noise.freedom))
+    quantile = float(student.quantile((1 + CONFIDENCE) / 2, noise.freedom))
     half = quantile * max(float(logs.std(ddof=1)), noise.deviation) / math.sqrt(len(values))
     centre = float(logs.mean())
     # Two blocks can differ so much that the interval is wider than doubles are.
@@ -185,7 +184,7 @@ def _proven_fall(data: segments.Series, held: int, fallen: int) -> bool:
         return True
     # Every pair of neighbours is tested, hence Bonferroni over them.
     tests = len(data.load) - 1
-    quantile = float(student.ppf(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom))
+    quantile = float(student.quantile(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom))
     error = data.noise * math.hypot(float(data.scale[held]), float(data.scale[fallen]))
     return float(data.value[held] - data.value[fallen]) > quantile * error
 

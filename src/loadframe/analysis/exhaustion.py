@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
+from loadframe.analysis import student
 from loadframe.model import LoadInterval
 
 AT_CEILING = 0.97
@@ -137,7 +137,7 @@ def _regression(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: 
     freedom = len(loads) - 2
     if freedom > 0:
         error = math.sqrt(float(((uses - intercept - slope * loads) ** 2).sum()) / freedom)
-        reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+        reach = float(student.quantile((1 + CONFIDENCE) / 2, freedom)) * error
     else:
         reach = 1.96 * ASSUMED_ERROR * math.sqrt(float((uses**2).mean()))
     growth = slope * float(np.ptp(loads))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import t as student
 
+from loadframe.analysis import student
 from loadframe.analysis.comparison import bootstrap_ends, decide, logarithms, zeros_words
 from loadframe.analysis.dependence import Mean, Numbers, means
 from loadframe.model import Verdict
@@ -95,7 +95,7 @@ def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Number
     variance = before.variance + after.variance
     parts = sum(each.variance**2 / np.maximum(each.worth - 1, 0.5) for each in (before, after))
     degrees = np.divide(variance**2, parts, out=np.ones_like(variance), where=np.asarray(parts) > 0)
-    half = student.ppf(1 - alpha / 2, np.maximum(degrees, 1.0)) * np.sqrt(variance)
+    half = student.quantile(1 - alpha / 2, np.maximum(degrees, 1.0)) * np.sqrt(variance)
     half = half + (before.drift + after.drift) / 2
     centre = after.value - before.value
     return centre, centre - half, centre + half
@@ -105,7 +105,7 @@ def paired_difference(before: Numbers, after: Numbers, alpha: float) -> tuple[Nu
     """Mean of after - before over the blocks (..., n) with the ends of its interval, as `paired` describes."""
     (ratio,) = means(batch_means(after - before), bound=0.0)
     one, two = means(batch_means(before), batch_means(after))
-    half = student.ppf(1 - alpha / 2, np.maximum(ratio.worth - 1, 1.0)) * np.sqrt(ratio.variance)
+    half = student.quantile(1 - alpha / 2, np.maximum(ratio.worth - 1, 1.0)) * np.sqrt(ratio.variance)
     half = half + ratio.drift / 2 + (one.drift + two.drift) / 2 / before.shape[-1] / 2
     return ratio.value, ratio.value - half, ratio.value + half
 

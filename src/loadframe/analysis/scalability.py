@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares, nnls
-from scipy.stats import t as student
 
+from loadframe.analysis import student
 from loadframe.model import Scalability
 
 FEWEST_POINTS = 5
@@ -47,7 +47,7 @@ def fit(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> Scalabili
     estimate = _least_squares(load, throughput / scale)
     errors = _standard_errors(load, throughput / scale, estimate) * np.array([scale, 1.0, 1.0])
     lambda_, sigma, kappa = float(estimate[0] * scale), float(estimate[1]), float(estimate[2])
-    margin = errors * float(student.ppf((1 + CONFIDENCE) / 2, len(load) - 3))
+    margin = errors * float(student.quantile((1 + CONFIDENCE) / 2, len(load) - 3))
     peak = math.sqrt((1 - sigma) / kappa) if kappa > 0 and sigma < 1 else None
     return Scalability(
         lambda_=lambda_,

@@ -14,7 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+
+from loadframe.analysis import student
 
 PATHS = 40_000
 """Simulated series of blocks; the level they find is exact to about a tenth of a per cent (of 5 %)."""
@@ -69,7 +70,7 @@ def _scale(plan: Plan, alpha: float) -> float:
     low, high = 0.0, alpha * plan.last / plan.first
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        critical = student.ppf(1 - middle * blocks / plan.last / 2, blocks - 1)
+        critical = student.quantile(1 - middle * blocks / plan.last / 2, blocks - 1)
         errs = float((statistics > critical).any(axis=1).mean())
         low, high = (middle, high) if errs <= alpha else (low, middle)
     return low

@@ -15,10 +15,8 @@ from dataclasses import replace
 from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
-from loadframe.bench.caged import MORE_MEMORY, CagedTarget, out_of_memory
-from loadframe.cage.cages import Cage
+from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, out_of_memory
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.changes.journal import Journal
 from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
@@ -30,7 +28,7 @@ from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.study.declaration import CageTable, ComponentCage
+from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
 from loadframe.targets.base import Target
 from loadframe.workloads import registry as workloads
@@ -99,7 +97,7 @@ class Bench:
             study = self.study
             what = f"{study.target.kind} for study {study.study.name}"
             self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
-            self._cage = _make_cage("target", study.cage, self._lease)
+            self._cage = make_cage("target", study.cage, self._lease)
             self._target: Target = self._make_target()
             stack.callback(self._target.destroy)
             self._target.create()
@@ -124,12 +122,12 @@ class Bench:
         """The target in its cage, and the workload's driver in its own; a target that runs inside the driver's
         processes shares one with them."""
         kind, cage = self.study.target.kind, self.study.cage
-        target = targets.make(kind, lease=self._lease, allowance=_allowance(cage, self._cage))
-        self._driver_cage = self._cage if target.embedded else _make_cage("driver", cage.driver, self._lease)
-        allowance = _allowance(cage.driver, self._driver_cage)
-        if target.embedded and allowance.cpus is None:
-            allowance = replace(allowance, cpus=_cpus(cage))
-        self.workload = workloads.make(self.study.workload.kind, self.study.workload.options, allowance)
+        target = targets.make(kind, lease=self._lease, allowance=allowance(cage, self._cage))
+        self._driver_cage = self._cage if target.embedded else make_cage("driver", cage.driver, self._lease)
+        driven = allowance(cage.driver, self._driver_cage)
+        if target.embedded and driven.cpus is None:
+            driven = replace(driven, cpus=cpus_of(cage))
+        self.workload = workloads.make(self.study.workload.kind, self.study.workload.options, driven)
         return CagedTarget(target, self._cage)
 
     def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
@@ -379,21 +377,6 @@ class Bench:
             metrics["system.disk.flushes_per_request"] = flushes / summary.throughput
 
 
-def _make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
-    """The control groups of a component, with the limits that the study declares."""
-    return Cage.make(component, allowed.group_limits(), lease=lease, cpus=_cpus(allowed))
-
-
-def _allowance(allowed: ComponentCage, cage: Cage) -> Allowance:
-    """What each process of a component starts with. The target's resource limits are in its state instead."""
-    limits = {} if isinstance(allowed, CageTable) else allowed.process_limits()
-    return Allowance(limits=limits, cpus=_cpus(allowed), groups=cage.folders)
-
-
-def _cpus(allowed: ComponentCage) -> frozenset[int] | None:
-    return parse_cpus(allowed.cpus) if allowed.cpus else None
-
-
 def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
     """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
     one CPU its busiest thread has, for that is all that a thread can have."""
@@ -404,7 +387,7 @@ def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
 def _cpu_share(component: str, allowed: ComponentCage, metrics: dict[str, float]) -> float:
     """CPU time of a component of all that its CPUs and its quota let it have; the share of periods in which the quota
     ran out where that is more: how much of a quota can be used depends on how many threads there are."""
-    cpus = _cpus(allowed)
+    cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics["system.cpu.count"]
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
     return max(

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from loadframe.cage.cages import LIMITS, Cage
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.study.declaration import CageTable, ComponentCage
 from loadframe.targets.base import Target
 
 
@@ -84,6 +87,22 @@ class CagedTarget:
             if (why := out_of_memory(self._cage)) is None:
                 raise
             raise TargetError(f"{error.fact}: {why}", remedy=MORE_MEMORY, details=error.details) from error
+
+
+def make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
+    """The control groups of a component, with the limits that the study declares."""
+    return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed))
+
+
+def allowance(allowed: ComponentCage, cage: Cage) -> Allowance:
+    """What each process of a component starts with. The target's resource limits are in its state instead."""
+    limits = {} if isinstance(allowed, CageTable) else allowed.process_limits()
+    return Allowance(limits=limits, cpus=cpus_of(allowed), groups=cage.folders)
+
+
+def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
+    """The CPUs that the study binds a component to; None: any."""
+    return parse_cpus(allowed.cpus) if allowed.cpus else None
 
 
 MORE_MEMORY = "Raise cage.memory, or give the target settings that fit into it."

@@ -17,9 +17,9 @@ import numpy as np
 
 from loadframe.analysis.exhaustion import demand_at
 from loadframe.analysis.trend import runs_out_in
+from loadframe.bench.caged import CagedTarget, allowance, make_cage
 from loadframe.cage.identity import Identity, alive, identify
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.errors import TargetError
 from loadframe.ledger.counters import counter_metrics
 from loadframe.ledger.derived import derive
@@ -172,11 +172,11 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     """The study's target in the state that the study declares; it ends with the stack."""
     kind, cage = study.target.kind, study.cage
     lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
-    cpus = parse_cpus(cage.cpus) if cage.cpus else None
-    target = targets.make(kind, lease=lease, allowance=Allowance(cpus=cpus))
+    groups = make_cage("target", cage, lease)
+    target = CagedTarget(targets.make(kind, lease=lease, allowance=allowance(cage, groups)), groups)
     stack.callback(target.destroy)
     target.create()
-    limits = {"RLIMIT_NOFILE": cage.open_files} if cage.open_files is not None else {}
+    limits = {**cage.process_limits(), **cage.group_limits()}
     state = TargetState(targets.check_settings(kind, study.target.settings), limits)
     target.start(state)
     pid = next(iter(target.pids()), None)

@@ -13,6 +13,8 @@ REACHED = 0.97
 """From this share of its ceiling on a use counts as at it: caches stop just short of what they may hold."""
 
 ONLY_IN_STEPS = "requests tell: it is read while they run (loadframe measure STUDY)"
+OF_A_CAGE = "target.cage."
+"""Outside a study's steps the groups of a cage are groups like others: the rules of `cgroup.*` read them."""
 NOT_TOLD = "it was not told"
 
 
@@ -55,6 +57,8 @@ def judge(use: float, ceiling: float, *, near: float | None, pressure: bool) -> 
 
 def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
     owner = rule.use.partition(".")[0]
+    if rule.use.startswith(OF_A_CAGE):
+        return False
     if owner == "system":
         return True
     if owner == "workload":
