@@ -16,10 +16,12 @@ def test_levels_grow_with_the_blocks_and_stay_below_the_whole() -> None:
     assert sum(levels) > 0.05, "looks are not independent: their levels may add up to more than the whole"
 
 
-def test_before_the_first_and_after_the_last_look_the_nearest_counts() -> None:
-    plan = Plan(3, 5)
-    assert planned_level(plan, 2, 0.05) == planned_level(plan, 3, 0.05)
-    assert planned_level(plan, 9, 0.05) == planned_level(plan, 5, 0.05)
+def test_who_is_stopped_before_the_first_look_looks_once() -> None:
+    assert planned_level(Plan(3, 5), 2, 0.05) == 0.05
+
+
+def test_after_the_last_look_the_last_counts() -> None:
+    assert planned_level(Plan(3, 5), 9, 0.05) == planned_level(Plan(3, 5), 5, 0.05)
 
 
 def test_a_single_look_spends_nearly_everything() -> None:

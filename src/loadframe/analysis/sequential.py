@@ -43,7 +43,9 @@ class Plan:
 
 
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
-    """The level of the look after `block` blocks; before the first look and after the last one, that of the nearest.
+    """The level of the look after `block` blocks; after the last one that of the last.
+
+    Before the first one the whole alpha: whoever stops there has not chosen to (the budget ended), and looks only once.
 
     It grows in proportion to the blocks (so does the certainty of a look): alpha_n = c n / last. c is such that paired
     t-tests at these levels, on blocks without any difference, find one at any look in a share alpha of the cases. The
@@ -51,8 +53,9 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
     Pocock (1977, Biometrika 64(2)) did the same for levels that do not grow. Bonferroni would take each look for an
     independent chance to err.
     """
-    looked = min(max(block, plan.first), plan.last)
-    return _scale(plan, alpha) * looked / plan.last
+    if block < plan.first:
+        return alpha
+    return _scale(plan, alpha) * min(block, plan.last) / plan.last
 
 
 def open_ended_level(look: int, alpha: float) -> float:

@@ -57,7 +57,9 @@ def prove(
     taken: list[Step] = []
     verdict: Verdict | None = None
     for block, order in zip(range(1, blocks.max + 1), orders(book.random, before, after, levels), strict=False):
-        open_question = verdict is None or verdict.decision == "no-proven-difference"
+        # Before the first planned look nothing may depend on what is seen: it would be a look more.
+        early = block <= blocks.min
+        open_question = early or verdict is None or verdict.decision == "no-proven-difference"
         if verdict is not None and not book.budget.affords(per_block, 0.0 if open_question else reserve_s):
             break
         taken += _block(book, order, round_number=round_number, block=block)
