@@ -113,7 +113,11 @@ class Judged:
 
 def loadframe_rule(noise: Numbers, effect: float, random: np.random.Generator, *, plan: Plan = PLAN) -> Judged:
     """As bench/proof.py measures: the order in a block drawn for every first of two and reversed for the second, a look
-    after each block of the plan, the end at the first decision. noise: shape (count, 2 plan.last), in time order."""
+    after each block of the plan, the end at the first decision, as `loadframe compare` ends. The interval is t's; the
+    bootstrap that is taken into the shipped one is wider in one series of a hundred.
+
+    noise: shape (count, 2 plan.last), in time order.
+    """
     count = len(noise)
     pairs = noise[:, : 2 * plan.last].reshape(count, plan.last, 2)
     after_first = np.repeat(random.random((count, (plan.last + 1) // 2)) < 0.5, 2, axis=1)[:, : plan.last]

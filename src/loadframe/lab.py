@@ -24,10 +24,11 @@ from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.proof import decided
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
-from loadframe.bench.writing import partial, series_of, write_down
+from loadframe.bench.writing import conduct_from, partial, series_of, write_down
 from loadframe.errors import Interrupted, RunError, StudyError, UserError
-from loadframe.model import Comparison, Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
+from loadframe.model import Comparison, Conduct, Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
 from loadframe.progress import Progress, Silent
+from loadframe.reporting import words
 from loadframe.runs.folder import Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.study import Study, validate
@@ -44,6 +45,7 @@ class Measurement:
     curve: Curve
     axis_unit: str = ""
     silent_cuts: tuple[str, ...] = ()
+    conduct: Conduct | None = None
 
 
 def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -> Investigation:
@@ -89,7 +91,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
         silent = cuts(study.target.kind, book.bench.start_state, effective)
     run.write_tables(run.steps(), [], series=series_of(run))
     run.close()
-    return Measurement(run.path, curve, run.axis_unit(), silent)
+    return Measurement(run.path, curve, run.axis_unit(), silent, conduct(run))
 
 
 def compare(
@@ -108,7 +110,9 @@ def compare(
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
-        found = [replace(each, run=str(run.path)) for each in comparing.alternatives(book, enough=enough)]
+        found = comparing.alternatives(book, enough=enough)
+    notes = tuple(map(words.sentence, words.conduct_sentences(conduct(run))))
+    found = [replace(each, run=str(run.path), notes=notes) for each in found]
     run.write_tables(run.steps(), [])
     run.write_document(
         "verdicts.json", "verdicts", {"alternatives": [reporting.comparison_json([each]) for each in found]}
@@ -138,6 +142,17 @@ def curves(run: RunFolder) -> dict[str, Curve]:
     study = validate(run.study(), name=str(run.path / "study.json"))
     treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
     return {name: curve_of(steps, study, name) for name in treatments}
+
+
+def conduct(run: RunFolder) -> Conduct:
+    """How a run went: its steps and their flags, and what recording it cost. RunError where there is no step."""
+    noted = run.conduct()
+    if noted is not None:
+        return noted
+    steps = run.steps()
+    if not steps:
+        raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
+    return conduct_from(steps)
 
 
 def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,3 +56,13 @@ def test_rounds_that_were_kept_are_told_as_they_were(simulated: Simulated, tmp_p
     ).round
     run.save_rounds([one])
     assert partial(run) == [one]
+
+
+def test_a_curve_that_is_the_drivers_says_so_at_its_levels(simulated: Simulated) -> None:
+    book = simulated(lambda state, level: (9000.0 / level, {"mariadb.open_tables": 5 * level}))
+    sweep(book, "A", round_number=1)
+    levels = sorted({step.level for step in book.steps})
+    assert not [words for words in curve_of(book.steps, book.bench.study, "A").warnings if "driver" in words]
+    steps = [replace(step, flags=("driver-limited",)) if step.level == levels[-1] else step for step in book.steps]
+    (said,) = [words for words in curve_of(steps, book.bench.study, "A").warnings if "driver" in words]
+    assert said.startswith(f"driver.limited: at {levels[-1]:g} the load driver was the bottleneck")

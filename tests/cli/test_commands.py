@@ -19,6 +19,8 @@ def test_measure_curve_and_report_on_one_run(loadframe: Command, study: Path, tm
     assert again["points"] == measured["points"]
     shown = loadframe("curve", str(run)).out  # type: ignore[attr-defined]
     assert "requests/s" in shown
+    assert "recorder used" in shown
+    assert again["conduct"] == measured["conduct"]
     report = loadframe("report", str(run), "--json").json  # type: ignore[attr-defined]
     assert report["schema"] == "loadframe.investigation/1"
     assert report["outcome"]["kind"] != "interrupted"

@@ -144,6 +144,7 @@ def test_the_alternatives_of_a_study(loadframe: Command, study: Path, tmp_path: 
     assert first["ratio"] > 1
     run = tmp_path / first["run"]
     assert first["run"] == second["run"]
+    assert "recorder used" in " ".join(first["notes"]), "what measuring cost is said with every answer"
     for name in ("steps.jsonl", "verdicts.json", "metrics.parquet", "study.toml"):
         assert (run / name).stat().st_size > 0
     assert loadframe("study", "check", str(run / "study.toml")).code == 0  # type: ignore[attr-defined]
@@ -158,6 +159,7 @@ def test_what_cannot_be_compared_is_refused(
         (["compare", name], "alone"),
         (["compare", str(study)], "no alternative"),
         (["compare", name, "nowhere.csv"], "no file or run folder nowhere.csv"),
+        (["compare", name, 300 * "x"], "cannot be read"),
         (["compare", name, str(study)], "`value`"),
         (["compare", name, "short.csv"], "2 values"),
         (["compare", name, name, "--fail-if-worse", "3"], "percentage"),

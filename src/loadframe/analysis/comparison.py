@@ -80,13 +80,13 @@ def verdict(
     else:
         low, high = _interval(by_block, alpha, seed)
     return Verdict(
-        ratio=_exp(centre),
-        low=_exp(low),
-        high=_exp(high),
+        ratio=exp_in_range(centre),
+        low=exp_in_range(low),
+        high=exp_in_range(high),
         decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "no-proven-difference",
         blocks=blocks,
         method=_method(blocks, alpha, plan or looks, zeros),
-        block_ratios=tuple(_exp(float(value)) for value in by_block),
+        block_ratios=tuple(exp_in_range(float(value)) for value in by_block),
         levels=levels,
     )
 
@@ -153,9 +153,9 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
         method += "; the verdicts were taken at different levels, so the product is approximate"
     proven = all(each.blocks >= FEWEST_BLOCKS for each in verdicts)
     return Verdict(
-        ratio=_exp(centre),
-        low=_exp(centre - down),
-        high=_exp(centre + up),
+        ratio=exp_in_range(centre),
+        low=exp_in_range(centre - down),
+        high=exp_in_range(centre + up),
         decision=decide(centre - down, centre + up) if proven else "no-proven-difference",
         blocks=min(each.blocks for each in verdicts),
         method=method,
@@ -215,8 +215,8 @@ def decide(low: float, high: float) -> Decision:
     return "no-proven-difference"
 
 
-def _exp(value: float) -> float:
-    """exp without overflow: two blocks can have an interval that is wider than doubles are."""
+def exp_in_range(value: float) -> float:
+    """exp without overflow: an interval of two blocks, and values that people give, can be wider than doubles are."""
     return math.exp(min(max(value, -700.0), 700.0))
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from loadframe.analysis import student
-from loadframe.analysis.comparison import bootstrap_ends, decide, logarithms, zeros_words
+from loadframe.analysis.comparison import bootstrap_ends, decide, exp_in_range, logarithms, zeros_words
 from loadframe.analysis.dependence import Mean, Numbers, means
 from loadframe.model import Verdict
 
@@ -35,12 +36,18 @@ def unpaired(
     with autocorrelated errors (`dependence.means`) and the block bootstrap whose blocks are the batches (Carlstein
     1986), and further by half of each sample's trend from end to end, where one is seen: that far the level of a
     drifting sample depends on when it was taken. fitted: as in `dependence.means`.
+    Values may be rounded: each is known to the smallest spacing of all of them only. Samples without any scatter prove
+    nothing: what the values would be without rounding is not known.
     Raises ValueError for fewer values and for values that are negative or not finite.
     """
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
+    if (constant := _without_scatter(before, after)) is not None:
+        return constant
     x, y = batch_means(first), batch_means(second)
-    one, two = means(x, y, fitted=fitted)
+    one, two = (
+        _rounded(mean, each) for mean, each in zip(means(x, y, fitted=fitted), _grains(before, after), strict=True)
+    )
     centre, low, high = difference(one, two, alpha)
     boot_low, boot_high = bootstrap_ends([x, y], alpha, seed)
     return _verdict(
@@ -66,9 +73,11 @@ def paired(before: Sequence[float], after: Sequence[float], *, alpha: float = 0.
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
     _check(first, second)
+    if (constant := _without_scatter(before, after)) is not None:
+        return constant
     ratios = second - first
     batches = batch_means(ratios)
-    centre, low, high = paired_difference(first, second, alpha)
+    centre, low, high = paired_difference(first, second, alpha, grain=math.hypot(*_grains(before, after)))
     boot_low, boot_high = bootstrap_ends([batches], alpha, seed)
     return _verdict(
         float(centre),
@@ -77,7 +86,7 @@ def paired(before: Sequence[float], after: Sequence[float], *, alpha: float = 0.
         blocks=len(ratios),
         method="paired blocks, mean log ratio, wider of autocorrelation-corrected t and block bootstrap at "
         f"{100 * (1 - alpha):.4g} %{zeros_words(zeros)}",
-        block_ratios=tuple(math.exp(value) for value in ratios),
+        block_ratios=tuple(exp_in_range(float(value)) for value in ratios),
     )
 
 
@@ -101,13 +110,46 @@ def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Number
     return centre, centre - half, centre + half
 
 
-def paired_difference(before: Numbers, after: Numbers, alpha: float) -> tuple[Numbers, Numbers, Numbers]:
-    """Mean of after - before over the blocks (..., n) with the ends of its interval, as `paired` describes."""
-    (ratio,) = means(batch_means(after - before), bound=0.0)
+def paired_difference(
+    before: Numbers, after: Numbers, alpha: float, *, grain: float = 0.0
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Mean of after - before over the blocks (..., n) with the ends of its interval, as `paired` describes. grain: to
+    what a difference is rounded."""
+    ratio = _rounded(means(batch_means(after - before), bound=0.0)[0], grain)
     one, two = means(batch_means(before), batch_means(after))
     half = student.quantile(1 - alpha / 2, np.maximum(ratio.worth - 1, 1.0)) * np.sqrt(ratio.variance)
     half = half + ratio.drift / 2 + (one.drift + two.drift) / 2 / before.shape[-1] / 2
     return ratio.value, ratio.value - half, ratio.value + half
+
+
+def _grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
+    """To what share of itself a value of either sample is known: the smallest spacing of all values (0 where there is
+    only one), of the sample's median."""
+    spacing = float(np.diff(np.unique([*before, *after])).min(initial=math.inf))
+    if math.isinf(spacing):
+        return 0.0, 0.0
+    one, two = (min(1.0, spacing / max(float(np.median(each)), spacing)) for each in (before, after))
+    return one, two
+
+
+def _rounded(mean: Mean, grain: float) -> Mean:
+    """With what rounding adds: a value is anywhere within a grain (variance grain^2 / 12)."""
+    return replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
+
+
+def _without_scatter(before: Sequence[float], after: Sequence[float]) -> Verdict | None:
+    """The verdict on two samples of one value each; None where there is any scatter to judge by."""
+    if any(value != before[0] for value in before) or any(value != after[0] for value in after):
+        return None
+    (first, second), zeros = logarithms([before[:1], after[:1]])
+    centre = float(second[0] - first[0])
+    return _verdict(
+        centre,
+        min(0.0, 2 * centre),
+        max(0.0, 2 * centre),
+        blocks=min(len(before), len(after)),
+        method=f"no scatter in either sample: all noise may have been rounded away{zeros_words(zeros)}",
+    )
 
 
 def _check(*samples: Numbers) -> None:
@@ -119,6 +161,5 @@ def _check(*samples: Numbers) -> None:
 def _verdict(
     centre: float, low: float, high: float, *, blocks: int, method: str, block_ratios: tuple[float, ...] = ()
 ) -> Verdict:
-    limit = 700.0  # exp of more is no double
-    ratio, low_ratio, high_ratio = (math.exp(min(max(each, -limit), limit)) for each in (centre, low, high))
+    ratio, low_ratio, high_ratio = exp_in_range(centre), exp_in_range(low), exp_in_range(high)
     return Verdict(ratio, low_ratio, high_ratio, decide(low, high), blocks, method, block_ratios)

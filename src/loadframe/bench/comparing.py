@@ -31,7 +31,7 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
         state = TargetState({**start.settings, **alternative.target.settings}, {**start.limits, **limits})
         name = book.next_treatment(alternative.name, state)
         waiting = len(study.alternative) - index - 1
-        verdict, ratios, steps = prove(
+        verdict, ratios, _ = prove(
             book,
             START,
             name,
@@ -47,7 +47,6 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
                 after=alternative.name,
                 verdict=verdict,
                 levels=ratios,
-                notes=_flag_notes(steps),
                 axis_unit=book.bench.axis_unit,
             )
         )

@@ -29,8 +29,13 @@ def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
 
 
 def decided(verdict: Verdict) -> bool:
-    """Whether a proof may end: the verdict is decided and its interval is narrow against the change itself."""
-    return verdict.decision != "no-proven-difference" and _narrow(verdict)
+    """Whether it is known which of the two is better."""
+    return verdict.decision != "no-proven-difference"
+
+
+def sized(verdict: Verdict) -> bool:
+    """Whether it is known by how much too: the interval is narrow against the change itself."""
+    return decided(verdict) and _narrow(verdict)
 
 
 def prove(
@@ -42,7 +47,7 @@ def prove(
     round_number: int,
     reserve_s: float = 0.0,
     confidence: float = 0.95,
-    enough: Callable[[Verdict], bool] = decided,
+    enough: Callable[[Verdict], bool] = sized,
 ) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
@@ -59,7 +64,7 @@ def prove(
     for block, order in zip(range(1, blocks.max + 1), orders(book.random, before, after, levels), strict=False):
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
         early = block <= blocks.min
-        open_question = early or verdict is None or verdict.decision == "no-proven-difference"
+        open_question = early or verdict is None or not decided(verdict)
         if verdict is not None and not book.budget.affords(per_block, 0.0 if open_question else reserve_s):
             break
         taken += _block(book, order, round_number=round_number, block=block)

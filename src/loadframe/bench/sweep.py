@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import mean
 
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search
@@ -19,6 +20,7 @@ RESOLUTION = 0.15
 """A cliff is bracketed until the two levels around it are no further apart than this share."""
 FEWEST_BLOCKS = 2
 """Below two blocks there is no interval."""
+MOST_STEPS = 0.5
 REPEATED_SHARE = 0.2
 """Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
 always disturbed, repeating everything helps nobody."""
@@ -98,13 +100,27 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
                 latencies_p95_ms=tuple(step.latency.p95_ms for step in sound),
             )
         )
-    return curves.fit(
+    fitted = curves.fit(
         samples,
         axis=study.load.axis,
         treatment=treatment,
         within_latency_p95_ms=study.objective.within.latency_p95_ms,
         scalability=study.load.axis == "concurrency",
     )
+    return replace(fitted, warnings=(*fitted.warnings, *_driver_limited(mine)))
+
+
+def _driver_limited(steps: Sequence[Step]) -> list[str]:
+    """In words, at which levels most steps show the driver's limit instead of the target's; [] where none does."""
+    limited = [
+        level
+        for level in sorted({step.level for step in steps})
+        if mean("driver-limited" in step.flags for step in steps if step.level == level) > MOST_STEPS
+    ]
+    if not limited:
+        return []
+    where = ", ".join(f"{level:g}" for level in limited)
+    return [f"driver.limited: at {where} the load driver was the bottleneck, so the curve is not the target's there"]
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:

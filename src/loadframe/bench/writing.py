@@ -35,7 +35,7 @@ def write_down(
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
     run.write_tables(steps, limits, series=series_of(run))
     bench = run.document("bench.json", "bench")
-    conduct = run.conduct() or _conduct_from(steps)
+    conduct = run.conduct() or conduct_from(steps)
     last = rounds[-1]
     profiles, profile_missing = profiles_of(run)
     investigation = Investigation(
@@ -105,7 +105,7 @@ def _from_all(one: Round, steps: Sequence[Step], study: Study) -> Round:
     return replace(one, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
 
 
-def _conduct_from(steps: Sequence[Step]) -> Conduct:
+def conduct_from(steps: Sequence[Step]) -> Conduct:
     """What the steps alone say of a run that was killed: nothing of repetitions, nor of the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     return Conduct(len(steps), 0, dict(Counter(flag for step in steps for flag in step.flags)), 0.0, 0.0, 0, 0, seconds)

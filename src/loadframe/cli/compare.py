@@ -47,7 +47,7 @@ def compare(
             found = _alternatives(first, overrides or [], allowed, runs, as_json)
         elif overrides:
             raise StudyError("--set changes a study, and none was given", remedy="Leave it out.")
-        elif Path(first).is_dir() or Path(second).is_dir():
+        elif _is_folder(first) or _is_folder(second):
             _refuse_direction(lower_is_better)
             found = [loadframe.compare_runs(loadframe.open_run(Path(first)), loadframe.open_run(Path(second)))]
         else:
@@ -61,8 +61,15 @@ def compare(
             raise typer.Exit(FAILED)
 
 
+def _is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # too long a name, a folder that may not be entered: reading it says so
+        return False
+
+
 def _alternatives(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
-    if path == STDIN or Path(path).is_dir() or path.endswith(".csv"):
+    if path == STDIN or _is_folder(path) or path.endswith(".csv"):
         raise StudyError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
     with shown(quiet=quiet) as progress:

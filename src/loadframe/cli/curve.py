@@ -27,7 +27,8 @@ def curve(
             raise RunError(
                 f"{run} has no treatment {treatment!r}", remedy=f"It has: {', '.join(curves)}. Choose with --treatment."
             )
+        conduct = loadframe.conduct(folder)
         if as_json:
-            emit(loadframe.curve_json(curves[treatment]))
+            emit(loadframe.curve_json(curves[treatment], conduct=conduct))
         else:
-            print(loadframe.render_curve(curves[treatment], unit=folder.axis_unit()))
+            print(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), conduct=conduct))

@@ -24,10 +24,10 @@ def measure(
         with shown(quiet=as_json) as progress:
             measured = loadframe.measure(declared, runs, progress=progress)
         if as_json:
-            found = loadframe.curve_json(measured.curve)
+            found = loadframe.curve_json(measured.curve, conduct=measured.conduct)
             emit({**found, "run": str(measured.run), "silent_cuts": list(measured.silent_cuts)})
         else:
-            print(loadframe.render_curve(measured.curve, unit=measured.axis_unit))
+            print(loadframe.render_curve(measured.curve, unit=measured.axis_unit, conduct=measured.conduct))
             for cut in measured.silent_cuts:
                 print(f"Cut silently: {cut}.")
             print(f"Run folder: {measured.run}")

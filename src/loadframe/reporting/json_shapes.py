@@ -13,6 +13,7 @@ from typing import Any
 from loadframe.model import (
     Cliff,
     Comparison,
+    Conduct,
     Curve,
     Finding,
     Investigation,
@@ -30,8 +31,9 @@ from loadframe.model import (
 Json = dict[str, Any]
 
 
-def curve_json(curve: Curve) -> Json:
-    """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis."""
+def curve_json(curve: Curve, *, conduct: Conduct | None = None) -> Json:
+    """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. conduct: of
+    the whole run, with the recorder's own cost."""
     return _object(
         {
             "schema": "loadframe.curve/1",
@@ -45,6 +47,7 @@ def curve_json(curve: Curve) -> Json:
             "capacity": _interval(curve.capacity),
             "usl": _scalability(curve.usl),
             "warnings": list(curve.warnings),
+            **({"conduct": _record(conduct)} if conduct is not None else {}),
         }
     )
 

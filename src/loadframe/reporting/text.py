@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Comparison, Curve, Investigation, RuledOut
+from loadframe.model import Comparison, Conduct, Curve, Investigation, RuledOut
 from loadframe.reporting import facts, profiles, rounding, words
 
 LABEL_WIDTH = 11
@@ -139,9 +139,9 @@ def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     return "\n".join(lines)
 
 
-def render_curve(curve: Curve, *, unit: str = "") -> str:
-    """A curve as a table with a bar per level: load, throughput with its interval, p95 latency; then its shape.
-    unit: what the load axis counts; the axis' own name where it is left out."""
+def render_curve(curve: Curve, *, unit: str = "", conduct: Conduct | None = None) -> str:
+    """A curve as a table with a bar per level: load, throughput with its interval, p95 latency; then its shape, and how
+    its run went. unit: what the load axis counts; the axis' own name where it is left out."""
     unit = unit or curve.axis.replace("_", " ")
     points = sorted(curve.points, key=lambda point: point.load)
     top = max((point.throughput for point in points if math.isfinite(point.throughput)), default=0.0) or 1.0
@@ -161,4 +161,5 @@ def render_curve(curve: Curve, *, unit: str = "") -> str:
         for row in (head, *rows)
     ]
     facts_ = [f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit)]
-    return "\n".join([*lines, "", *facts_, *(words.sentence(warning) for warning in curve.warnings)])
+    trust = words.conduct_sentences(conduct) if conduct is not None else []
+    return "\n".join([*lines, "", *facts_, *(words.sentence(each) for each in (*curve.warnings, *trust))])

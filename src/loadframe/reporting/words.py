@@ -210,11 +210,17 @@ def ratio(verdict: Verdict | LadderStep) -> str:
     return rounding.with_interval(verdict.ratio, verdict.low, verdict.high)[0]
 
 
+BEYOND = 1000.0
+"""What a ratio's interval reaches beyond this many times either way says no more than that hardly anything is known."""
+
+
 def ratio_interval(verdict: Verdict | LadderStep) -> str:
-    """ "3.8 to 4.4"; empty where no interval is known."""
+    """ "3.8 to 4.4", "less than 0.001 to 30"; empty where no interval is known."""
     if not rounding.has_width(verdict.low, verdict.high):
         return ""
     _, low, high = rounding.with_interval(verdict.ratio, verdict.low, verdict.high)
+    low = low if verdict.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
+    high = high if verdict.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
     return f"{low} to {high}"
 
 
