@@ -41,7 +41,9 @@ bench: install servers
 	$(BIN)/python benchmarks/gains.py
 	$(BIN)/python benchmarks/gains.py --moved
 	$(BIN)/python benchmarks/gains.py render-farm --study burst
-	$(BIN)/python benchmarks/verdicts.py --live 10
+	$(BIN)/python benchmarks/planted.py
+	-$(BIN)/python benchmarks/recorder.py
+	-$(BIN)/python benchmarks/verdicts.py --live 10
 
 planted: install servers
 	$(BIN)/python benchmarks/planted.py
