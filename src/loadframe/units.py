@@ -204,7 +204,8 @@ user.threads                      | count | threads of the user's processes
 user.threads.limit                | count | RLIMIT_NPROC (soft) of the target
 target.open_files.hard_limit      | count | RLIMIT_NOFILE (hard) of that process
 target.mappings                   | count | memory mappings of the target's process
-target.cpus.allowed               | count | CPUs the target's process may use
+target.cpus.named                 | count | CPUs that the affinity of the target's process names
+target.cpus.allowed               | count | CPUs the target's process may use: those named, as far as there are
 target.epoll_watches              | count | files that the target's process watches by epoll
 target.inotify_watches            | count | files that the target watches by inotify
 target.inotify_instances          | count | inotify instances of the target
@@ -229,7 +230,7 @@ target.cgroup.reads.limit         | 1/s   | reads allowed there
 target.cgroup.writes              | 1/s   | writes on the device nearest to its limit
 target.cgroup.writes.limit        | 1/s   | writes allowed there
 mariadb.table_cache_hits          | 1/s   | look-ups that the table cache answered
-mariadb.tables_at_once            | count | connections times tables per statement
+mariadb.tables_at_once            | count | running statements times tables per statement
 mariadb.max_connections.asked     | count | client connections asked for
 mariadb.table_open_cache.asked    | count | tables asked for in the table cache
 mariadb.table_open_cache_instances | count | instances the table cache may have (effective)

@@ -101,6 +101,20 @@ def test_the_tightest_memory_counts_and_one_is_enough() -> None:
     assert (both["target.memory.allowed"], one["target.memory.allowed"]) == (5.0, 9.0)
 
 
+def test_only_statements_that_run_hold_tables() -> None:
+    connected = {"mariadb.max_used_connections": 900.0, "mariadb.connections": 500.0, "mariadb.threads_running": 3.0}
+    looked_up = {"mariadb.table_cache_hits": 90.0, "mariadb.table_cache_misses": 10.0, "mariadb.questions": 25.0}
+    values, _ = derive({**connected, **looked_up}, {})
+    assert values["mariadb.tables_at_once"] == 3 * 4
+
+
+def test_an_affinity_that_names_cpus_which_are_not_there_gives_none_of_them() -> None:
+    named = {"target.cpus.named": 128.0, "system.cpu.count": 4.0, "target.cpu.cores": 3.9, "target.cpu.run_delay": 2.0}
+    limits, _ = read_now(derive(named, {})[0], {}, kinds={"process"})
+    cpus = limit(limits, "process.cpus")
+    assert (cpus.ceiling, cpus.status) == (4, "reached")
+
+
 def test_shares_of_nothing_are_nothing() -> None:
     values, _ = derive({"mariadb.threads_created": 0.0, "mariadb.new_connections": 0.0}, {})
     assert values["mariadb.new_thread_share"] == 0

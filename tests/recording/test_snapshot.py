@@ -120,7 +120,7 @@ def test_files_threads_and_watches_of_the_process(tree: Path) -> None:
     assert (values["target.epoll_watches"], values["target.inotify_watches"]) == (2, 1)
     assert values["target.inotify_instances"] == 1
     assert values["target.memory.rss"] == 1024 * 1024
-    assert values["target.cpus.allowed"] == 4
+    assert values["target.cpus.named"] == 4
     assert values["target.cpu.cores"] == values["target.cpu.hottest_thread"] == pytest.approx(0.5)
 
 

@@ -39,9 +39,9 @@ def _files_of_full_cache(tables: float, instances: float) -> float:
     return 2 * tables * instances
 
 
-def _tables_at_once(connections: float, hits: float, misses: float, questions: float) -> float:
-    """Connections times tables per statement; one table where no statement ran."""
-    return connections * ((hits + misses) / questions if questions > 0 else 1.0)
+def _tables_at_once(running: float, hits: float, misses: float, questions: float) -> float:
+    """Running statements times tables per statement; one table where no statement ran."""
+    return running * ((hits + misses) / questions if questions > 0 else 1.0)
 
 
 DERIVED: tuple[Derived, ...] = (
@@ -55,6 +55,7 @@ DERIVED: tuple[Derived, ...] = (
         ("system.paging.refault_share", "system.pressure.io.some"),
         lambda share, waiting: share * waiting,
     ),
+    Derived("target.cpus.allowed", ("target.cpus.named", "system.cpu.count"), min),
     Derived("target.memory.allowed", ("target.cgroup.memory.limit", "system.memory.limit"), min, either=True),
     Derived("mariadb.files_wanted", ("mariadb.max_connections.asked", "mariadb.table_open_cache.asked"), _files_wanted),
     Derived(
@@ -64,7 +65,7 @@ DERIVED: tuple[Derived, ...] = (
     ),
     Derived(
         "mariadb.tables_at_once",
-        ("mariadb.max_used_connections", "mariadb.table_cache_hits", "mariadb.table_cache_misses", "mariadb.questions"),
+        ("mariadb.threads_running", "mariadb.table_cache_hits", "mariadb.table_cache_misses", "mariadb.questions"),
         _tables_at_once,
     ),
     Derived("mariadb.new_thread_share", ("mariadb.threads_created", "mariadb.new_connections"), _share),

@@ -64,7 +64,8 @@ PROCESS: tuple[LimitRule, ...] = (
         ceiling="target.cpus.allowed",
         unit="cores",
         loud=False,
-        source=f"sched_getaffinity(2), cpusets: Cpus_allowed_list in /proc/PID/status; {USE}; near: 95 %, our choice",
+        source="sched_getaffinity(2), cpusets: Cpus_allowed_list in /proc/PID/status, which may name CPUs that are not "
+        f"there; {USE}; near: 95 %, our choice",
         thrash="target.cpu.run_delay",
         chain=("cpu.saturated",),
         near=0.95,

@@ -31,7 +31,7 @@ MARIADB: tuple[LimitRule, ...] = (
         ceiling="mariadb.table_open_cache",
         unit="count",
         loud=False,
-        source="MySQL manual, table_open_cache: at least connections times tables per join; tables per statement are "
+        source="MySQL manual, table_open_cache: Threads_running times tables per join; tables per statement are "
         "measured, look-ups in the cache over Questions; near: full",
         configured="table_open_cache",
         thrash="mariadb.opened_tables",
