@@ -245,10 +245,8 @@ mariadb.pool_pages_free           | count | pages of the buffer pool unused
 mariadb.pool_pages_used           | count | pages of the buffer pool in use
 mariadb.pool_pages_dirty          | count | pages of the buffer pool changed and not written yet
 mariadb.pool_page_bytes           | bytes | size of a page
-mariadb.log_buffer_size           | bytes | innodb_log_buffer_size (effective)
-mariadb.log_buffer_used           | bytes | redo log in the buffer, not flushed yet
-mariadb.lsn_current               | bytes | redo log written since the server was made
-mariadb.lsn_flushed               | bytes | redo log flushed since the server was made
+mariadb.log_write_requests        | 1/s   | writes to the redo log
+mariadb.log_buffer_waits          | share | writes to the redo log that waited because the log buffer was too small
 mariadb.checkpoint_age            | bytes | redo log since the last checkpoint
 mariadb.checkpoint_max_age        | bytes | redo log that may lie since the last checkpoint
 mariadb.temporary_tables          | 1/s   | temporary tables made

@@ -108,6 +108,14 @@ def test_only_statements_that_run_hold_tables() -> None:
     assert values["mariadb.tables_at_once"] == 3 * 4
 
 
+@pytest.mark.parametrize(("waits", "status"), [(0.0, "free"), (0.5, "near")])
+def test_a_log_buffer_is_judged_by_its_waits_not_by_what_was_not_flushed_to_the_disk(waits: float, status: str) -> None:
+    lagging = {"mariadb.lsn_current": 1e9, "mariadb.lsn_flushed": 0.5e9, "mariadb.log_buffer_size": 16e6}
+    values, _ = derive({**lagging, "mariadb.log_waits": waits, "mariadb.log_write_requests": 500.0}, {})
+    limits, _ = read_now(values, {}, kinds={"mariadb"})
+    assert limit(limits, "mariadb.log_buffer").status == status
+
+
 def test_an_affinity_that_names_cpus_which_are_not_there_gives_none_of_them() -> None:
     named = {"target.cpus.named": 128.0, "system.cpu.count": 4.0, "target.cpu.cores": 3.9, "target.cpu.run_delay": 2.0}
     limits, _ = read_now(derive(named, {})[0], {}, kinds={"process"})
@@ -121,8 +129,8 @@ def test_shares_of_nothing_are_nothing() -> None:
 
 
 def test_what_does_not_follow_has_the_reason_of_what_it_lacks() -> None:
-    _, missing = derive({"mariadb.lsn_current": 5.0}, {"mariadb.lsn_flushed": "the server does not tell it"})
-    assert missing["mariadb.log_buffer_used"] == "the server does not tell it"
+    _, missing = derive({"mariadb.log_waits": 5.0}, {"mariadb.log_write_requests": "the server does not tell it"})
+    assert missing["mariadb.log_buffer_waits"] == "the server does not tell it"
 
 
 # --- counters of a server ---------------------------------------------------------------------------------------------

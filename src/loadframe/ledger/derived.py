@@ -71,7 +71,7 @@ DERIVED: tuple[Derived, ...] = (
     Derived("mariadb.new_thread_share", ("mariadb.threads_created", "mariadb.new_connections"), _share),
     Derived("mariadb.disk_table_share", ("mariadb.temporary_disk_tables", "mariadb.temporary_tables"), _share),
     Derived("mariadb.lock_wait_share", ("mariadb.table_locks_waited", "mariadb.table_locks_immediate"), _of_both),
-    Derived("mariadb.log_buffer_used", ("mariadb.lsn_current", "mariadb.lsn_flushed"), _difference),
+    Derived("mariadb.log_buffer_waits", ("mariadb.log_waits", "mariadb.log_write_requests"), _share),
     Derived("mariadb.pool_pages_used", ("mariadb.pool_pages", "mariadb.pool_pages_free"), _difference),
 )
 

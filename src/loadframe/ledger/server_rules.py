@@ -177,17 +177,18 @@ MARIADB: tuple[LimitRule, ...] = (
     ),
     LimitRule(
         id="mariadb.log_buffer",
-        title="InnoDB's log buffer",
+        title="writes to the redo log that waited because InnoDB's log buffer was too small",
         layer="server",
-        use="mariadb.log_buffer_used",
-        ceiling="mariadb.log_buffer_size",
-        unit="bytes",
+        use="mariadb.log_buffer_waits",
+        ceiling="one",
+        unit="share",
         loud=False,
-        source="innodb_log_buffer_size; Innodb_lsn_current less Innodb_lsn_flushed; Innodb_log_waits counts the waits; "
-        "near: full",
+        source="innodb_log_buffer_size; Innodb_log_waits over Innodb_log_write_requests (no counter tells how full it "
+        "is: Innodb_lsn_flushed lags by design where commits do not wait for the disk); near: any",
         configured="innodb_log_buffer_size",
         thrash="mariadb.log_waits",
-        near=0.97,
+        near=0.0,
+        pressure=True,
     ),
     LimitRule(
         id="mariadb.redo_log",
