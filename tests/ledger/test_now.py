@@ -101,6 +101,13 @@ def test_the_tightest_memory_counts_and_one_is_enough() -> None:
     assert (both["target.memory.allowed"], one["target.memory.allowed"]) == (5.0, 9.0)
 
 
+def test_connections_that_were_closed_long_ago_are_not_in_use_now() -> None:
+    values = {"mariadb.max_used_connections": 151.0, "mariadb.connections": 12.0, "mariadb.max_connections": 151.0}
+    limits, _ = read_now(values, {}, kinds={"mariadb"})
+    connections = limit(limits, "mariadb.max_connections")
+    assert (connections.use, connections.status, connections.use_metric) == (12, "free", "mariadb.connections")
+
+
 def test_only_statements_that_run_hold_tables() -> None:
     connected = {"mariadb.max_used_connections": 900.0, "mariadb.connections": 500.0, "mariadb.threads_running": 3.0}
     looked_up = {"mariadb.table_cache_hits": 90.0, "mariadb.table_cache_misses": 10.0, "mariadb.questions": 25.0}

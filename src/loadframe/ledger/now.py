@@ -69,7 +69,7 @@ def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
 def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, str]) -> str | None:
     if rule.use.startswith("workload."):
         return ONLY_IN_STEPS
-    for metric in (rule.use, rule.ceiling):
+    for metric in (rule.use_at_this_moment, rule.ceiling):
         if metric != "one" and metric not in values:
             return missing.get(metric, NOT_TOLD)
     if rule.ceiling != "one" and not values[rule.ceiling] > 0:
@@ -83,7 +83,7 @@ def _limit(
     configured: Mapping[str, SettingValue],
     effective: Mapping[str, SettingValue],
 ) -> Limit:
-    use, ceiling = values[rule.use], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
+    use, ceiling = values[rule.use_at_this_moment], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
     near = rule.near_use / ceiling if rule.near_use is not None else rule.near
     harm = rule.thrash or rule.errors or ""
     in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
@@ -100,7 +100,7 @@ def _limit(
         exhausted_at=None,
         unit=rule.unit,
         chain=rule.chain,
-        use_metric=rule.use,
+        use_metric=rule.use_at_this_moment,
         thrash_metric=harm,
         title=rule.title,
         near=near,

@@ -57,11 +57,12 @@ MARIADB: tuple[LimitRule, ...] = (
         title="the number of client connections",
         layer="server",
         use="mariadb.max_used_connections",
+        use_now="mariadb.connections",
         ceiling="mariadb.max_connections",
         unit="count",
         loud=True,
-        source="MariaDB documentation, max_connections; Max_used_connections and Connection_errors_max_connections; "
-        f"near: {TUNER}, 80 %",
+        source="MariaDB documentation, max_connections; Threads_connected now, Max_used_connections in steps, which it "
+        f"may have passed between two readings; Connection_errors_max_connections; near: {TUNER}, 80 %",
         configured="max_connections",
         errors="mariadb.connection_errors_max",
         chain=FILES,
