@@ -319,14 +319,17 @@ def _kind(subject: Subject) -> str:
     return subject.server.kind if subject.server is not None else ""
 
 
-STATUS_ORDER = {"reached": 0, "near": 2, "free": 3, "unlimited": 4, "": 5}
+STATUS_ORDER = {"reached": 0, "near": 2, "free": 4, "unlimited": 5, "": 6}
+RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """What is reached comes first, then what runs out, the soonest first, then the fullest."""
+    """What is reached comes first, then what runs out, the soonest first, what is near, and what is full and costs
+    nothing; within these the fullest."""
     if limit.status != "reached" and limit.exhausted_at is not None:
-        return 1, limit.exhausted_at.load, 0.0
-    return STATUS_ORDER[limit.status], 0.0, -limit.use / limit.ceiling
+        return RUNS_OUT, limit.exhausted_at.load, 0.0
+    order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
+    return order, 0.0, -limit.use / limit.ceiling
 
 
 PRESSURES = frozenset(rule.id for rule in RULES if rule.pressure)
