@@ -184,6 +184,8 @@ system.network.syn_backlog        | count | net.ipv4.tcp_max_syn_backlog
 system.network.syn_drops          | 1/s   | half-open connections dropped or answered with a cookie
 system.network.local_ports        | count | local ports used for the destination with most connections
 system.network.local_ports.limit  | count | local ports for one destination
+system.network.local_ports.per_second | 1/s | connections to one destination that local ports allow
+system.network.connections_opened | 1/s   | connections opened from here
 system.network.time_wait          | count | sockets in TIME_WAIT
 system.network.time_wait.limit    | count | net.ipv4.tcp_max_tw_buckets
 system.network.time_wait_overflows | 1/s  | sockets that found no room in TIME_WAIT
@@ -232,6 +234,7 @@ target.cgroup.writes.limit        | 1/s   | writes allowed there
 mariadb.table_cache_hits          | 1/s   | look-ups that the table cache answered
 mariadb.tables_at_once            | count | running statements times tables per statement
 mariadb.max_connections.asked     | count | client connections asked for
+mariadb.open_files_limit.asked    | count | files asked for, 0 where the server works them out
 mariadb.table_open_cache.asked    | count | tables asked for in the table cache
 mariadb.table_open_cache_instances | count | instances the table cache may have (effective)
 mariadb.files_wanted              | count | files that the connections and the table cache asked for want
@@ -243,6 +246,7 @@ mariadb.new_thread_share          | share | connections for which a thread was m
 mariadb.pool_pages                | count | pages of the buffer pool
 mariadb.pool_pages_free           | count | pages of the buffer pool unused
 mariadb.pool_pages_used           | count | pages of the buffer pool in use
+mariadb.pool_miss_share           | share | pages asked of the buffer pool that had to be read from disk
 mariadb.pool_pages_dirty          | count | pages of the buffer pool changed and not written yet
 mariadb.pool_page_bytes           | bytes | size of a page
 mariadb.log_write_requests        | 1/s   | writes to the redo log

@@ -227,6 +227,15 @@ def test_of_a_server_elsewhere_this_machine_says_nothing() -> None:
     assert reasons["mariadb.memory_budget"] == reasons["cpu.frequency"] == limits_now.ELSEWHERE
 
 
+def test_a_limit_that_the_server_worked_out_was_not_asked_for() -> None:
+    effective = {"open_files_limit": 32000, "max_connections": 151}
+    subject = Subject("a server", kinds=frozenset({"mariadb"}), server=Remote(), effective=effective)  # type: ignore[arg-type]
+    asked = limits_now._asked(subject)
+    assert (asked["mariadb.open_files_limit.asked"], asked["mariadb.max_connections.asked"]) == (0, 151)
+    asked = limits_now._asked(replace(subject, configured={"open_files_limit": 65535}))
+    assert asked["mariadb.open_files_limit.asked"] == 65535
+
+
 @pytest.mark.parametrize("connections", [lambda at: 5, lambda at: 5 + at % 4])
 def test_memory_per_connection_needs_connections_that_vary(connections: Callable[[int], int]) -> None:
     watch = Watched().watch(60)

@@ -89,16 +89,59 @@ def test_a_threshold_of_the_use_itself() -> None:
 
 
 def test_the_servers_own_arithmetic_of_files() -> None:
-    values, _ = derive({"mariadb.max_connections.asked": 300.0, "mariadb.table_open_cache.asked": 12000.0}, {})
-    assert values["mariadb.files_wanted"] == 10 + 300 + 2 * 12000
-    values, _ = derive({"mariadb.max_connections.asked": 300.0, "mariadb.table_open_cache.asked": 400.0}, {})
-    assert values["mariadb.files_wanted"] == 5 * 300
+    def wanted(connections: float, tables: float, files: float) -> float:
+        names = ("max_connections", "table_open_cache", "open_files_limit")
+        asked = zip(names, (connections, tables, files), strict=True)
+        return derive({f"mariadb.{name}.asked": value for name, value in asked}, {})[0]["mariadb.files_wanted"]
+
+    assert wanted(300, 12000, 0) == 10 + 300 + 2 * 12000
+    assert wanted(300, 400, 0) == 5 * 300
+    assert wanted(300, 400, 65535) == 65535
 
 
 def test_the_tightest_memory_counts_and_one_is_enough() -> None:
     both, _ = derive({"target.cgroup.memory.limit": 5.0, "system.memory.limit": 9.0}, {})
     one, _ = derive({"system.memory.limit": 9.0}, {"target.cgroup.memory.limit": "not mounted"})
     assert (both["target.memory.allowed"], one["target.memory.allowed"]) == (5.0, 9.0)
+
+
+def test_a_limit_on_files_is_held_against_what_any_process_may_ask_for() -> None:
+    values = {**FILES, "target.open_files.hard_limit": 1048576.0, "system.files.per_process_limit": 1048576.0}
+    highest = limit(read_now(values, {}, kinds={"process"})[0], "kernel.nr_open")
+    assert (highest.use, highest.headroom, highest.status) == (1048576, 0, "free")
+    unlimited = {**values, "target.open_files.hard_limit": math.inf}
+    assert "no bound" in next(
+        one.reason for one in read_now(unlimited, {}, kinds={"process"})[1] if one.id == "kernel.nr_open"
+    )
+
+
+def test_connections_come_no_faster_than_ports_come_back() -> None:
+    values, _ = derive({"system.network.local_ports.limit": 28200.0, "system.network.connections_opened": 480.0}, {})
+    new = limit(read_now(values, {}, kinds=())[0], "network.new_connections")
+    assert (new.ceiling, new.status) == (470, "near")
+
+
+@pytest.mark.parametrize(("overflows", "status"), [(0.0, "free"), (0.2, "near")])
+def test_a_queue_that_overflowed_between_two_readings_is_not_free(overflows: float, status: str) -> None:
+    values = {"target.accept_queue": 0.0, "target.accept_queue.limit": 128.0, "system.network.somaxconn": 4096.0}
+    limits, _ = read_now({**values, "system.network.listen_overflows": overflows}, {}, kinds={"process"})
+    assert limit(limits, "process.accept_queue").status == status
+    assert limit(limits, "kernel.somaxconn").status == status
+
+
+def test_connections_that_were_refused_tell_that_all_were_taken() -> None:
+    values = {"mariadb.connections": 12.0, "mariadb.max_connections": 151.0, "mariadb.connection_errors_max": 0.5}
+    assert limit(read_now(values, {}, kinds={"mariadb"})[0], "mariadb.max_connections").status == "reached"
+
+
+def test_a_full_buffer_pool_costs_its_misses() -> None:
+    pool = {"mariadb.pool_pages": 8192.0, "mariadb.pool_pages_free": 0.0, "mariadb.pool_read_requests": 2000.0}
+    for reads, harm in ((0.0, 0.0), (100.0, 0.05)):
+        found = limit(
+            read_now(derive({**pool, "mariadb.pool_reads": reads}, {})[0], {}, kinds={"mariadb"})[0],
+            "mariadb.buffer_pool",
+        )
+        assert (found.status, found.harm, found.costs_nothing) == ("reached", harm, reads == 0)
 
 
 def test_connections_that_were_closed_long_ago_are_not_in_use_now() -> None:

@@ -9,7 +9,12 @@ from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
 from loadframe.units import METRICS
 
 IDS = [rule.id for rule in RULES]
-ASKED = {"mariadb.max_connections.asked", "mariadb.table_open_cache.asked", "mariadb.memory_at_full"}
+ASKED = {
+    "mariadb.max_connections.asked",
+    "mariadb.table_open_cache.asked",
+    "mariadb.open_files_limit.asked",
+    "mariadb.memory_at_full",
+}
 """What bench.limits_now adds itself."""
 
 

@@ -346,9 +346,15 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
     return replace(limit, exhausted_at=runs_out_in(times, uses, limit.ceiling))
 
 
+WORKED_OUT = frozenset({"open_files_limit"})
+"""Settings that a server sets to what it needs and gets, so that the value in use says nothing about what was asked."""
+
+
 def _asked(subject: Subject) -> dict[str, float]:
-    """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked")."""
-    settings = {**subject.effective, **subject.configured}
+    """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked"); 0 for what
+    the server worked out itself."""
+    worked_out = dict.fromkeys(WORKED_OUT & subject.effective.keys(), 0)
+    settings = {**subject.effective, **worked_out, **subject.configured}
     numbers = ((name, as_number(value)) for name, value in settings.items())
     return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}
 

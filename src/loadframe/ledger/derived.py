@@ -16,6 +16,10 @@ class Derived:
     either: bool = False
 
 
+TIME_WAIT_S = 60.0
+"""TCP_TIMEWAIT_LEN in include/net/tcp.h."""
+
+
 def _share(part: float, whole: float) -> float:
     """0 where nothing happened."""
     return min(1.0, part / whole) if whole > 0 else 0.0
@@ -29,9 +33,9 @@ def _difference(more: float, less: float) -> float:
     return max(0.0, more - less)
 
 
-def _files_wanted(connections: float, tables: float) -> float:
-    """mysqld's start-up arithmetic without its last term, the limit itself."""
-    return max(10 + connections + 2 * tables, 5 * connections)
+def _files_wanted(connections: float, tables: float, asked: float) -> float:
+    """mysqld's start-up arithmetic; asked: open_files_limit, 0 where none was."""
+    return max(10 + connections + 2 * tables, 5 * connections, asked)
 
 
 def _files_of_full_cache(tables: float, instances: float) -> float:
@@ -57,7 +61,20 @@ DERIVED: tuple[Derived, ...] = (
     ),
     Derived("target.cpus.allowed", ("target.cpus.named", "system.cpu.count"), min),
     Derived("target.memory.allowed", ("target.cgroup.memory.limit", "system.memory.limit"), min, either=True),
-    Derived("mariadb.files_wanted", ("mariadb.max_connections.asked", "mariadb.table_open_cache.asked"), _files_wanted),
+    Derived(
+        "system.network.local_ports.per_second",
+        ("system.network.local_ports.limit",),
+        lambda ports: ports / TIME_WAIT_S,
+    ),
+    Derived(
+        "mariadb.files_wanted",
+        (
+            "mariadb.max_connections.asked",
+            "mariadb.table_open_cache.asked",
+            "mariadb.open_files_limit.asked",
+        ),
+        _files_wanted,
+    ),
     Derived(
         "mariadb.files_of_full_cache",
         ("mariadb.table_open_cache", "mariadb.table_open_cache_instances"),
@@ -71,6 +88,7 @@ DERIVED: tuple[Derived, ...] = (
     Derived("mariadb.new_thread_share", ("mariadb.threads_created", "mariadb.new_connections"), _share),
     Derived("mariadb.disk_table_share", ("mariadb.temporary_disk_tables", "mariadb.temporary_tables"), _share),
     Derived("mariadb.lock_wait_share", ("mariadb.table_locks_waited", "mariadb.table_locks_immediate"), _of_both),
+    Derived("mariadb.pool_miss_share", ("mariadb.pool_reads", "mariadb.pool_read_requests"), _share),
     Derived("mariadb.log_buffer_waits", ("mariadb.log_waits", "mariadb.log_write_requests"), _share),
     Derived("mariadb.pool_pages_used", ("mariadb.pool_pages", "mariadb.pool_pages_free"), _difference),
 )

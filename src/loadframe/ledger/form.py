@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,9 @@ class LimitRule:
     life is what a step reached, but not what is in use now. ceiling: a metric, or "one" for a share. near: the share of the ceiling from which on the use is worth a word, and
     near_use the use itself where the source says it so; the source says where they come from. pressure: the use is a
     share of time or work that tells of a shortage, or a demand that settings make, not something that fills up: there
-    is no load or time at which it runs out, and steps of a study judge it by signatures.
+    is no load or time at which it runs out, and steps of a study judge it by signatures. on_harm: the status once
+    thrash or errors are counted, whatever the use is at this moment, for what fills and empties between two readings:
+    "reached" where that counter is its own, "near" where it counts others too.
     """
 
     id: str
@@ -32,6 +35,7 @@ class LimitRule:
     near: float | None = None
     near_use: float | None = None
     pressure: bool = False
+    on_harm: Literal["", "near", "reached"] = ""
 
     @property
     def use_at_this_moment(self) -> str:
