@@ -115,6 +115,14 @@ def test_a_limit_on_files_is_held_against_what_any_process_may_ask_for() -> None
     )
 
 
+@pytest.mark.parametrize(("granted", "status"), [(65535.0, "free"), (20000.0, "near")])
+def test_files_that_were_asked_for_and_granted_are_no_cut(granted: float, status: str) -> None:
+    asked = {"max_connections": 151.0, "table_open_cache": 2000.0, "open_files_limit": 65535.0}
+    values = {f"mariadb.{name}.asked": value for name, value in asked.items()}
+    found, _ = read_now(derive({**values, "mariadb.open_files_limit": granted}, {})[0], {}, kinds={"mariadb"})
+    assert limit(found, "mariadb.files_wanted").status == status
+
+
 def test_connections_come_no_faster_than_ports_come_back() -> None:
     values, _ = derive({"system.network.local_ports.limit": 28200.0, "system.network.connections_opened": 480.0}, {})
     new = limit(read_now(values, {}, kinds=())[0], "network.new_connections")

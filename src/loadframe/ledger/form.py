@@ -11,12 +11,13 @@ class LimitRule:
     """One finite thing. unit as in units.py. chain: the ids of the limits below it that cap it.
 
     use_now: the use at this moment, where steps of a study are judged by another one: the most at once in a server's
-    life is what a step reached, but not what is in use now. ceiling: a metric, or "one" for a share. near: the share of the ceiling from which on the use is worth a word, and
-    near_use the use itself where the source says it so; the source says where they come from. pressure: the use is a
-    share of time or work that tells of a shortage, or a demand that settings make, not something that fills up: there
-    is no load or time at which it runs out, and steps of a study judge it by signatures. on_harm: the status once
-    thrash or errors are counted, whatever the use is at this moment, for what fills and empties between two readings:
-    "reached" where that counter is its own, "near" where it counts others too.
+    life is what a step reached, but not what is in use now. ceiling: a metric, or "one" for a share.
+    near: the share of the ceiling from which on the use is worth a word, and near_use the use itself where the source
+    says it so; the source says where they come from. pressure: the use is a share of time or work that tells of a
+    shortage, or a demand that settings make, not something that fills up: there is no load or time at which it runs
+    out, and steps of a study judge it by signatures. on_harm: the status once thrash or errors are counted, whatever
+    the use is at this moment, for what fills and empties between two readings: "reached" where that counter is its own,
+    "near" where it counts others too.
     """
 
     id: str

@@ -149,7 +149,7 @@ KERNEL: tuple[LimitRule, ...] = (
         ceiling="system.files.per_process_limit",
         unit="count",
         loud=True,
-        source=f"{FS}: nr_open; the hard RLIMIT_NOFILE cannot be raised beyond it; a limit that is as high costs nothing",
+        source=f"{FS}: nr_open; the hard RLIMIT_NOFILE cannot be raised beyond it; one that is as high costs nothing",
         chain=("system.files",),
         pressure=True,
     ),

@@ -90,8 +90,8 @@ PROCESS: tuple[LimitRule, ...] = (
         ceiling="target.accept_queue.limit",
         unit="count",
         loud=False,
-        source="listen(2), min(backlog, somaxconn); sock_diag(7); ip-sysctl.rst; ListenOverflows counts the drops, of all "
-        "queues; near: 80 %, our choice, or any drop",
+        source="listen(2), min(backlog, somaxconn); sock_diag(7); ip-sysctl.rst; ListenOverflows counts the drops, of "
+        "all queues; near: 80 %, our choice, or any drop",
         configured="back_log",
         thrash="system.network.listen_overflows",
         chain=("kernel.somaxconn",),

@@ -92,10 +92,11 @@ MARIADB: tuple[LimitRule, ...] = (
         unit="count",
         loud=False,
         source=f"{START_UP}; below what is wanted the server cuts other settings and only its log says so. Where no "
-        "open_files_limit is asked for MySQL wants 5000, MariaDB 10.11 does not (seen: 373 of 20,000 taken); near: all",
+        "open_files_limit is asked for MySQL wants 5000, MariaDB 10.11 does not (seen: 373 of 20,000 taken); near: "
+        "more than there are",
         configured="open_files_limit",
         chain=("process.open_files",),
-        near=1.0,
+        near=1.001,
         pressure=True,
     ),
     LimitRule(
