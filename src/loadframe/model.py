@@ -278,6 +278,11 @@ class Limit:
     harm: float | None = None
     status: LimitStatus = ""
 
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether it is a silent limit that is reached while its counter of harm stands still: a warm cache is full."""
+        return self.status == "reached" and not self.loud and self.harm == 0
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadLimit:

@@ -184,6 +184,8 @@ system.network.syn_backlog        | count | net.ipv4.tcp_max_syn_backlog
 system.network.syn_drops          | 1/s   | half-open connections dropped or answered with a cookie
 system.network.local_ports        | count | local ports used for the destination with most connections
 system.network.local_ports.limit  | count | local ports for one destination
+system.network.local_ports.per_second | 1/s | connections to one destination that local ports allow
+system.network.connections_opened | 1/s   | connections opened from here
 system.network.time_wait          | count | sockets in TIME_WAIT
 system.network.time_wait.limit    | count | net.ipv4.tcp_max_tw_buckets
 system.network.time_wait_overflows | 1/s  | sockets that found no room in TIME_WAIT
@@ -204,7 +206,8 @@ user.threads                      | count | threads of the user's processes
 user.threads.limit                | count | RLIMIT_NPROC (soft) of the target
 target.open_files.hard_limit      | count | RLIMIT_NOFILE (hard) of that process
 target.mappings                   | count | memory mappings of the target's process
-target.cpus.allowed               | count | CPUs the target's process may use
+target.cpus.named                 | count | CPUs that the affinity of the target's process names
+target.cpus.allowed               | count | CPUs the target's process may use: those named, as far as there are
 target.epoll_watches              | count | files that the target's process watches by epoll
 target.inotify_watches            | count | files that the target watches by inotify
 target.inotify_instances          | count | inotify instances of the target
@@ -229,8 +232,9 @@ target.cgroup.reads.limit         | 1/s   | reads allowed there
 target.cgroup.writes              | 1/s   | writes on the device nearest to its limit
 target.cgroup.writes.limit        | 1/s   | writes allowed there
 mariadb.table_cache_hits          | 1/s   | look-ups that the table cache answered
-mariadb.tables_at_once            | count | connections times tables per statement
+mariadb.tables_at_once            | count | running statements times tables per statement
 mariadb.max_connections.asked     | count | client connections asked for
+mariadb.open_files_limit.asked    | count | files asked for, 0 where the server works them out
 mariadb.table_open_cache.asked    | count | tables asked for in the table cache
 mariadb.table_open_cache_instances | count | instances the table cache may have (effective)
 mariadb.files_wanted              | count | files that the connections and the table cache asked for want
@@ -242,12 +246,11 @@ mariadb.new_thread_share          | share | connections for which a thread was m
 mariadb.pool_pages                | count | pages of the buffer pool
 mariadb.pool_pages_free           | count | pages of the buffer pool unused
 mariadb.pool_pages_used           | count | pages of the buffer pool in use
+mariadb.pool_miss_share           | share | pages asked of the buffer pool that had to be read from disk
 mariadb.pool_pages_dirty          | count | pages of the buffer pool changed and not written yet
 mariadb.pool_page_bytes           | bytes | size of a page
-mariadb.log_buffer_size           | bytes | innodb_log_buffer_size (effective)
-mariadb.log_buffer_used           | bytes | redo log in the buffer, not flushed yet
-mariadb.lsn_current               | bytes | redo log written since the server was made
-mariadb.lsn_flushed               | bytes | redo log flushed since the server was made
+mariadb.log_write_requests        | 1/s   | writes to the redo log
+mariadb.log_buffer_waits          | share | writes to the redo log that waited because the log buffer was too small
 mariadb.checkpoint_age            | bytes | redo log since the last checkpoint
 mariadb.checkpoint_max_age        | bytes | redo log that may lie since the last checkpoint
 mariadb.temporary_tables          | 1/s   | temporary tables made

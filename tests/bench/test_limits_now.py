@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from loadframe.bench import limits_now
-from loadframe.bench.limits_now import Moment, Subject, Watch, ledger_of, limits, observe
+from loadframe.bench.limits_now import Moment, Subject, Watch, ledger_of, limits, observe, urgency
 from loadframe.errors import TargetError
-from loadframe.model import LedgerNow, Limit
+from loadframe.model import LedgerNow, Limit, LoadInterval
 from loadframe.progress import Silent
 from loadframe.recording.snapshot import Place, Snapshot
 from loadframe.study import load
@@ -156,6 +157,19 @@ def test_what_runs_out_first_is_first_and_has_its_date() -> None:
     assert second.id == "process.open_files_hard"
 
 
+def test_what_is_full_and_costs_nothing_comes_after_what_runs_out() -> None:
+    shown = Limit("x", "server", 64, None, 64, 64, 0, loud=False, source="", exhausted_at=None)
+    at_once = LoadInterval(0, 0, 0)
+    warm = replace(shown, id="warm", status="reached", harm=0.0, exhausted_at=at_once)
+    thrashing = replace(shown, id="thrashing", status="reached", harm=7.0, exhausted_at=at_once)
+    unread = replace(shown, id="unread", status="reached", use=63.0)
+    runs_out = replace(shown, id="runs out", use=20.0, status="free", exhausted_at=LoadInterval(60, 50, 70))
+    near = replace(shown, id="near", use=60.0, status="near")
+    free = replace(shown, id="free", use=1.0, status="free")
+    ranked = sorted((free, warm, near, runs_out, unread, thrashing), key=urgency)
+    assert [one.id for one in ranked] == ["thrashing", "unread", "runs out", "near", "warm", "free"]
+
+
 def test_without_a_watch_nothing_is_foretold() -> None:
     ledger = ledger_of(PROCESS, Watched().watch(1.0), forecast=False)
     assert all(one.exhausted_at is None for one in ledger.limits)
@@ -211,6 +225,15 @@ def test_of_a_server_elsewhere_this_machine_says_nothing() -> None:
     assert ledger.limits == ()
     assert reasons["process.open_files"] == reasons["kernel.pid_max"] == limits_now.ELSEWHERE
     assert reasons["mariadb.memory_budget"] == reasons["cpu.frequency"] == limits_now.ELSEWHERE
+
+
+def test_a_limit_that_the_server_worked_out_was_not_asked_for() -> None:
+    effective = {"open_files_limit": 32000, "max_connections": 151}
+    subject = Subject("a server", kinds=frozenset({"mariadb"}), server=Remote(), effective=effective)  # type: ignore[arg-type]
+    asked = limits_now._asked(subject)
+    assert (asked["mariadb.open_files_limit.asked"], asked["mariadb.max_connections.asked"]) == (0, 151)
+    asked = limits_now._asked(replace(subject, configured={"open_files_limit": 65535}))
+    assert asked["mariadb.open_files_limit.asked"] == 65535
 
 
 @pytest.mark.parametrize("connections", [lambda at: 5, lambda at: 5 + at % 4])

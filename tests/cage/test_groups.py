@@ -51,12 +51,33 @@ def test_a_group_with_processes_hands_nothing_down_so_the_one_above_it_is_taken(
     assert parents(tree) == {"user/me"}, "where nothing is limited, counting needs no controllers"
 
 
-def test_no_group_is_made_outside_of_one_that_limits_us(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    ("file", "limit"),
+    [
+        ("memory.max", "1073741824"),
+        ("memory.high", "1073741824"),
+        ("cpu.max", "50000 100000"),
+        ("pids.max", "4915"),
+        ("io.max", "254:0 rbps=max wbps=1048576 riops=max wiops=max"),
+        ("cpuset.cpus", "0-1"),
+    ],
+)
+def test_no_group_is_made_outside_of_one_that_limits_us(machine: Machine, file: str, limit: str) -> None:
     tree = machine(2)
     tree.busy.add(tree.top / "user/me")
-    (tree.top / "user/me/memory.max").write_text("1073741824")
-    with pytest.raises(CageError, match=r"memory.max = 1073741824"):
+    (tree.top / "user/me" / file).write_text(f"{limit}\n")
+    with pytest.raises(CageError, match=f"{file} = {limit}"):
         groups.find(["memory"], tree.root)
+
+
+@pytest.mark.parametrize(
+    ("file", "allows"), [("cpu.max", "max 100000"), ("pids.max", "max"), ("io.max", "254:0 rbps=max wbps=max")]
+)
+def test_a_group_that_allows_everything_does_not_limit_us(machine: Machine, file: str, allows: str) -> None:
+    tree = machine(2)
+    tree.busy.add(tree.top / "user/me")
+    (tree.top / "user/me" / file).write_text(f"{allows}\n")
+    assert parents(tree, "memory") == {"user"}
 
 
 def test_a_machine_without_control_groups_says_what_would_be_needed(tmp_path: Path) -> None:

@@ -89,10 +89,14 @@ def test_a_threshold_of_the_use_itself() -> None:
 
 
 def test_the_servers_own_arithmetic_of_files() -> None:
-    values, _ = derive({"mariadb.max_connections.asked": 300.0, "mariadb.table_open_cache.asked": 12000.0}, {})
-    assert values["mariadb.files_wanted"] == 10 + 300 + 2 * 12000
-    values, _ = derive({"mariadb.max_connections.asked": 300.0, "mariadb.table_open_cache.asked": 400.0}, {})
-    assert values["mariadb.files_wanted"] == 5 * 300
+    def wanted(connections: float, tables: float, files: float) -> float:
+        names = ("max_connections", "table_open_cache", "open_files_limit")
+        asked = zip(names, (connections, tables, files), strict=True)
+        return derive({f"mariadb.{name}.asked": value for name, value in asked}, {})[0]["mariadb.files_wanted"]
+
+    assert wanted(300, 12000, 0) == 10 + 300 + 2 * 12000
+    assert wanted(300, 400, 0) == 5 * 300
+    assert wanted(300, 400, 65535) == 65535
 
 
 def test_the_tightest_memory_counts_and_one_is_enough() -> None:
@@ -101,14 +105,90 @@ def test_the_tightest_memory_counts_and_one_is_enough() -> None:
     assert (both["target.memory.allowed"], one["target.memory.allowed"]) == (5.0, 9.0)
 
 
+def test_a_limit_on_files_is_held_against_what_any_process_may_ask_for() -> None:
+    values = {**FILES, "target.open_files.hard_limit": 1048576.0, "system.files.per_process_limit": 1048576.0}
+    highest = limit(read_now(values, {}, kinds={"process"})[0], "kernel.nr_open")
+    assert (highest.use, highest.headroom, highest.status) == (1048576, 0, "free")
+    unlimited = {**values, "target.open_files.hard_limit": math.inf}
+    assert "no bound" in next(
+        one.reason for one in read_now(unlimited, {}, kinds={"process"})[1] if one.id == "kernel.nr_open"
+    )
+
+
+@pytest.mark.parametrize(("granted", "status"), [(65535.0, "free"), (20000.0, "near")])
+def test_files_that_were_asked_for_and_granted_are_no_cut(granted: float, status: str) -> None:
+    asked = {"max_connections": 151.0, "table_open_cache": 2000.0, "open_files_limit": 65535.0}
+    values = {f"mariadb.{name}.asked": value for name, value in asked.items()}
+    found, _ = read_now(derive({**values, "mariadb.open_files_limit": granted}, {})[0], {}, kinds={"mariadb"})
+    assert limit(found, "mariadb.files_wanted").status == status
+
+
+def test_connections_come_no_faster_than_ports_come_back() -> None:
+    values, _ = derive({"system.network.local_ports.limit": 28200.0, "system.network.connections_opened": 480.0}, {})
+    new = limit(read_now(values, {}, kinds=())[0], "network.new_connections")
+    assert (new.ceiling, new.status) == (470, "near")
+
+
+@pytest.mark.parametrize(("overflows", "status"), [(0.0, "free"), (0.2, "near")])
+def test_a_queue_that_overflowed_between_two_readings_is_not_free(overflows: float, status: str) -> None:
+    values = {"target.accept_queue": 0.0, "target.accept_queue.limit": 128.0, "system.network.somaxconn": 4096.0}
+    limits, _ = read_now({**values, "system.network.listen_overflows": overflows}, {}, kinds={"process"})
+    assert limit(limits, "process.accept_queue").status == status
+    assert limit(limits, "kernel.somaxconn").status == status
+
+
+def test_connections_that_were_refused_tell_that_all_were_taken() -> None:
+    values = {"mariadb.connections": 12.0, "mariadb.max_connections": 151.0, "mariadb.connection_errors_max": 0.5}
+    assert limit(read_now(values, {}, kinds={"mariadb"})[0], "mariadb.max_connections").status == "reached"
+
+
+def test_a_full_buffer_pool_costs_its_misses() -> None:
+    pool = {"mariadb.pool_pages": 8192.0, "mariadb.pool_pages_free": 0.0, "mariadb.pool_read_requests": 2000.0}
+    for reads, harm in ((0.0, 0.0), (100.0, 0.05)):
+        found = limit(
+            read_now(derive({**pool, "mariadb.pool_reads": reads}, {})[0], {}, kinds={"mariadb"})[0],
+            "mariadb.buffer_pool",
+        )
+        assert (found.status, found.harm, found.costs_nothing) == ("reached", harm, reads == 0)
+
+
+def test_connections_that_were_closed_long_ago_are_not_in_use_now() -> None:
+    values = {"mariadb.max_used_connections": 151.0, "mariadb.connections": 12.0, "mariadb.max_connections": 151.0}
+    limits, _ = read_now(values, {}, kinds={"mariadb"})
+    connections = limit(limits, "mariadb.max_connections")
+    assert (connections.use, connections.status, connections.use_metric) == (12, "free", "mariadb.connections")
+
+
+def test_only_statements_that_run_hold_tables() -> None:
+    connected = {"mariadb.max_used_connections": 900.0, "mariadb.connections": 500.0, "mariadb.threads_running": 3.0}
+    looked_up = {"mariadb.table_cache_hits": 90.0, "mariadb.table_cache_misses": 10.0, "mariadb.questions": 25.0}
+    values, _ = derive({**connected, **looked_up}, {})
+    assert values["mariadb.tables_at_once"] == 3 * 4
+
+
+@pytest.mark.parametrize(("waits", "status"), [(0.0, "free"), (0.5, "near")])
+def test_a_log_buffer_is_judged_by_its_waits_not_by_what_was_not_flushed_to_the_disk(waits: float, status: str) -> None:
+    lagging = {"mariadb.lsn_current": 1e9, "mariadb.lsn_flushed": 0.5e9, "mariadb.log_buffer_size": 16e6}
+    values, _ = derive({**lagging, "mariadb.log_waits": waits, "mariadb.log_write_requests": 500.0}, {})
+    limits, _ = read_now(values, {}, kinds={"mariadb"})
+    assert limit(limits, "mariadb.log_buffer").status == status
+
+
+def test_an_affinity_that_names_cpus_which_are_not_there_gives_none_of_them() -> None:
+    named = {"target.cpus.named": 128.0, "system.cpu.count": 4.0, "target.cpu.cores": 3.9, "target.cpu.run_delay": 2.0}
+    limits, _ = read_now(derive(named, {})[0], {}, kinds={"process"})
+    cpus = limit(limits, "process.cpus")
+    assert (cpus.ceiling, cpus.status) == (4, "reached")
+
+
 def test_shares_of_nothing_are_nothing() -> None:
     values, _ = derive({"mariadb.threads_created": 0.0, "mariadb.new_connections": 0.0}, {})
     assert values["mariadb.new_thread_share"] == 0
 
 
 def test_what_does_not_follow_has_the_reason_of_what_it_lacks() -> None:
-    _, missing = derive({"mariadb.lsn_current": 5.0}, {"mariadb.lsn_flushed": "the server does not tell it"})
-    assert missing["mariadb.log_buffer_used"] == "the server does not tell it"
+    _, missing = derive({"mariadb.log_waits": 5.0}, {"mariadb.log_write_requests": "the server does not tell it"})
+    assert missing["mariadb.log_buffer_waits"] == "the server does not tell it"
 
 
 # --- counters of a server ---------------------------------------------------------------------------------------------

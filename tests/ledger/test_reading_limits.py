@@ -55,6 +55,12 @@ def test_configured_and_effective_are_told_apart() -> None:
     assert (found.configured, found.effective) == (2000, 431)
 
 
+def test_a_step_is_judged_by_the_most_connections_at_once() -> None:
+    """Between two readings all may have been taken and given back."""
+    metrics = {"mariadb.max_used_connections": 40.0, "mariadb.connections": 12.0, "mariadb.max_connections": 40.0}
+    assert limits([step(1, metrics)])["mariadb.max_connections"].use == 40
+
+
 def test_a_process_limit_is_configured_by_the_cage() -> None:
     metrics = {"target.open_files": 900.0, "target.open_files.limit": 1024.0}
     found = limits([step(1, metrics)], TargetState(limits={"RLIMIT_NOFILE": 1024}))["process.open_files"]

@@ -9,7 +9,12 @@ from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
 from loadframe.units import METRICS
 
 IDS = [rule.id for rule in RULES]
-ASKED = {"mariadb.max_connections.asked", "mariadb.table_open_cache.asked", "mariadb.memory_at_full"}
+ASKED = {
+    "mariadb.max_connections.asked",
+    "mariadb.table_open_cache.asked",
+    "mariadb.open_files_limit.asked",
+    "mariadb.memory_at_full",
+}
 """What bench.limits_now adds itself."""
 
 
@@ -19,7 +24,7 @@ def test_ids_are_unique() -> None:
 
 def test_a_rule_names_what_exists() -> None:
     for rule in RULES:
-        for metric in (rule.use, rule.ceiling, rule.thrash, rule.errors):
+        for metric in (rule.use, rule.use_now, rule.ceiling, rule.thrash, rule.errors):
             assert metric in (None, "one") or metric in METRICS, (rule.id, metric)
         assert set(rule.chain) <= set(IDS), rule.id
         assert rule.id not in rule.chain
@@ -38,7 +43,7 @@ def test_a_rule_is_read_by_somebody() -> None:
     read |= {one.metric for one in DERIVED} | {spec.metric for spec in (*STATUS, *VARIABLES)} | ASKED | {"one"}
     for rule in RULES:
         if not rule.use.startswith(("workload.", "target.cage.")):  # of a step's requests and recording
-            assert {rule.use, rule.ceiling} <= read, rule.id
+            assert {rule.use, rule.use_at_this_moment, rule.ceiling} <= read, rule.id
 
 
 def test_what_is_derived_is_registered() -> None:

@@ -104,6 +104,11 @@ def test_reserved_ports_are_not_there_for_connections(tree: Path) -> None:
     assert between(tree).values["system.network.local_ports.limit"] == 60999 - 32768 + 1 - 11
 
 
+def test_connections_that_were_opened_per_second(tree: Path) -> None:
+    values = between(tree, lambda root: edit(root, "proc/42/net/snmp", " 700 ", " 6700 ")).values
+    assert values["system.network.connections_opened"] == 600
+
+
 def test_only_own_connections_take_local_ports_and_time_wait_counts(tree: Path) -> None:
     values = between(tree).values
     assert values["system.network.local_ports"] == 2, "one open and one in TIME_WAIT to 10.0.0.3:3306"
@@ -120,7 +125,7 @@ def test_files_threads_and_watches_of_the_process(tree: Path) -> None:
     assert (values["target.epoll_watches"], values["target.inotify_watches"]) == (2, 1)
     assert values["target.inotify_instances"] == 1
     assert values["target.memory.rss"] == 1024 * 1024
-    assert values["target.cpus.allowed"] == 4
+    assert values["target.cpus.named"] == 4
     assert values["target.cpu.cores"] == values["target.cpu.hottest_thread"] == pytest.approx(0.5)
 
 

@@ -73,6 +73,15 @@ def test_what_is_urgent_comes_first_with_its_cost_and_its_date(now: LedgerNow) -
     assert text.index("reached   cache") < text.index("runs out  files") < text.index("ports")
 
 
+def test_what_is_full_and_costs_nothing_says_so() -> None:
+    warm = limit("pool", 64, 64, "reached", harm=0.0)
+    lines = render_limits(LedgerNow("a server", 1.0, 2, (warm, CACHE), ())).splitlines()
+    assert lines[2] == "full      pool: 64 of 64 (100 %), costs nothing"
+    assert ledger_json(LedgerNow("a server", 1.0, 2, (warm,), ()))["limits"][0]["status"] == "reached"
+    for costly in (limit("loud", 64, 64, "reached", harm=0.0, loud=True), limit("unread", 64, 64, "reached")):
+        assert render_limits(LedgerNow("a server", 1.0, 2, (costly,), ())).splitlines()[2].startswith("reached   ")
+
+
 def test_chains_are_shown_once_from_their_head(now: LedgerNow) -> None:
     assert chains(now.limits) == [("cache", "files", "kernel")]
     assert "cache 64 <- files 1,024 <- kernel 1,048,576" in render_limits(now)

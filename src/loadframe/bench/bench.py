@@ -50,8 +50,6 @@ STRANGER = 0.20
 
 FREQUENCY_DROP = 0.10
 """What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
-DRIVER_FULL = 0.95
-"""A driver that uses this much of one CPU with one thread, or of all its CPUs, can do no more."""
 DRIVER_LAG = 0.20
 """A fifth of the latency was the driver waiting for a CPU, not the target."""
 BUSY_MACHINE = 0.95

@@ -319,14 +319,17 @@ def _kind(subject: Subject) -> str:
     return subject.server.kind if subject.server is not None else ""
 
 
-STATUS_ORDER = {"reached": 0, "near": 2, "free": 3, "unlimited": 4, "": 5}
+STATUS_ORDER = {"reached": 0, "near": 2, "free": 4, "unlimited": 5, "": 6}
+RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """What is reached comes first, then what runs out, the soonest first, then the fullest."""
+    """What is reached comes first, then what runs out, the soonest first, what is near, and what is full and costs
+    nothing; within these the fullest."""
     if limit.status != "reached" and limit.exhausted_at is not None:
-        return 1, limit.exhausted_at.load, 0.0
-    return STATUS_ORDER[limit.status], 0.0, -limit.use / limit.ceiling
+        return RUNS_OUT, limit.exhausted_at.load, 0.0
+    order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
+    return order, 0.0, -limit.use / limit.ceiling
 
 
 PRESSURES = frozenset(rule.id for rule in RULES if rule.pressure)
@@ -343,9 +346,15 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
     return replace(limit, exhausted_at=runs_out_in(times, uses, limit.ceiling))
 
 
+WORKED_OUT = frozenset({"open_files_limit"})
+"""Settings that a server sets to what it needs and gets, so that the value in use says nothing about what was asked."""
+
+
 def _asked(subject: Subject) -> dict[str, float]:
-    """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked")."""
-    settings = {**subject.effective, **subject.configured}
+    """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked"); 0 for what
+    the server worked out itself."""
+    worked_out = dict.fromkeys(WORKED_OUT & subject.effective.keys(), 0)
+    settings = {**subject.effective, **worked_out, **subject.configured}
     numbers = ((name, as_number(value)) for name, value in settings.items())
     return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}
 

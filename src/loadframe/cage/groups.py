@@ -20,7 +20,10 @@ CONTROLLERS = ("cpu", "cpuset", "memory", "io", "pids")
 ACCOUNTING = "cpuacct"
 """Version 1 counts CPU time with a controller of its own; version 2 counts it in every group."""
 NAMES_IN_V1 = {"blkio": "io"}
-DELEGATE = "systemd-run --scope -p Delegate=yes loadframe ..."
+DELEGATE = "systemd-run --scope -p Delegate=yes -p TasksMax=infinity loadframe ..."
+"""Without TasksMax systemd limits the scope to its default, and nothing is made outside of a group that limits us."""
+LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids.max")
+"""The files with which a group of version 2 holds what is below it (cgroup-v2.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +134,17 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
 
 
 def _limit_of(folder: Path) -> str | None:
-    """The limit on memory or CPU time that a group of version 2 has itself, None without any."""
-    for name in ("memory.max", "cpu.max"):
-        value = text(folder / name).strip()
-        if value and not value.startswith("max"):
-            return f"{name} = {value}"
-    return None
+    """The limits that a group of version 2 has itself, None without any."""
+    found = [f"{name} = {value}" for name in LIMITS if (value := _limiting(name, text(folder / name)))]
+    return ", ".join(found) or None
+
+
+def _limiting(name: str, content: str) -> str:
+    """What a file of LIMITS says, empty where it allows everything: "max", "max 100000", a device without a number."""
+    lines = [line.split() for line in content.splitlines()]
+    if name == "io.max":
+        lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
+    return ", ".join(" ".join(words) for words in lines if words and words[0] != "max")
 
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:

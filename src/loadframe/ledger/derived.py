@@ -16,6 +16,10 @@ class Derived:
     either: bool = False
 
 
+TIME_WAIT_S = 60.0
+"""TCP_TIMEWAIT_LEN in include/net/tcp.h."""
+
+
 def _share(part: float, whole: float) -> float:
     """0 where nothing happened."""
     return min(1.0, part / whole) if whole > 0 else 0.0
@@ -29,9 +33,9 @@ def _difference(more: float, less: float) -> float:
     return max(0.0, more - less)
 
 
-def _files_wanted(connections: float, tables: float) -> float:
-    """mysqld's start-up arithmetic without its last term, the limit itself."""
-    return max(10 + connections + 2 * tables, 5 * connections)
+def _files_wanted(connections: float, tables: float, asked: float) -> float:
+    """mysqld's start-up arithmetic; asked: open_files_limit, 0 where none was."""
+    return max(10 + connections + 2 * tables, 5 * connections, asked)
 
 
 def _files_of_full_cache(tables: float, instances: float) -> float:
@@ -39,9 +43,9 @@ def _files_of_full_cache(tables: float, instances: float) -> float:
     return 2 * tables * instances
 
 
-def _tables_at_once(connections: float, hits: float, misses: float, questions: float) -> float:
-    """Connections times tables per statement; one table where no statement ran."""
-    return connections * ((hits + misses) / questions if questions > 0 else 1.0)
+def _tables_at_once(running: float, hits: float, misses: float, questions: float) -> float:
+    """Running statements times tables per statement; one table where no statement ran."""
+    return running * ((hits + misses) / questions if questions > 0 else 1.0)
 
 
 DERIVED: tuple[Derived, ...] = (
@@ -55,8 +59,22 @@ DERIVED: tuple[Derived, ...] = (
         ("system.paging.refault_share", "system.pressure.io.some"),
         lambda share, waiting: share * waiting,
     ),
+    Derived("target.cpus.allowed", ("target.cpus.named", "system.cpu.count"), min),
     Derived("target.memory.allowed", ("target.cgroup.memory.limit", "system.memory.limit"), min, either=True),
-    Derived("mariadb.files_wanted", ("mariadb.max_connections.asked", "mariadb.table_open_cache.asked"), _files_wanted),
+    Derived(
+        "system.network.local_ports.per_second",
+        ("system.network.local_ports.limit",),
+        lambda ports: ports / TIME_WAIT_S,
+    ),
+    Derived(
+        "mariadb.files_wanted",
+        (
+            "mariadb.max_connections.asked",
+            "mariadb.table_open_cache.asked",
+            "mariadb.open_files_limit.asked",
+        ),
+        _files_wanted,
+    ),
     Derived(
         "mariadb.files_of_full_cache",
         ("mariadb.table_open_cache", "mariadb.table_open_cache_instances"),
@@ -64,13 +82,14 @@ DERIVED: tuple[Derived, ...] = (
     ),
     Derived(
         "mariadb.tables_at_once",
-        ("mariadb.max_used_connections", "mariadb.table_cache_hits", "mariadb.table_cache_misses", "mariadb.questions"),
+        ("mariadb.threads_running", "mariadb.table_cache_hits", "mariadb.table_cache_misses", "mariadb.questions"),
         _tables_at_once,
     ),
     Derived("mariadb.new_thread_share", ("mariadb.threads_created", "mariadb.new_connections"), _share),
     Derived("mariadb.disk_table_share", ("mariadb.temporary_disk_tables", "mariadb.temporary_tables"), _share),
     Derived("mariadb.lock_wait_share", ("mariadb.table_locks_waited", "mariadb.table_locks_immediate"), _of_both),
-    Derived("mariadb.log_buffer_used", ("mariadb.lsn_current", "mariadb.lsn_flushed"), _difference),
+    Derived("mariadb.pool_miss_share", ("mariadb.pool_reads", "mariadb.pool_read_requests"), _share),
+    Derived("mariadb.log_buffer_waits", ("mariadb.log_waits", "mariadb.log_write_requests"), _share),
     Derived("mariadb.pool_pages_used", ("mariadb.pool_pages", "mariadb.pool_pages_free"), _difference),
 )
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
     """One finite thing. unit as in units.py. chain: the ids of the limits below it that cap it.
 
-    ceiling: a metric, or "one" for a share. near: the share of the ceiling from which on the use is worth a word, and
-    near_use the use itself where the source says it so; the source says where they come from. pressure: the use is a
-    share of time or work that tells of a shortage, or a demand that settings make, not something that fills up: there
-    is no load or time at which it runs out, and steps of a study judge it by signatures.
+    use_now: the use at this moment, where steps of a study are judged by another one: the most at once in a server's
+    life is what a step reached, but not what is in use now. ceiling: a metric, or "one" for a share.
+    near: the share of the ceiling from which on the use is worth a word, and near_use the use itself where the source
+    says it so; the source says where they come from. pressure: the use is a share of time or work that tells of a
+    shortage, or a demand that settings make, not something that fills up: there is no load or time at which it runs
+    out, and steps of a study judge it by signatures. on_harm: the status once thrash or errors are counted, whatever
+    the use is at this moment, for what fills and empties between two readings: "reached" where that counter is its own,
+    "near" where it counts others too.
     """
 
     id: str
@@ -23,6 +28,7 @@ class LimitRule:
     unit: str
     loud: bool
     source: str
+    use_now: str | None = None
     configured: str | None = None
     thrash: str | None = None
     errors: str | None = None
@@ -30,3 +36,9 @@ class LimitRule:
     near: float | None = None
     near_use: float | None = None
     pressure: bool = False
+    on_harm: Literal["", "near", "reached"] = ""
+
+    @property
+    def use_at_this_moment(self) -> str:
+        """The metric that the ledger now reads."""
+        return self.use_now or self.use

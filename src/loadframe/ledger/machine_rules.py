@@ -24,6 +24,7 @@ NETWORK: tuple[LimitRule, ...] = (
         thrash="system.network.syn_drops",
         chain=("kernel.somaxconn",),
         near=0.8,
+        on_harm="reached",
     ),
     LimitRule(
         id="network.local_ports",
@@ -37,6 +38,20 @@ NETWORK: tuple[LimitRule, ...] = (
         near=0.8,
     ),
     LimitRule(
+        id="network.new_connections",
+        title="connections opened per second, if all went to one destination",
+        layer="network",
+        use="system.network.connections_opened",
+        ceiling="system.network.local_ports.per_second",
+        unit="1/s",
+        loud=True,
+        source=f"{IP}: ip_local_port_range, over the 60 s for which TIME_WAIT keeps a port (TCP_TIMEWAIT_LEN; "
+        "tcp_tw_reuse shortens it); ActiveOpens in /proc/net/snmp; near: all",
+        chain=("network.local_ports",),
+        near=1.0,
+        pressure=True,
+    ),
+    LimitRule(
         id="network.time_wait",
         title="sockets in TIME_WAIT",
         layer="network",
@@ -47,6 +62,7 @@ NETWORK: tuple[LimitRule, ...] = (
         source=f"{IP}: tcp_max_tw_buckets; TCPTimeWaitOverflow; near: 80 %, our choice",
         thrash="system.network.time_wait_overflows",
         near=0.8,
+        on_harm="reached",
     ),
     LimitRule(
         id="network.tcp_memory",
@@ -83,6 +99,7 @@ NETWORK: tuple[LimitRule, ...] = (
         source=f"{NET}: netdev_max_backlog; the second column of softnet_stat counts drops; near: 80 %, our choice",
         thrash="system.network.backlog_drops",
         near=0.8,
+        on_harm="reached",
     ),
     LimitRule(
         id="network.packets_per_round",
@@ -92,9 +109,11 @@ NETWORK: tuple[LimitRule, ...] = (
         ceiling="system.network.packets_per_round.limit",
         unit="count",
         loud=False,
-        source=f"{NET}: netdev_budget; the third column of softnet_stat counts rounds cut; near: 80 %, our choice",
+        source=f"{NET}: netdev_budget and netdev_budget_usecs; the third column of softnet_stat counts the rounds that "
+        "either of them cut short; near: 80 %, our choice, or any such round",
         thrash="system.network.squeezes",
         near=0.8,
+        on_harm="near",
     ),
     LimitRule(
         id="network.link",
@@ -124,15 +143,15 @@ KERNEL: tuple[LimitRule, ...] = (
     ),
     LimitRule(
         id="kernel.nr_open",
-        title="the open files that any one process may ask for",
+        title="the open files to which the process's own limit may be raised, of those that any process may ask for",
         layer="kernel",
-        use="target.open_files",
+        use="target.open_files.hard_limit",
         ceiling="system.files.per_process_limit",
         unit="count",
         loud=True,
-        source=f"{FS}: nr_open; RLIMIT_NOFILE cannot exceed it; near: 80 %, our choice",
+        source=f"{FS}: nr_open; the hard RLIMIT_NOFILE cannot be raised beyond it; one that is as high costs nothing",
         chain=("system.files",),
-        near=0.8,
+        pressure=True,
     ),
     LimitRule(
         id="kernel.threads_max",
@@ -175,9 +194,10 @@ KERNEL: tuple[LimitRule, ...] = (
         ceiling="system.network.somaxconn",
         unit="count",
         loud=False,
-        source=f"{IP}: somaxconn cuts listen()'s backlog silently; near: 80 %, our choice",
+        source=f"{IP}: somaxconn cuts listen()'s backlog silently; near: 80 %, our choice, or any drop",
         thrash="system.network.listen_overflows",
         near=0.8,
+        on_harm="near",
     ),
 )
 

@@ -45,14 +45,14 @@ def read_now(
     return tuple(limits), tuple(unread)
 
 
-def judge(use: float, ceiling: float, *, near: float | None, pressure: bool) -> LimitStatus:
-    """Where a use stands; near as a share of the ceiling."""
+def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, harmed: LimitStatus = "") -> LimitStatus:
+    """Where a use stands; near as a share of the ceiling. harmed: what harm that was counted says, empty for none."""
     if math.isinf(ceiling):
         return "unlimited"
     share = use / ceiling
-    if not pressure and share >= REACHED:
+    if harmed == "reached" or (not pressure and share >= REACHED):
         return "reached"
-    return "near" if near is not None and share >= near and use > 0 else "free"
+    return "near" if harmed or (near is not None and share >= near and use > 0) else "free"
 
 
 def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
@@ -69,11 +69,13 @@ def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
 def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, str]) -> str | None:
     if rule.use.startswith("workload."):
         return ONLY_IN_STEPS
-    for metric in (rule.use, rule.ceiling):
+    for metric in (rule.use_at_this_moment, rule.ceiling):
         if metric != "one" and metric not in values:
             return missing.get(metric, NOT_TOLD)
     if rule.ceiling != "one" and not values[rule.ceiling] > 0:
         return "its ceiling is 0: switched off"
+    if math.isinf(values[rule.use_at_this_moment]):
+        return "what may be asked for has no bound of its own"
     return None
 
 
@@ -83,9 +85,10 @@ def _limit(
     configured: Mapping[str, SettingValue],
     effective: Mapping[str, SettingValue],
 ) -> Limit:
-    use, ceiling = values[rule.use], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
+    use, ceiling = values[rule.use_at_this_moment], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
     near = rule.near_use / ceiling if rule.near_use is not None else rule.near
     harm = rule.thrash or rule.errors or ""
+    harmed = rule.on_harm if values.get(harm, 0.0) > 0 else ""
     in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
     return Limit(
         id=rule.id,
@@ -100,10 +103,10 @@ def _limit(
         exhausted_at=None,
         unit=rule.unit,
         chain=rule.chain,
-        use_metric=rule.use,
+        use_metric=rule.use_at_this_moment,
         thrash_metric=harm,
         title=rule.title,
         near=near,
         harm=values.get(harm),
-        status=judge(use, ceiling, near=near, pressure=rule.pressure),
+        status=judge(use, ceiling, near=near, pressure=rule.pressure, harmed=harmed),
     )

@@ -64,7 +64,8 @@ PROCESS: tuple[LimitRule, ...] = (
         ceiling="target.cpus.allowed",
         unit="cores",
         loud=False,
-        source=f"sched_getaffinity(2), cpusets: Cpus_allowed_list in /proc/PID/status; {USE}; near: 95 %, our choice",
+        source="sched_getaffinity(2), cpusets: Cpus_allowed_list in /proc/PID/status, which may name CPUs that are not "
+        f"there; {USE}; near: 95 %, our choice",
         thrash="target.cpu.run_delay",
         chain=("cpu.saturated",),
         near=0.95,
@@ -89,12 +90,13 @@ PROCESS: tuple[LimitRule, ...] = (
         ceiling="target.accept_queue.limit",
         unit="count",
         loud=False,
-        source="listen(2), min(backlog, somaxconn); sock_diag(7); ip-sysctl.rst; ListenOverflows counts the drops; "
-        "near: 80 %, our choice",
+        source="listen(2), min(backlog, somaxconn); sock_diag(7); ip-sysctl.rst; ListenOverflows counts the drops, of "
+        "all queues; near: 80 %, our choice, or any drop",
         configured="back_log",
         thrash="system.network.listen_overflows",
         chain=("kernel.somaxconn",),
         near=0.8,
+        on_harm="near",
     ),
 )
 
@@ -159,6 +161,7 @@ CGROUP: tuple[LimitRule, ...] = (
         errors="target.cgroup.pids.refused",
         chain=("kernel.threads_max", "kernel.pid_max"),
         near=0.8,
+        on_harm="reached",
     ),
     LimitRule(
         id="cgroup.memory",

@@ -128,6 +128,15 @@ def _netstat(pair: Pair) -> dict[str, float]:
     }
 
 
+def _opened(pair: Pair) -> dict[str, float]:
+    """Connections that were opened from here: ActiveOpens (RFC 4022)."""
+    first, last = parse_named(pair.first), parse_named(pair.last)
+    name = "ActiveOpens"
+    if name not in first or name not in last:
+        return {}
+    return {"system.network.connections_opened": pair.rate(first[name], last[name])}
+
+
 def _sockstat(pair: Pair) -> dict[str, float]:
     """The line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"; mem in pages."""
     for line in pair.last.splitlines():
@@ -287,6 +296,7 @@ SOURCES: tuple[Source, ...] = (
         "proc/sys/net/ipv4/ip_local_port_range", ("system.network.local_ports.limit",), _port_range, fetch_port_range
     ),
     Source("proc/{pid}/net/netstat", tuple(_EVENTS), _netstat),
+    Source("proc/{pid}/net/snmp", ("system.network.connections_opened",), _opened),
     Source("proc/{pid}/net/sockstat", ("system.network.time_wait", "system.network.tcp_memory"), _sockstat),
     Source(
         "proc/{pid}/net/tcp",

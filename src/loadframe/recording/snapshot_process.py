@@ -51,7 +51,7 @@ def _status(pair: Pair) -> dict[str, float]:
     if status.rss_bytes is not None:
         values["target.memory.rss"] = float(status.rss_bytes)
     if (allowed := _ALLOWED.search(pair.last)) is not None:
-        values["target.cpus.allowed"] = float(_listed(allowed[1]))
+        values["target.cpus.named"] = float(_listed(allowed[1]))
     return values
 
 
@@ -213,7 +213,7 @@ SOURCES: tuple[Source, ...] = (
     _of_process("proc/{pid}/limits", ("target.open_files.limit", "target.open_files.hard_limit"), _limits),
     _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files),
     _of_process("proc/{pid}/maps", ("target.mappings",), _mappings, fetch_mappings),
-    _of_process("proc/{pid}/status", ("target.memory.rss", "target.cpus.allowed"), _status),
+    _of_process("proc/{pid}/status", ("target.memory.rss", "target.cpus.named"), _status),
     _of_process(
         "proc/{pid}/task",
         ("target.cpu.cores", "target.cpu.hottest_thread", "target.cpu.run_delay"),

@@ -81,14 +81,26 @@ def _linked(head: str, known: dict[str, Limit]) -> tuple[str, ...]:
 
 
 def _urgent(limit: Limit, width: int) -> list[str]:
-    status = limit.status if limit.status in ("reached", "near") else "runs out"
-    effect = "" if limit.unit == "share" else ", errors when reached" if limit.loud else ", silent when reached"
-    head = f"{status:<{STATUS_WIDTH}} {limit.id}: {_amount(limit)}{_share(limit)}{effect}"
+    head = f"{_status(limit):<{STATUS_WIDTH}} {limit.id}: {_amount(limit)}{_share(limit)}{_effect(limit)}"
     when = f"; {_when(limit.exhausted_at)}" if limit.exhausted_at is not None and limit.status != "reached" else ""
     lines = textwrap.wrap(head + when, width, subsequent_indent=" " * (STATUS_WIDTH + 1))
     detail = limit.title + (f"; {_harm(limit)}" if limit.harm is not None else "")
     indent = " " * (STATUS_WIDTH + 1)
     return [*lines, *textwrap.wrap(detail, width, initial_indent=indent, subsequent_indent=indent)]
+
+
+def _status(limit: Limit) -> str:
+    if limit.costs_nothing:
+        return "full"
+    return limit.status if limit.status in ("reached", "near") else "runs out"
+
+
+def _effect(limit: Limit) -> str:
+    if limit.costs_nothing:
+        return ", costs nothing"
+    if limit.unit == "share":
+        return ""
+    return ", errors when reached" if limit.loud else ", silent when reached"
 
 
 def _amount(limit: Limit) -> str:

@@ -18,8 +18,7 @@ STATUS = (
     CounterSpec("Innodb_buffer_pool_pages_free", "mariadb.pool_pages_free", cumulative=False),
     CounterSpec("Innodb_buffer_pool_pages_dirty", "mariadb.pool_pages_dirty", cumulative=False),
     CounterSpec("Innodb_page_size", "mariadb.pool_page_bytes", cumulative=False),
-    CounterSpec("Innodb_lsn_current", "mariadb.lsn_current", cumulative=False),
-    CounterSpec("Innodb_lsn_flushed", "mariadb.lsn_flushed", cumulative=False),
+    CounterSpec("Innodb_log_write_requests", "mariadb.log_write_requests", cumulative=True),
     CounterSpec("Innodb_checkpoint_age", "mariadb.checkpoint_age", cumulative=False),
     CounterSpec("Innodb_checkpoint_max_age", "mariadb.checkpoint_max_age", cumulative=False),
 )
@@ -27,6 +26,5 @@ STATUS = (
 VARIABLES = (
     *mariadb_settings.VARIABLES,
     CounterSpec("table_open_cache_instances", "mariadb.table_open_cache_instances", cumulative=False),
-    CounterSpec("innodb_log_buffer_size", "mariadb.log_buffer_size", cumulative=False),
     CounterSpec("max_prepared_stmt_count", "mariadb.max_prepared_stmt_count", cumulative=False),
 )
