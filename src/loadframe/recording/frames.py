@@ -46,6 +46,8 @@ ENTRY = struct.Struct("<II")
 SOURCE_ID = struct.Struct("<I")
 SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
 """Kinds of record."""
+UNRECORDED = "recorder:unrecorded"
+"""The source of an event: what could not be recorded and why, as a sentence."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 
