@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, open_if_there, read_all, used_up
+from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, open_if_there, read_all
 from loadframe.recording.thread_sampling import Threads
 
 SYSTEM_FILES = (
