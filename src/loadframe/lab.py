@@ -38,12 +38,13 @@ MOST_ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What `measure` leaves behind."""
+    """What `measure` leaves behind. warnings: what of the recording is missing; those of the curve are with it."""
 
     run: Path
     curve: Curve
     axis_unit: str = ""
     silent_cuts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -> Investigation:
@@ -87,9 +88,10 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
         effective = _read_back(book, run, "A")
         curve = sweep(book, "A", round_number=1)
         silent = cuts(study.target.kind, book.bench.start_state, effective)
-    run.write_tables(run.steps(), [], series=series_of(run))
+    series = series_of(run)
+    run.write_tables(run.steps(), [], series=series.table)
     run.close()
-    return Measurement(run.path, curve, run.axis_unit(), silent)
+    return Measurement(run.path, curve, run.axis_unit(), silent, series.warnings)
 
 
 def compare(
@@ -108,8 +110,10 @@ def compare(
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
-        found = [replace(each, run=str(run.path)) for each in comparing.alternatives(book, enough=enough)]
-    run.write_tables(run.steps(), [])
+        judged = comparing.alternatives(book, enough=enough)
+    series = series_of(run)
+    found = [replace(each, run=str(run.path), notes=(*each.notes, *series.warnings)) for each in judged]
+    run.write_tables(run.steps(), [], series=series.table)
     run.write_document(
         "verdicts.json", "verdicts", {"alternatives": [reporting.comparison_json([each]) for each in found]}
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import Facts
+from loadframe.recording.frames import UNRECORDED, Facts
 from loadframe.recording.series import metric_series
 from loadframe.units import METRICS
 
@@ -28,6 +28,14 @@ def record(path: Path, ticks: list[tuple[float, dict[str, bytes]]]) -> Path:
         writer.write_block()
     writer.close()
     return path
+
+
+def table_of(path: Path) -> polars.DataFrame:
+    """Of a recording without damage."""
+    series = metric_series(path)
+    assert series.warnings == ()
+    assert series.table is not None
+    return series.table
 
 
 def values(table: polars.DataFrame, metric: str) -> list[tuple[float, float]]:
@@ -49,7 +57,7 @@ def process(pid: int, cpu_ns: int, faults: int, pages: int, files: int) -> dict[
 
 
 def test_counters_become_rates_and_levels_stay(tmp_path: Path) -> None:
-    table = metric_series(
+    table = table_of(
         record(
             tmp_path / "a.lfr",
             [
@@ -69,7 +77,7 @@ def test_counters_become_rates_and_levels_stay(tmp_path: Path) -> None:
 
 
 def test_the_processes_of_a_component_count_together_and_end_on_their_own(tmp_path: Path) -> None:
-    table = metric_series(
+    table = table_of(
         record(
             tmp_path / "a.lfr",
             [
@@ -90,7 +98,7 @@ def test_what_real_kernels_write_is_understood(tmp_path: Path) -> None:
     names = {"stat": "stat", "meminfo": "meminfo", "vmstat": "vmstat", "diskstats": "diskstats-physical"}
     entries = {f"system:/proc/{name}": (DATA / file).read_bytes() for name, file in names.items()}
     entries |= {f"system:/proc/pressure/{name}": (DATA / f"pressure-{name}").read_bytes() for name in ("io", "cpu")}
-    table = metric_series(record(tmp_path / "a.lfr", [(1.0, entries), (2.0, entries)]))
+    table = table_of(record(tmp_path / "a.lfr", [(1.0, entries), (2.0, entries)]))
     assert values(table, "system.memory.available")[0] == (1.0, 23945916 * 1024)
     still = {name for name in set(table["metric"]) if values(table, name)[-1][1] == 0}
     assert {"system.disk.reads", "system.disk.busy", "system.pressure.io.full", "system.paging.swap_in"} <= still
@@ -109,7 +117,7 @@ texts = st.one_of(st.binary(max_size=40), st.just(stat(1, 2, 3)), st.just(b"9" *
 def test_garbage_has_no_values_and_does_no_harm(entries: list[dict[str, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = record(Path(folder, "a.lfr"), [(float(at_s), each) for at_s, each in enumerate(entries)])
-        table = metric_series(path)
+        table = table_of(path)
     assert set(table["metric"]) <= METRICS.keys()
     assert table["value"].is_finite().all()
 
@@ -120,3 +128,20 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
         metric_series(tmp_path / "a.lfr")
     with contextlib.suppress(RecordingError):
         metric_series(tmp_path / "absent")
+
+
+def test_what_is_missing_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.lfr"
+    ticks = [(at_s, {"system:/proc/stat": stat(0, 0, 100)}) for at_s in (1.0, 2.0, 3.0)]
+    size = record(path, ticks).stat().st_size
+    path.unlink()
+    told = b"The process 7 of the target could not be recorded: Too many open files."
+    content = record(path, [*ticks, (4.0, {UNRECORDED: told}), (5.0, {UNRECORDED: told})]).read_bytes()
+    path.write_bytes(content[: size - 20] + b"!" + content[size - 19 : -1])
+    series = metric_series(path)
+    assert series.table is not None
+    assert values(series.table, "system.context_switches") == [(2.0, 0.0)]
+    lost, torn, unrecorded = series.warnings
+    assert lost.startswith("In the recording a.lfr: The block at offset ")
+    assert torn.startswith("In the recording a.lfr: The last ")
+    assert unrecorded == told.decode()

@@ -75,8 +75,8 @@ class RecordingReader:
         """Every tick of the host, in the order of their times, of a recording that no longer grows: a torn tail (the
         recorder was killed) becomes a warning."""
         self.refresh()
-        self._warn(*torn_tail(os.fstat(self._fd).st_size - self._end))
         ticks = [tick for block in self._blocks for tick in self._decode(block)]
+        self._warn(*torn_tail(os.fstat(self._fd).st_size - self._end))
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def _decode(self, block: Block) -> list[Tick]:

@@ -66,7 +66,7 @@ class RecorderProcess:
         gc.disable()
         while not self._stopping:
             wait_s = max(0.0, self._next_s - time.monotonic())
-            # select, for poll would round the time up to milliseconds; that it knows no descriptor above 1,023 is no harm.
+            # Not poll, which would round the time up to milliseconds; 0 is no descriptor too large for select.
             if select.select([0], [], [], wait_s)[0]:
                 self._take_commands()
             now_s = time.monotonic()

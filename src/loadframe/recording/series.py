@@ -17,7 +17,7 @@ import polars
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.frames import Facts, Tick
+from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.readers import RecordingReader
 from loadframe.units import METRICS
 
@@ -33,6 +33,16 @@ class Column:
     counter: bool
     factor: float = 1.0
     group: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSeries:
+    """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule
+    that has it, in the order of time; counters as their growth per second since the tick before. None where there is
+    nothing to read. warnings: what is missing from it and why, in sentences."""
+
+    table: polars.DataFrame | None
+    warnings: tuple[str, ...] = ()
 
 
 def _table(rows: str) -> tuple[Column, ...]:
@@ -89,15 +99,22 @@ _PROCESS = (
 """Of each followed process; the source is the last word of its name."""
 
 
-def metric_series(path: Path) -> polars.DataFrame:
-    """Columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule that has
-    it, in the order of time; counters as their growth per second since the tick before.
+def metric_series(path: Path) -> MetricSeries:
+    """A recording that no longer grows, as a table. RecordingError as for read_frames.
 
-    RecordingError as for read_frames. Damaged blocks are left out; a counter that went back has no value there.
+    Damaged blocks and a torn tail are left out with a warning, and what the recorder could not record is told; a counter
+    that went back has no value there.
     """
     with RecordingReader(path) as reader:
         facts = reader.facts
-        ticks = [tick for tick in reader.all_ticks() if tick.sample]
+        ticks = reader.all_ticks()
+        warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
+    warnings += [_text(tick.entries[UNRECORDED]) for tick in ticks if UNRECORDED in tick.entries]
+    table = _metric_table([tick for tick in ticks if tick.sample], facts)
+    return MetricSeries(table, tuple(dict.fromkeys(warnings)))
+
+
+def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
     times = polars.DataFrame(
         [(tick.monotonic_s, tick.wall_s) for tick in ticks],
         schema={"at_s": polars.Float64, "wall_s": polars.Float64},
@@ -122,7 +139,7 @@ def _system(ticks: Sequence[Tick]) -> polars.DataFrame:
     sources = sorted({column.source for column in (*columns, *_CPU.values())})
     frame = polars.DataFrame(
         {"at_s": [tick.monotonic_s for tick in ticks]}
-        | {name: [_text(tick.entries.get(name)) for tick in ticks] for name in sources},
+        | {name: [_text(tick.entries[name]) if name in tick.entries else None for tick in ticks] for name in sources},
         schema={"at_s": polars.Float64} | dict.fromkeys(sources, polars.String),
     ).sort("at_s")
     by_metric: dict[str, list[polars.Expr]] = {}
@@ -134,8 +151,8 @@ def _system(ticks: Sequence[Tick]) -> polars.DataFrame:
     return frame.select("at_s", *expressions).unpivot(index="at_s", variable_name="metric")
 
 
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "replace")
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _number(column: Column, text: str) -> polars.Expr:
