@@ -102,8 +102,8 @@ _PROCESS = (
 def metric_series(path: Path) -> MetricSeries:
     """A recording that no longer grows, as a table. RecordingError as for read_frames.
 
-    Damaged blocks and a torn tail are left out with a warning, and what the recorder could not record is told; a counter
-    that went back has no value there.
+    Damaged blocks and a torn tail are left out with a warning, and what the recorder could not record is told. A
+    counter that went back has no value there.
     """
     with RecordingReader(path) as reader:
         facts = reader.facts
