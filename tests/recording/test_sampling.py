@@ -292,8 +292,8 @@ TWO = {
 USED = {
     "cpu": 0.05, "cpu.limit": 0.5, "cpu.utilization": 0.1, "cpu.throttled": 1, "cpu.throttled_share": 0.1,
     "cpu.throttled_time": 0.04, "memory.usage": 8192, "memory.peak": 9000, "memory.limit": 1048576, "memory.hits": 10,
-    "memory.refaults": 20, "memory.oom_kills": 1, "read_bytes": 150, "read_bytes.limit": 3000,
-    "read_bytes.utilization": 0.05, "write_bytes": 10, "reads": 3, "reads.limit": 50, "reads.utilization": 0.06,
+    "memory.refaults": 20, "memory.oom_kills": 1, "read_bytes": 100, "read_bytes.limit": 3000,
+    "read_bytes.utilization": 1 / 30, "write_bytes": 10, "reads": 3, "reads.limit": 60, "reads.utilization": 0.05,
     "writes": 1, "pids": 4, "pids.limit": 20, "pids.refused": 6,
 }  # fmt: skip
 
@@ -314,6 +314,21 @@ def test_what_a_cage_used_is_the_same_in_both_versions(
     metrics = window_metrics(recording.ticks(), 0, 1.0)
     used = {name.removeprefix("target.cage."): value for name, value in metrics.items() if ".cage." in name}
     assert used == {name: pytest.approx(value) for name, value in USED.items()}
+
+
+def test_a_disk_is_held_against_its_own_limit(tmp_path: Path, recording: Recording) -> None:
+    root = tmp_path / "root"
+    lay(root, "group/io.stat", "8:0 rios=0\n9:0 rios=0\n7:0 rios=0\n")
+    lay(root, "group/io.max", "8:0 riops=100\n9:0 riops=40\n")
+    group = recording.of(CgroupFiles(root, "target", ["/group"], recording.writer))
+    recording.tick(group)
+    lay(root, "group/io.stat", "8:0 rios=90\n9:0 rios=20\n7:0 rios=5000\n")
+    for _ in range(10):
+        recording.tick(group)
+    metrics = window_metrics(recording.ticks(), 0, 1.0)
+    assert metrics["target.cage.reads"] == pytest.approx(90)
+    assert metrics["target.cage.reads.limit"] == 100
+    assert metrics["target.cage.reads.utilization"] == pytest.approx(0.9)
 
 
 def test_limits_that_are_not_set_are_absent(tmp_path: Path, recording: Recording) -> None:
