@@ -216,6 +216,12 @@ def test_where_no_descriptor_is_left_a_thread_is_passed_over_and_not_taken_for_e
     assert all(row.schedstat for row in times)
 
 
+def test_a_process_that_ends_while_its_files_are_opened_is_not_followed(tree: Path, recording: Recording) -> None:
+    (tree / "proc/7/stat").unlink()
+    with pytest.raises(ProcessLookupError):
+        follow(tree, recording, Descriptors())
+
+
 def test_a_pid_that_is_a_strangers_by_now_gives_no_cpu_time(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,8 @@ class ProcessFiles:
         self._slow: Held = []
         try:
             self._open(self._stat, PROCESS_FILES[:1])
+            if not self._stat:
+                raise ProcessLookupError(f"process {pid} ended while its files were opened")
             self._open(self._held, PROCESS_FILES[1:])
             self._open(self._slow, SLOW_PROCESS_FILES)
         except OSError:
