@@ -7,7 +7,7 @@ import re
 import pytest
 from opentelemetry.semconv._incubating.metrics import container_metrics, process_metrics, system_metrics
 
-from loadframe.units import CONVENTIONS, METRICS, convention, show_metric
+from loadframe.units import CONVENTIONS, METRICS, convention, register, show_metric
 
 UNITS = {"1/s", "share", "cores", "count", "bytes", "bytes/s", "ms", "s", "s/s", "Hz"}
 OFFICIAL = {
@@ -22,6 +22,12 @@ def test_every_metric_has_a_unit_that_can_be_shown() -> None:
     assert {metric.unit for metric in METRICS.values()} <= UNITS
     assert show_metric("system.cpu.frequency", 2.9e9) == "2.9 GHz"
     assert show_metric("system.cpu.steal", 0.125) == "12.5 %"
+
+
+def test_a_name_stands_for_one_metric() -> None:
+    with pytest.raises(ValueError, match="throughput is registered twice"):
+        register("throughput | 1/s | something else")
+    assert METRICS["throughput"].what == "requests done per second"
 
 
 @pytest.mark.parametrize("ours", CONVENTIONS)

@@ -39,12 +39,13 @@ MOST_ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What `measure` leaves behind."""
+    """What `measure` leaves behind. warnings: what of the recording is missing; those of the curve are with it."""
 
     run: Path
     curve: Curve
     axis_unit: str = ""
     silent_cuts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     conduct: Conduct | None = None
 
 
@@ -89,9 +90,10 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
         effective = _read_back(book, run, "A")
         curve = sweep(book, "A", round_number=1)
         silent = cuts(study.target.kind, book.bench.start_state, effective)
-    run.write_tables(run.steps(), [], series=series_of(run))
+    series = series_of(run)
+    run.write_tables(run.steps(), [], series=series.table)
     run.close()
-    return Measurement(run.path, curve, run.axis_unit(), silent, conduct(run))
+    return Measurement(run.path, curve, run.axis_unit(), silent, series.warnings, conduct(run))
 
 
 def compare(
@@ -110,10 +112,11 @@ def compare(
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
-        found = comparing.alternatives(book, enough=enough)
-    notes = tuple(map(words.sentence, words.conduct_sentences(conduct(run))))
-    found = [replace(each, run=str(run.path), notes=notes) for each in found]
-    run.write_tables(run.steps(), [])
+        judged = comparing.alternatives(book, enough=enough)
+    series = series_of(run)
+    notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
+    found = [replace(each, run=str(run.path), notes=notes) for each in judged]
+    run.write_tables(run.steps(), [], series=series.table)
     run.write_document(
         "verdicts.json", "verdicts", {"alternatives": [reporting.comparison_json([each]) for each in found]}
     )

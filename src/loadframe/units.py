@@ -20,15 +20,19 @@ class Metric:
     what: str
 
 
-def _table(rows: str) -> dict[str, Metric]:
-    metrics = {}
+METRICS: dict[str, Metric] = {}
+
+
+def register(rows: str) -> None:
+    """Rows of name | unit | what. ValueError for a name that is there already."""
     for row in rows.strip().splitlines():
         name, unit, what = (cell.strip() for cell in row.split("|"))
-        metrics[name] = Metric(name, unit, what)
-    return metrics
+        if name in METRICS:
+            raise ValueError(f"the metric {name} is registered twice")
+        METRICS[name] = Metric(name, unit, what)
 
 
-METRICS = _table("""
+register("""
 throughput                        | 1/s   | requests done per second
 system.cpu.utilization            | share | all CPUs busy
 system.cpu.user                   | share | CPU time in user space
@@ -46,7 +50,6 @@ system.clock.step                 | s     | the wall clock was set by this much
 system.stall.share                | share | time in which no tick could be recorded: the machine stalled
 system.stall.longest_ms           | ms    | longest time without a tick
 system.network.retransmits        | 1/s   | TCP segments sent again
-system.network.listen_overflows   | 1/s   | connections that found the server's accept queue full
 system.network.listen_drops       | 1/s   | connections dropped before they were accepted
 system.processes.running          | count | runnable threads, average
 system.processes.blocked          | count | threads blocked on I/O, average
@@ -300,7 +303,7 @@ def _caged(component: str, words: str) -> str:
     return "".join(f"{component}.{row}\n" for row in _CAGED.replace("{}", words).strip().splitlines())
 
 
-METRICS.update(_table(_caged("target", "the target") + _caged("driver", "the load driver")))
+register(_caged("target", "the target") + _caged("driver", "the load driver"))
 
 
 def _conventions(rows: str) -> dict[str, str]:

@@ -10,9 +10,12 @@ import numpy as np
 
 from loadframe.bench.examination import examine
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
-from loadframe.bench.writing import partial
+from loadframe.bench.writing import partial, write_down
 from loadframe.model import TargetState
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts
 from loadframe.runs.folder import Effective, RunFolder, Treatment
+from loadframe.runs.host import read_host
 
 Simulated = Callable[..., Bookkeeping]
 
@@ -66,3 +69,18 @@ def test_a_curve_that_is_the_drivers_says_so_at_its_levels(simulated: Simulated)
     steps = [replace(step, flags=("driver-limited",)) if step.level == levels[-1] else step for step in book.steps]
     (said,) = [words for words in curve_of(steps, book.bench.study, "A").warnings if "driver" in words]
     assert said.startswith(f"driver.limited: at {levels[-1]:g} the load driver was the bottleneck")
+
+
+def test_a_conclusion_says_what_of_the_recording_is_missing(simulated: Simulated, tmp_path: Path) -> None:
+    run, _ = tried_and_killed(simulated, tmp_path)
+    run.write_document("bench.json", "bench", {})
+    run.write_record("host.json", "host", read_host())
+    absent = write_down(run, partial(run)).warnings
+    assert any("host.lfr cannot be read: No such file" in warning for warning in absent)
+    recording = run.path / "raw" / "host.lfr"
+    recording.parent.mkdir(exist_ok=True)
+    FrameWriter(recording, Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)).close()
+    with recording.open("ab") as file:
+        file.write(b"half a block")
+    torn = "In the recording host.lfr: The last 12 bytes are no complete block (the recorder was killed); left out."
+    assert torn in write_down(run, partial(run)).warnings

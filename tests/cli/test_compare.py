@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -147,6 +148,9 @@ def test_the_alternatives_of_a_study(loadframe: Command, study: Path, tmp_path: 
     assert "recorder used" in " ".join(first["notes"]), "what measuring cost is said with every answer"
     for name in ("steps.jsonl", "verdicts.json", "metrics.parquet", "study.toml"):
         assert (run / name).stat().st_size > 0
+    ticks = polars.read_parquet(run / "metrics.parquet").filter(polars.col("at_s").is_not_null())
+    assert {"system.cpu.utilization", "target.cpu.cores"} <= set(ticks["metric"])
+    assert any(name.startswith("sqlite.") for name in ticks["metric"].unique())
     assert loadframe("study", "check", str(run / "study.toml")).code == 0  # type: ignore[attr-defined]
 
 

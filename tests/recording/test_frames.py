@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import struct
 import tempfile
 import zlib
 from dataclasses import asdict, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
@@ -21,7 +20,10 @@ from loadframe.recording.frames import (
     BLOCK_HEADER,
     BLOCK_MAGIC,
     FILE_HEADER,
+    HOST,
     MAGIC,
+    RECORD,
+    SAMPLE,
     VERSION,
     Facts,
     Tick,
@@ -62,6 +64,24 @@ def block_starts(data: bytes) -> list[int]:
     return starts
 
 
+def framed(kind: int, body: bytes) -> bytes:
+    """A record whose length is right."""
+    return RECORD.pack(kind, len(body)) + body
+
+
+def to_json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def damaged(name: str, value: object) -> dict[str, object]:
+    return asdict(FACTS) | {name: value}
+
+
+facts_like = st.builds(
+    damaged,
+    st.sampled_from([*asdict(FACTS), "unheard_of"]),
+    st.one_of(st.none(), st.integers(-1, 2**70), st.floats(), st.text(max_size=3), st.lists(st.integers(), max_size=2)),
+)
 entries = st.dictionaries(st.text(min_size=1, max_size=12), st.binary(max_size=60), max_size=4)
 recorded = st.lists(st.lists(st.tuples(st.floats(0, 1e6), entries, st.booleans()), max_size=4), max_size=4)
 
@@ -146,19 +166,28 @@ def test_any_damage_is_salvaged_or_refused_in_words_also_while_it_is_written(dat
             salvaged = read_frames(path)
             with RecordingReader(path) as reader:
                 live = reader.all_ticks()
+                told = reader.warnings
         except RecordingError as error:
             assert str(path) in error.fact
             return
         assert live == sorted(salvaged.ticks, key=lambda tick: tick.monotonic_s)
+        assert sorted(told) == sorted(set(salvaged.warnings))
         assert [tick for tick in salvaged.ticks if tick not in ticks] == []
         assert salvaged.warnings or salvaged.ticks == ticks
 
 
-@given(st.binary(max_size=200), st.booleans())
-def test_a_block_with_anything_in_it_is_read_or_skipped(content: bytes, framed: bool) -> None:
+deep = st.sampled_from([b"[" * 200_000, b'{"host":' * 100_000])
+anything = st.one_of(
+    st.binary(max_size=200),
+    st.builds(framed, st.just(SAMPLE), st.binary(max_size=200)),
+    st.builds(framed, st.just(HOST), st.one_of(st.binary(max_size=60), deep, facts_like.map(to_json))),
+)
+
+
+@given(anything)
+@example(framed(HOST, b"[" * 200_000))
+def test_a_block_with_anything_in_it_is_read_or_skipped(content: bytes) -> None:
     """A frame whose checksums are right and whose content is not ours: nothing but a warning comes of it."""
-    if framed:
-        content = struct.pack("<BI", 2, len(content)) + content
     frame = zstandard.ZstdCompressor(write_checksum=True).compress(content)
     head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), len(content), 1.0, 2.0, 0)[:-4]
     with tempfile.TemporaryDirectory() as folder:
@@ -168,7 +197,7 @@ def test_a_block_with_anything_in_it_is_read_or_skipped(content: bytes, framed: 
             file.write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
         salvaged = read_frames(path)
         assert salvaged.ticks[: len(ticks)] == ticks
-        assert salvaged.warnings or salvaged.ticks[len(ticks) :] == [] or framed
+        assert salvaged.warnings or salvaged.ticks[len(ticks) :] == [] or content[0] == SAMPLE
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,10 @@ def test_lists_of_cpus_and_limits_of_cgroups() -> None:
     assert procfs.parse_process_status(recorded("process-status")).cpus_allowed == 2
     assert procfs.parse_maximum(b"max\n") == math.inf
     assert procfs.parse_maximum(b"4096\n") == 4096
-    assert procfs.parse_cgroup_io(b"8:0 Read 5\n8:0 Write 6\n253:0 Read 1\nTotal 12\n") == {"Read": 6, "Write": 6}
+    both = {"8:0": {"Read": 5, "Write": 6}, "253:0": {"Read": 1}}
+    assert procfs.parse_cgroup_io(b"8:0 Read 5\n8:0 Write 6\n253:0 Read 1\nTotal 12\n") == both
+    assert procfs.parse_cgroup_io(b"8:0 rbps=7 wbps=max\n") == {"8:0": {"rbps": 7, "wbps": math.inf}}
+    assert procfs.parse_cgroup_io(b"8:0 60\n9:0 50\n") == {"8:0": {"": 60}, "9:0": {"": 50}}
     assert procfs.parse_cgroup_io(b"") == {}
     with pytest.raises(RecordingError, match="list of CPUs"):
         procfs.parse_cpu_list(b"3-1")

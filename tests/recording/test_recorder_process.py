@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from loadframe.errors import RecordingError
 from loadframe.model import CounterSpec
 from loadframe.recording.control import Recorder
-from loadframe.recording.frames import Tick, read_frames
+from loadframe.recording.frames import UNRECORDED, Tick, read_frames
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.readers import RecordingReader
 
@@ -108,6 +109,23 @@ def test_threads_that_appear_are_followed_and_processes_that_vanish_do_no_harm(t
     assert cost.elapsed_s > 0
 
 
+def test_what_cannot_be_opened_for_want_of_descriptors_is_told_and_not_taken_for_gone(tmp_path: Path) -> None:
+    own = os.getpid()
+    with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+        opened = len(list(Path(f"/proc/{recorder.pid}/fd").iterdir()))
+        resource.prlimit(recorder.pid, resource.RLIMIT_NOFILE, (opened, opened))
+        recorder.follow("target", [own])
+        recorder.follow_cgroup("target", [Path("/sys/fs/cgroup")])
+        wait_until_recorded(recorder, UNRECORDED)
+    ticks = read_frames(recorder.path).ticks
+    told = {tick.entries[UNRECORDED].decode() for tick in ticks if UNRECORDED in tick.entries}
+    assert told == {
+        f"The process {own} of the target could not be recorded: Too many open files.",
+        "The control group of the target could not be recorded: Too many open files.",
+    }
+    assert not any(f"target:{own}:gone" in tick.entries for tick in ticks)
+
+
 def test_flush_means_that_notes_and_marks_can_be_read(tmp_path: Path) -> None:
     with Recorder(tmp_path / "a.lfrec") as recorder:
         recorder.mark("step-start", level=8)
@@ -186,7 +204,9 @@ def test_it_ends_in_order_when_its_parent_is_killed(tmp_path: Path) -> None:
             parent.kill()
             parent.wait()
             # The end of a process that is not our child: its pidfd becomes readable.
-            assert select.select([recorder], [], [], 30)[0]
+            ended = select.poll()
+            ended.register(recorder, select.POLLIN)
+            assert ended.poll(30_000)
         finally:
             os.close(recorder)
     last = read_frames(tmp_path / "a.lfrec").ticks[-1]

@@ -65,6 +65,20 @@ def test_a_block_half_written_is_left_for_the_next_time(tmp_path: Path) -> None:
         assert not reader.warnings
 
 
+def test_a_torn_tail_is_told_once_the_recording_no_longer_grows(tmp_path: Path) -> None:
+    path = tmp_path / "a.lfrec"
+    writer = FrameWriter(path, FACTS)
+    add_block(writer, 1.0)
+    first = path.stat().st_size
+    add_block(writer, 2.0)
+    writer.close()
+    path.write_bytes(path.read_bytes()[: first + 40])
+    with RecordingReader(path) as reader:
+        for _ in range(2):
+            assert [tick.monotonic_s for tick in reader.all_ticks()] == [1.0]
+        assert reader.warnings == ["The last 40 bytes are no complete block (the recorder was killed); left out."]
+
+
 def test_a_corrupt_block_is_left_out_and_told_once(tmp_path: Path) -> None:
     path = tmp_path / "a.lfrec"
     writer = FrameWriter(path, FACTS)
@@ -87,3 +101,10 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
         RecordingReader(path)
     with pytest.raises(RecordingError, match="cannot be read"):
         RecordingReader(tmp_path / "absent")
+
+
+def test_a_folder_is_refused_and_not_kept_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(RecordingError, match="cannot be read: Is a directory"):
+        RecordingReader(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
+import subprocess
+import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -47,15 +52,33 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
+Sampled = SystemFiles | ProcessFiles | CgroupFiles
+Kind = TypeVar("Kind", SystemFiles, ProcessFiles, CgroupFiles)
+
+
 class Recording:
-    """Ticks of 0.1 s into a file."""
+    """Ticks of 0.1 s into a file, of what stays open until the recording is closed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.writer = FrameWriter(path, FACTS)
         self.now_s = 0.0
+        self._open: list[Sampled] = []
 
-    def tick(self, *sampled: SystemFiles | ProcessFiles | CgroupFiles) -> None:
+    def of(self, files: Kind) -> Kind:
+        self._open.append(files)
+        return files
+
+    def end(self, files: Sampled) -> None:
+        self._open.remove(files)
+        files.close()
+
+    def close(self) -> None:
+        for files in self._open:
+            files.close()
+        self.writer.close()
+
+    def tick(self, *sampled: Sampled) -> None:
         self.writer.begin_sample(self.now_s, self.now_s + 1e9)
         for each in sampled:
             each.sample(self.now_s)
@@ -69,19 +92,30 @@ class Recording:
         return salvaged.ticks
 
 
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 @pytest.fixture
-def recording(tmp_path: Path) -> Recording:
-    return Recording(tmp_path / "a.lfr")
+def recording(tmp_path: Path) -> Iterator[Recording]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = open_descriptors()
+    recording = Recording(tmp_path / "a.lfr")
+    yield recording
+    recording.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert open_descriptors() == before
 
 
-def follow(tree: Path, recording: Recording, descriptors: Descriptors) -> ProcessFiles:
-    return ProcessFiles(tree, "target", 7, recording.writer, descriptors, size_counts=False, interval_s=0.1)
+def follow(tree: Path, recording: Recording, descriptors: Descriptors, pid: int = 7) -> ProcessFiles:
+    files = ProcessFiles(tree, "target", pid, recording.writer, descriptors, size_counts=False, interval_s=0.1)
+    return recording.of(files)
 
 
 def test_the_machine_is_read_whole_and_sockets_and_frequencies_once_per_second(
     tree: Path, recording: Recording
 ) -> None:
-    system = SystemFiles(tree, recording.writer)
+    system = recording.of(SystemFiles(tree, recording.writer))
     for _ in range(11):
         recording.tick(system)
     ticks = recording.ticks()
@@ -96,7 +130,7 @@ def test_the_machine_is_read_whole_and_sockets_and_frequencies_once_per_second(
 def test_a_file_of_any_length_is_read_whole(tree: Path, recording: Recording) -> None:
     long = b"intr " + b"0 " * 900_000
     lay(tree, "proc/stat", long)
-    system = SystemFiles(tree, recording.writer)
+    system = recording.of(SystemFiles(tree, recording.writer))
     recording.tick(system)
     recording.tick(system)
     assert [tick.entries["system:/proc/stat"] for tick in recording.ticks()] == [long, long]
@@ -142,8 +176,65 @@ def test_without_descriptors_to_spare_the_same_is_read(tree: Path, recording: Re
     rows = [row for tick in recording.ticks() for row in procfs.parse_tasks(tick.entries["target:7:tasks"])]
     assert len({row.thread for row in rows}) == 40
     assert all(row.stat for row in rows)
-    files.close()
+    recording.end(files)
     assert descriptors.free == 10
+
+
+def test_what_is_followed_is_recorded_however_many_threads_hold_files(tree: Path, recording: Recording) -> None:
+    lay(tree, "group/memory.current", "4096\n")
+    descriptors = Descriptors()
+    descriptors.free = 0
+    recording.tick(
+        follow(tree, recording, descriptors),
+        recording.of(CgroupFiles(tree, "target", ["/group"], recording.writer)),
+    )
+    entries = recording.ticks()[0].entries
+    assert {f"target:7:/proc/7/{name}" for name in ("stat", "io", "status", "limits")} <= entries.keys()
+    assert entries["target:cgroup:/group/memory.current"] == b"4096\n"
+
+
+def test_where_no_descriptor_is_left_a_thread_is_passed_over_and_not_taken_for_ended(
+    tree: Path, recording: Recording
+) -> None:
+    descriptors = Descriptors()
+    files = follow(tree, recording, descriptors)
+    recording.tick(files)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    recording.tick(files)
+    with pytest.raises(OSError, match="Too many open files"):
+        follow(tree, recording, descriptors)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for _ in range(10):
+        recording.tick(files)
+    ticks = recording.ticks()
+    seen = [procfs.parse_tasks(tick.entries["target:7:tasks"]) for tick in ticks]
+    assert not seen[1]
+    assert {row.thread for rows in seen for row in rows} == set(range(100, 300))
+    times = [row for tick in ticks[2:] for row in procfs.parse_tasks(tick.entries["target:7:task-schedstat"])]
+    assert times
+    assert all(row.schedstat for row in times)
+
+
+def test_a_process_that_ends_while_its_files_are_opened_is_not_followed(tree: Path, recording: Recording) -> None:
+    (tree / "proc/7/stat").unlink()
+    with pytest.raises(ProcessLookupError):
+        follow(tree, recording, Descriptors())
+
+
+def test_a_pid_that_is_a_strangers_by_now_gives_no_cpu_time(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    files = follow(Path("/"), recording, Descriptors(), child.pid)
+    recording.tick(files)
+    child.kill()
+    child.wait()
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _clock: 10**12)
+    recording.tick(files)
+    first, last = recording.ticks()
+    assert f"target:{child.pid}:cpu" in first.entries
+    assert [*last.entries] == [f"target:{child.pid}:gone"]
 
 
 def test_a_census_of_a_part_stands_for_all(tree: Path, recording: Recording) -> None:
@@ -207,8 +298,8 @@ TWO = {
 USED = {
     "cpu": 0.05, "cpu.limit": 0.5, "cpu.utilization": 0.1, "cpu.throttled": 1, "cpu.throttled_share": 0.1,
     "cpu.throttled_time": 0.04, "memory.usage": 8192, "memory.peak": 9000, "memory.limit": 1048576, "memory.hits": 10,
-    "memory.refaults": 20, "memory.oom_kills": 1, "read_bytes": 150, "read_bytes.limit": 3000,
-    "read_bytes.utilization": 0.05, "write_bytes": 10, "reads": 3, "reads.limit": 50, "reads.utilization": 0.06,
+    "memory.refaults": 20, "memory.oom_kills": 1, "read_bytes": 100, "read_bytes.limit": 3000,
+    "read_bytes.utilization": 1 / 30, "write_bytes": 10, "reads": 3, "reads.limit": 60, "reads.utilization": 0.05,
     "writes": 1, "pids": 4, "pids.limit": 20, "pids.refused": 6,
 }  # fmt: skip
 
@@ -218,21 +309,32 @@ def test_what_a_cage_used_is_the_same_in_both_versions(
     tmp_path: Path, recording: Recording, files: dict[str, tuple[str, str]]
 ) -> None:
     root = tmp_path / "root"
-    descriptors = Descriptors()
-    free = descriptors.free
     for name, (first, _) in files.items():
         lay(root, f"group/{name}", first + "\n")
-    group = CgroupFiles(root, "target", ["/group", "/group", "/absent"], recording.writer, descriptors)
+    group = recording.of(CgroupFiles(root, "target", ["/group", "/group", "/absent"], recording.writer))
     recording.tick(group)
     for name, (_, last) in files.items():
         lay(root, f"group/{name}", last + "\n")
     for _ in range(10):  # what is read once per second is due again
         recording.tick(group)
-    group.close()
-    assert descriptors.free == free
     metrics = window_metrics(recording.ticks(), 0, 1.0)
     used = {name.removeprefix("target.cage."): value for name, value in metrics.items() if ".cage." in name}
     assert used == {name: pytest.approx(value) for name, value in USED.items()}
+
+
+def test_a_disk_is_held_against_its_own_limit(tmp_path: Path, recording: Recording) -> None:
+    root = tmp_path / "root"
+    lay(root, "group/io.stat", "8:0 rios=0\n9:0 rios=0\n7:0 rios=0\n")
+    lay(root, "group/io.max", "8:0 riops=100\n9:0 riops=40\n")
+    group = recording.of(CgroupFiles(root, "target", ["/group"], recording.writer))
+    recording.tick(group)
+    lay(root, "group/io.stat", "8:0 rios=90\n9:0 rios=20\n7:0 rios=5000\n")
+    for _ in range(10):
+        recording.tick(group)
+    metrics = window_metrics(recording.ticks(), 0, 1.0)
+    assert metrics["target.cage.reads"] == pytest.approx(90)
+    assert metrics["target.cage.reads.limit"] == 100
+    assert metrics["target.cage.reads.utilization"] == pytest.approx(0.9)
 
 
 def test_limits_that_are_not_set_are_absent(tmp_path: Path, recording: Recording) -> None:
@@ -243,9 +345,8 @@ def test_limits_that_are_not_set_are_absent(tmp_path: Path, recording: Recording
     lay(root, "one/cpu.cfs_quota_us", "-1\n")
     lay(root, "one/cpu.cfs_period_us", "100000\n")
     lay(root, "one/memory.limit_in_bytes", "9223372036854771712\n")
-    descriptors = Descriptors()
-    two = CgroupFiles(root, "target", ["/two"], recording.writer, descriptors)
-    one = CgroupFiles(root, "driver", ["/one"], recording.writer, descriptors)
+    two = recording.of(CgroupFiles(root, "target", ["/two"], recording.writer))
+    one = recording.of(CgroupFiles(root, "driver", ["/one"], recording.writer))
     recording.tick(two, one)
     recording.tick(two, one)
     metrics = window_metrics(recording.ticks(), 0, 0.1)
@@ -255,7 +356,7 @@ def test_limits_that_are_not_set_are_absent(tmp_path: Path, recording: Recording
 def test_what_is_no_longer_followed_is_no_longer_named(tree: Path, recording: Recording) -> None:
     files = follow(tree, recording, Descriptors())
     recording.tick(files)
-    files.close()
+    recording.end(files)
     recording.writer.write_block()
     named = len(recording.writer.buffer)
     recording.tick()

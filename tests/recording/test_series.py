@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import tempfile
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
+from loadframe.model import CounterSpec
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import Facts
+from loadframe.recording.frames import UNRECORDED, Facts
+from loadframe.recording.metrics import specs_text
 from loadframe.recording.series import metric_series
 from loadframe.units import METRICS
 
@@ -28,6 +31,14 @@ def record(path: Path, ticks: list[tuple[float, dict[str, bytes]]]) -> Path:
         writer.write_block()
     writer.close()
     return path
+
+
+def table_of(path: Path) -> polars.DataFrame:
+    """Of a recording without damage."""
+    series = metric_series(path)
+    assert series.warnings == ()
+    assert series.table is not None
+    return series.table
 
 
 def values(table: polars.DataFrame, metric: str) -> list[tuple[float, float]]:
@@ -49,7 +60,7 @@ def process(pid: int, cpu_ns: int, faults: int, pages: int, files: int) -> dict[
 
 
 def test_counters_become_rates_and_levels_stay(tmp_path: Path) -> None:
-    table = metric_series(
+    table = table_of(
         record(
             tmp_path / "a.lfr",
             [
@@ -69,7 +80,7 @@ def test_counters_become_rates_and_levels_stay(tmp_path: Path) -> None:
 
 
 def test_the_processes_of_a_component_count_together_and_end_on_their_own(tmp_path: Path) -> None:
-    table = metric_series(
+    table = table_of(
         record(
             tmp_path / "a.lfr",
             [
@@ -86,11 +97,60 @@ def test_the_processes_of_a_component_count_together_and_end_on_their_own(tmp_pa
     assert values(table, "target.threads.count") == [(1.0, 4), (2.0, 4), (3.0, 2)]
 
 
+def test_the_servers_counters_are_there_between_the_notes_of_one_step(tmp_path: Path) -> None:
+    path = tmp_path / "a.lfr"
+    writer = FrameWriter(path, FACTS)
+    specs = [CounterSpec("done", "mariadb.questions", cumulative=True)]
+    specs += [CounterSpec("open", "mariadb.open_tables", cumulative=False)]
+    specs += [CounterSpec("open", "nobodys.metric", cumulative=False)]
+    notes = [(0.0, "note:counters", specs_text(specs))]
+    counted = ((1.0, 10, 3), (2.0, 20, 4), (20.0, 500, 9), (21.0, 400, 9), (22.0, 450, 9))
+    notes += [(at_s, "note:service", json.dumps({"done": done, "open": tables})) for at_s, done, tables in counted]
+    notes += [(22.5, "note:service", "[")]
+    for at_s, source, text in notes:
+        writer.event(at_s, at_s + 1e9, [(writer.source(source), text.encode())])
+    writer.close()
+    table = table_of(path)
+    assert values(table, "mariadb.questions") == [(2.0, 10), (22.0, 50)]
+    assert values(table, "mariadb.open_tables") == [(at_s, tables) for at_s, _, tables in counted]
+    assert set(table["metric"]) <= METRICS.keys()
+
+
+@pytest.mark.parametrize(
+    ("memory", "cpu"),
+    [
+        ("memory.current", ("cpu.stat", b"usage_usec %d\n", 10**6)),
+        ("memory.usage_in_bytes", ("cpuacct.usage", b"%d\n", 10**9)),
+    ],
+    ids=["v2", "v1"],
+)
+def test_cages_frequencies_and_flushes_are_there(tmp_path: Path, memory: str, cpu: tuple[str, bytes, int]) -> None:
+    file, text, second = cpu
+    disk = b"   8       0 sda 5 0 8 1 6 0 8 1 0 500 9 0 0 0 0 %d 7\n"
+    speed = "system:/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
+
+    def entries(count: int) -> dict[str, bytes]:
+        return {
+            f"target:cgroup:/sys/fs/cgroup/x/{memory}": b"%d\n" % (4096 + count),
+            f"target:cgroup:/sys/fs/cgroup/x/{file}": text % (count * second),
+            "system:/proc/diskstats": disk % (10 * count),
+            speed.format(0): b"800000\n",
+            speed.format(1): b"%d\n" % (3_000_000 - count),
+        }
+
+    table = table_of(record(tmp_path / "a.lfr", [(1.0, entries(0)), (3.0, entries(1))]))
+    assert values(table, "target.cage.memory.usage") == [(1.0, 4096), (3.0, 4097)]
+    assert values(table, "target.cage.cpu") == [(3.0, pytest.approx(0.5))]
+    assert values(table, "system.disk.flushes") == [(3.0, 5)]
+    assert values(table, "system.disk.reads") == [(3.0, 0)]
+    assert values(table, "system.cpu.frequency") == [(1.0, 3e9), (3.0, pytest.approx(3e9 - 1000))]
+
+
 def test_what_real_kernels_write_is_understood(tmp_path: Path) -> None:
     names = {"stat": "stat", "meminfo": "meminfo", "vmstat": "vmstat", "diskstats": "diskstats-physical"}
     entries = {f"system:/proc/{name}": (DATA / file).read_bytes() for name, file in names.items()}
     entries |= {f"system:/proc/pressure/{name}": (DATA / f"pressure-{name}").read_bytes() for name in ("io", "cpu")}
-    table = metric_series(record(tmp_path / "a.lfr", [(1.0, entries), (2.0, entries)]))
+    table = table_of(record(tmp_path / "a.lfr", [(1.0, entries), (2.0, entries)]))
     assert values(table, "system.memory.available")[0] == (1.0, 23945916 * 1024)
     still = {name for name in set(table["metric"]) if values(table, name)[-1][1] == 0}
     assert {"system.disk.reads", "system.disk.busy", "system.pressure.io.full", "system.paging.swap_in"} <= still
@@ -99,6 +159,7 @@ def test_what_real_kernels_write_is_understood(tmp_path: Path) -> None:
 
 SOURCES = [
     *("system:/proc/stat", "system:/proc/diskstats", "system:/proc/meminfo", "system:/proc/pressure/io"),
+    *("note:service", "note:counters", "target:cgroup:/x/cpu.stat", "target:cgroup:/x/memory.current"),
     *("target:7:/proc/7/stat", "target:7:cpu", "target:7:fd", "target:x:cpu", "target:7:threads"),
 ]
 texts = st.one_of(st.binary(max_size=40), st.just(stat(1, 2, 3)), st.just(b"9" * 400))
@@ -109,7 +170,7 @@ texts = st.one_of(st.binary(max_size=40), st.just(stat(1, 2, 3)), st.just(b"9" *
 def test_garbage_has_no_values_and_does_no_harm(entries: list[dict[str, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = record(Path(folder, "a.lfr"), [(float(at_s), each) for at_s, each in enumerate(entries)])
-        table = metric_series(path)
+        table = table_of(path)
     assert set(table["metric"]) <= METRICS.keys()
     assert table["value"].is_finite().all()
 
@@ -120,3 +181,20 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
         metric_series(tmp_path / "a.lfr")
     with contextlib.suppress(RecordingError):
         metric_series(tmp_path / "absent")
+
+
+def test_what_is_missing_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.lfr"
+    ticks = [(at_s, {"system:/proc/stat": stat(0, 0, 100)}) for at_s in (1.0, 2.0, 3.0)]
+    size = record(path, ticks).stat().st_size
+    path.unlink()
+    told = b"The process 7 of the target could not be recorded: Too many open files."
+    content = record(path, [*ticks, (4.0, {UNRECORDED: told}), (5.0, {UNRECORDED: told})]).read_bytes()
+    path.write_bytes(content[: size - 20] + b"!" + content[size - 19 : -1])
+    series = metric_series(path)
+    assert series.table is not None
+    assert values(series.table, "system.context_switches") == [(2.0, 0.0)]
+    lost, torn, unrecorded = series.warnings
+    assert lost.startswith("In the recording a.lfr: The block at offset ")
+    assert torn.startswith("In the recording a.lfr: The last ")
+    assert unrecorded == told.decode()

@@ -364,6 +364,12 @@ def test_cpus_that_slow_down_and_idle_ones_that_may() -> None:
     assert hot["system.cpu.frequency"] == 2.25e9
     assert hot["system.cpu.frequency_drop"] == pytest.approx(0.5)
     assert hot["system.cpu.throttles"] == 3
+    idle = reading(-0.5, 800_000, 900_000, 5)
+    begun = [idle, reading(0.1, 3_000_000, 800_000, 5), reading(0.9, 3_000_000, 800_000, 5), reading(1.4, 1, 2, 5)]
+    assert window_metrics(begun, 0, 1)["system.cpu.frequency_drop"] == 0
+    between = [idle, sample(0.2, {}), sample(0.8, {}), reading(1.1, 3_000_000, 800_000, 5)]
+    nearest = window_metrics(between, 0, 1)
+    assert (nearest["system.cpu.frequency"], nearest["system.cpu.frequency_drop"]) == (3e9, 0)
 
 
 def test_the_cpus_that_the_driver_may_use() -> None:

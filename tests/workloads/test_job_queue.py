@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -165,3 +165,18 @@ def test_the_driver_is_all_its_workers(queue_file: Endpoint, tmp_path: Path) -> 
         driver.kill()
     assert len(commands) == 3
     assert all(b"job_queue_worker" in command for command in commands)
+
+
+def test_a_lab_that_holds_a_thousand_files_open_can_start_workers(
+    queue: JobQueue, queue_file: Endpoint, tmp_path: Path
+) -> None:
+    queue.install(queue_file)
+    queue.set_level(queue_file, 1)
+    with ExitStack() as held:
+        for _ in range(1024):
+            held.enter_context(Path("/dev/null").open())
+        driver = queue.start(queue_file, 1, tmp_path, 0.1)
+        try:
+            assert driver.wait(60)
+        finally:
+            driver.kill()

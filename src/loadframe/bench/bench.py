@@ -22,7 +22,7 @@ from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
 from loadframe.model import Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
-from loadframe.recording.metrics import stalls, window_metrics
+from loadframe.recording.metrics import specs_text, stalls, window_metrics
 from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.readers import RecordingReader
@@ -101,6 +101,7 @@ class Bench:
             self._target.create()
             recording = self.run.path / "raw" / "host.lfr"
             self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
+            self._recorder.note("counters", specs_text(self._target.counter_specs))
             for cage in dict.fromkeys((self._cage, self._driver_cage)):
                 self._recorder.follow_cgroup(cage.component, cage.folders)
             self._reader = RecordingReader(recording)

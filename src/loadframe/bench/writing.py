@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-import polars
-
 from loadframe import reporting
 from loadframe.bench.examination import examine
 from loadframe.bench.profiling import profiles_of
@@ -16,7 +14,7 @@ from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
 from loadframe.errors import RecordingError, RunError
 from loadframe.model import Conduct, Investigation, Round, Step, Verdict
-from loadframe.recording.series import metric_series
+from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.record import describe_study, footprint
 from loadframe.study import Study, validate
@@ -33,7 +31,8 @@ def write_down(
     study = validate(run.study(), name=str(run.path / "study.json"))
     rounds = _from_all_steps(rounds, steps, study)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
-    run.write_tables(steps, limits, series=series_of(run))
+    series = series_of(run)
+    run.write_tables(steps, limits, series=series.table)
     bench = run.document("bench.json", "bench")
     conduct = run.conduct() or conduct_from(steps)
     last = rounds[-1]
@@ -54,7 +53,7 @@ def write_down(
         next_limit=conclusion.next_limit(last),
         outcome=conclusion.outcome(rounds, interrupted=interrupted),
         conduct=conduct,
-        warnings=tuple(dict.fromkeys(warning for one in rounds for warning in one.curve.warnings)),
+        warnings=tuple(dict.fromkeys((*(each for one in rounds for each in one.curve.warnings), *series.warnings))),
         profiles=profiles,
         profile_missing=profile_missing,
     )
@@ -66,12 +65,12 @@ def write_down(
     return investigation
 
 
-def series_of(run: RunFolder) -> polars.DataFrame | None:
-    """Every tick of the run's recording; None where there is none to read (it was killed before, or is damaged)."""
+def series_of(run: RunFolder) -> MetricSeries:
+    """Every tick of the run's recording. Where it cannot be read, a warning says why, and the steps' values stay."""
     try:
         return metric_series(run.path / "raw" / "host.lfr")
-    except RecordingError:
-        return None
+    except RecordingError as error:
+        return MetricSeries(None, (error.fact,))
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:

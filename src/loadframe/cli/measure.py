@@ -25,9 +25,13 @@ def measure(
             measured = loadframe.measure(declared, runs, progress=progress)
         if as_json:
             found = loadframe.curve_json(measured.curve, conduct=measured.conduct)
-            emit({**found, "run": str(measured.run), "silent_cuts": list(measured.silent_cuts)})
+            warnings = [*found["warnings"], *measured.warnings]
+            silent_cuts = list(measured.silent_cuts)
+            emit({**found, "warnings": warnings, "run": str(measured.run), "silent_cuts": silent_cuts})
         else:
             print(loadframe.render_curve(measured.curve, unit=measured.axis_unit, conduct=measured.conduct))
             for cut in measured.silent_cuts:
                 print(f"Cut silently: {cut}.")
+            for warning in measured.warnings:
+                print(warning)
             print(f"Run folder: {measured.run}")

@@ -154,27 +154,30 @@ IO: Mapping[str, tuple[str, str, str, str, str]] = {
 """Metric -> its keys in io.stat and io.max (version 2); its file and key, and the file of its limit (version 1)."""
 
 
-def _io(cage: GroupsInWindow) -> dict[str, float]:
-    """Over all disks."""
-
-    def number(key: str, text: bytes) -> float:
-        return procfs.parse_cgroup_io(text).get(key, 0)
-
+def _io(name: str, cage: GroupsInWindow) -> dict[str, float]:
+    """Of the disk that is nearest to its limit, with that limit: others' use says nothing of it. Over all disks where
+    none has a limit."""
+    new_key, new_limit, file, key, limit_file = IO[name]
     if "io.stat" in cage:
-        return {name: cage.rate("io.stat", partial(number, row[0])) for name, row in IO.items()}
-    return {name: cage.rate(row[2], partial(number, row[3])) for name, row in IO.items()}
-
-
-def _io_limit(name: str, cage: GroupsInWindow) -> dict[str, float]:
-    """The lowest of the disks' limits."""
-    key, file = IO[name][1], IO[name][4]
-    if "io.max" in cage:
-        words = [word for line in cage.last("io.max").splitlines() for word in line.split()[1:]]
-        values = [procfs.parse_maximum(word.partition(b"=")[2]) for word in words if word.startswith(key.encode())]
+        file, key, limit_file, limit_key = "io.stat", new_key, "io.max", new_limit
     else:
-        values = [procfs.parse_maximum(line.split()[-1]) for line in cage.last(file).splitlines() if line.strip()]
-    lowest = min(values, default=math.inf)
-    return {f"{name}.limit": lowest} if math.isfinite(lowest) else {}
+        limit_key = ""
+    limits = _of_devices(limit_key, cage.last(limit_file)) if limit_file in cage else {}
+
+    def of_device(device: str, text: bytes) -> float:
+        return _of_devices(key, text).get(device, 0.0)
+
+    limited = [
+        (cage.rate(file, partial(of_device, device)), limit) for device, limit in limits.items() if math.isfinite(limit)
+    ]
+    if not limited:
+        return {name: cage.rate(file, lambda text: sum(_of_devices(key, text).values()))}
+    use, limit = max(limited, key=lambda one: one[0] / one[1] if one[1] > 0 else math.inf)
+    return {name: use, f"{name}.limit": limit}
+
+
+def _of_devices(key: str, text: bytes) -> dict[str, float]:
+    return {device: numbers[key] for device, numbers in procfs.parse_cgroup_io(text).items() if key in numbers}
 
 
 # --- processes and waiting ------------------------------------------------------------------------------------------
@@ -204,12 +207,12 @@ def _pressure(resource: str, cage: GroupsInWindow) -> dict[str, float]:
 
 
 Group = Callable[[GroupsInWindow], dict[str, float]]
-_IO_LIMITS: tuple[Group, ...] = tuple(partial(_io_limit, name) for name in IO)
+_IO: tuple[Group, ...] = tuple(partial(_io, name) for name in IO)
 _PRESSURES: tuple[Group, ...] = tuple(partial(_pressure, resource) for resource in ("cpu", "memory", "io"))
 _GROUPS: tuple[Group, ...] = (
     *(_cpu, _cpu_limit, _throttled),
     *(_memory, _memory_peak, _memory_limit, _memory_hits, _memory_refaults, _memory_kills),
-    *(_io, *_IO_LIMITS),
+    *_IO,
     *(_pids, _pids_limit, _pids_refused),
     *_PRESSURES,
 )

@@ -46,6 +46,8 @@ ENTRY = struct.Struct("<II")
 SOURCE_ID = struct.Struct("<I")
 SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
 """Kinds of record."""
+UNRECORDED = "recorder:unrecorded"
+"""The source of an event: what could not be recorded and why, as a sentence."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 
@@ -162,11 +164,12 @@ def read_frames(path: Path) -> Salvaged:
             ticks += decode_block(data[block.offset : block.offset + block.length], block, facts)
         except RecordingError as error:
             warnings.append(error.fact)
-    if scan.end < len(data):
-        warnings.append(
-            f"The last {len(data) - scan.end} bytes are no complete block (the recorder was killed); left out."
-        )
-    return Salvaged(ticks, warnings)
+    return Salvaged(ticks, warnings + torn_tail(len(data) - scan.end))
+
+
+def torn_tail(length: int) -> list[str]:
+    """The warning of so many bytes behind the last complete block of a recording that no longer grows."""
+    return [f"The last {length} bytes are no complete block (the recorder was killed); left out."] if length else []
 
 
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
@@ -253,7 +256,7 @@ def decode_block(frame: bytes, block: Block, facts: Facts) -> list[Tick]:
             raise ValueError("its length is wrong")
         raw = zstandard.ZstdDecompressor().decompress(frame)
         return list(_records(raw, facts))
-    except (zstandard.ZstdError, struct.error, ValueError, KeyError) as error:
+    except (zstandard.ZstdError, struct.error, ValueError, KeyError, RecursionError) as error:
         raise RecordingError(f"The block at offset {block.offset} is corrupt ({error}); skipped.") from error
 
 

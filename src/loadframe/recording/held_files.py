@@ -5,6 +5,7 @@ This module is imported by the recorder process and stays light: the standard li
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 
@@ -12,27 +13,36 @@ from loadframe.recording.frame_writer import FrameWriter
 
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 MOST_HELD = 8192
-"""Files held open at most: each costs the kernel one to two kilobytes. Beyond, they are opened at each reading."""
-_SPARE_DESCRIPTORS = 64
+"""Files of threads held open at most: each costs the kernel one to two kilobytes. Beyond, they are opened at each
+reading. As many descriptors again are there for the files of the machine, of processes and of control groups."""
 
 Held = list[tuple[int, int]]
 """Source id and descriptor of each file that is read again and again."""
 
 
 class Descriptors:
-    """How many files may be held open; beyond that they are opened and closed at each reading."""
+    """How many files of threads may be held open; beyond that they are opened and closed at each reading.
+
+    Only threads' files are so many that they must be counted: half of what the process may open is theirs. All other
+    files take from the other half, and are held whatever the threads do.
+    """
 
     def __init__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        allowed = min(hard, MOST_HELD) if hard != resource.RLIM_INFINITY else MOST_HELD
+        allowed = 2 * MOST_HELD if hard == resource.RLIM_INFINITY else min(hard, 2 * MOST_HELD)
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-        self.free = allowed - _SPARE_DESCRIPTORS
+        self.free = allowed // 2
 
     def hold(self, path: str, directory: int | None = None) -> int | None:
         """An open descriptor to keep, or None when there are enough already. OSError if the file will not open."""
         if self.free <= 0:
             return None
-        descriptor = os.open(path, READ_ONLY, dir_fd=directory)
+        try:
+            descriptor = os.open(path, READ_ONLY, dir_fd=directory)
+        except OSError as error:
+            if used_up(error):
+                return None
+            raise
         self.free -= 1
         return descriptor
 
@@ -51,8 +61,16 @@ def read_all(writer: FrameWriter, held: Held) -> None:
             continue
 
 
-def open_if_there(path: str) -> int | None:
+def used_up(error: OSError) -> bool:
+    """Whether a file did not open for want of descriptors: that says nothing about the file."""
+    return error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+def open_if_there(path: str, directory: int | None = None) -> int | None:
+    """None for a file that is not there, or not for us (no permission). OSError where descriptors are used up."""
     try:
-        return os.open(path, READ_ONLY)
-    except OSError:
+        return os.open(path, READ_ONLY, dir_fd=directory)
+    except OSError as error:
+        if used_up(error):
+            raise
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,6 +24,8 @@ from loadframe.recording.windows import Window, gather, nearest_pair, window_of
 from loadframe.units import METRICS
 
 SERVICE_NOTE = "note:service"
+COUNTERS_NOTE = "note:counters"
+"""What the numbers in notes of the service mean, so that a recording can be read without its server."""
 STALL_INTERVALS = 3
 """A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
 
@@ -107,7 +110,7 @@ def service_metrics(
         ((tick.monotonic_s, tick.entries[SERVICE_NOTE]) for tick in ticks if SERVICE_NOTE in tick.entries),
         key=lambda note: note[0],
     )
-    notes = [(at_s, counters) for at_s, text in noted if (counters := _counters(text))]
+    notes = [(at_s, counters) for at_s, text in noted if (counters := read_counters(text))]
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
@@ -117,7 +120,24 @@ def service_metrics(
     return metrics
 
 
-def _counters(text: bytes) -> dict[str, float]:
+def specs_text(specs: Sequence[CounterSpec]) -> str:
+    """The text of a note that says what the server's counters mean."""
+    return json.dumps([asdict(spec) for spec in specs])
+
+
+def read_specs(text: bytes) -> list[CounterSpec]:
+    """The counters that such a note names and that are registered; of a damaged note none."""
+    try:
+        return [
+            CounterSpec(str(each["name"]), each["metric"], cumulative=bool(each["cumulative"]))
+            for each in json.loads(text)
+            if each["metric"] in METRICS
+        ]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return []
+
+
+def read_counters(text: bytes) -> dict[str, float]:
     """The finite numbers of a note; a note that is no JSON object has none."""
     try:
         noted = json.loads(text)

@@ -314,20 +314,22 @@ def parse_flat_keyed(data: bytes) -> dict[str, int]:
     return parse_vmstat(data)
 
 
-def parse_cgroup_io(data: bytes) -> dict[str, int]:
-    """io.stat (version 2): rbytes, wbytes, rios, wios, summed over the devices. blkio.throttle.io_service_bytes and
-    io_serviced (version 1): Read and Write. Empty where there was no I/O yet."""
-    totals: dict[str, int] = {}
+def parse_cgroup_io(data: bytes) -> dict[str, dict[str, float]]:
+    """By device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops, infinite
+    where there is no limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write; its limits,
+    blkio.throttle.*_device: "". Empty where there was no I/O, or is no limit."""
+    devices: dict[str, dict[str, float]] = {}
     for line in data.splitlines():
-        fields = line.split()
-        for field in fields[1:]:
-            key, equals, value = field.partition(b"=")
-            if equals:
-                totals[_text(key)] = totals.get(_text(key), 0) + _integer(value, "io.stat")
-        if len(fields) == 3 and fields[1] in (b"Read", b"Write"):
-            name = _text(fields[1])
-            totals[name] = totals.get(name, 0) + _integer(fields[2], "blkio")
-    return totals
+        device, *fields = line.split() or [b""]
+        pairs = [field.split(b"=", 1) for field in fields if b"=" in field]
+        if len(fields) == 2 and fields[0] in (b"Read", b"Write"):
+            pairs.append(fields)
+        elif len(fields) == 1 and not pairs and b":" in device:
+            pairs.append([b"", *fields])
+        numbers = {_text(key): parse_maximum(value) for key, value in pairs}
+        if numbers:
+            devices.setdefault(_text(device), {}).update(numbers)
+    return devices
 
 
 def parse_maximum(data: bytes) -> float:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import Block, Facts, Tick, decode_block, parse_header, scan_blocks
+from loadframe.recording.frames import Block, Facts, Tick, decode_block, parse_header, scan_blocks, torn_tail
 
 COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
@@ -27,15 +27,21 @@ class RecordingReader:
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise RecordingError(
-                f"The recording {path} cannot be read: {error.strerror}.", remedy="Start the recorder first."
-            ) from error
+            raise self._unreadable(error) from error
         try:
             self.facts, self._end = self._read_header()
+        except OSError as error:  # a folder opens like a file, and cannot be read
+            self.close()
+            raise self._unreadable(error) from error
         except RecordingError:
             self.close()
             raise
         self.host = self.facts.host if host is None else host
+
+    def _unreadable(self, error: OSError) -> RecordingError:
+        return RecordingError(
+            f"The recording {self.path} cannot be read: {error.strerror}.", remedy="Start the recorder first."
+        )
 
     def _read_header(self) -> tuple[Facts, int]:
         return parse_header(os.pread(self._fd, 64 * 1024, 0), self.path)
@@ -66,9 +72,11 @@ class RecordingReader:
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def all_ticks(self) -> list[Tick]:
-        """Every tick of the host that began the recording, in the order of their times."""
+        """Every tick of the host, in the order of their times, of a recording that no longer grows: a torn tail (the
+        recorder was killed) becomes a warning."""
         self.refresh()
         ticks = [tick for block in self._blocks for tick in self._decode(block)]
+        self._warn(*torn_tail(os.fstat(self._fd).st_size - self._end))
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def _decode(self, block: Block) -> list[Tick]:
@@ -76,9 +84,12 @@ class RecordingReader:
             ticks = decode_block(os.pread(self._fd, block.length, block.offset), block, self.facts)
             return [tick for tick in ticks if tick.facts.host == self.host]
         except RecordingError as error:
-            if error.fact not in self.warnings:
-                self.warnings.append(error.fact)
+            self._warn(error.fact)
             return []
+
+    def _warn(self, *facts: str) -> None:
+        """Each is told once."""
+        self.warnings += [fact for fact in facts if fact not in self.warnings]
 
     def close(self) -> None:
         """Idempotent."""

@@ -23,8 +23,8 @@ from typing import Any
 
 from loadframe.errors import RecordingError
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import Facts
-from loadframe.recording.held_files import Descriptors
+from loadframe.recording.frames import UNRECORDED, Facts
+from loadframe.recording.held_files import Descriptors, used_up
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles, size_counts_open_files
 
 BLOCK_S = 1.0
@@ -51,8 +51,8 @@ class RecorderProcess:
         self._cgroups: dict[str, CgroupFiles] = {}
         self._ticks = self._late_ticks = 0
         self._writer = FrameWriter(path, facts)
-        self._system = SystemFiles(root, self._writer)
         self._descriptors = Descriptors()
+        self._system = SystemFiles(root, self._writer)
         self._size_counts = size_counts_open_files(root)
 
     def run(self) -> None:
@@ -66,11 +66,13 @@ class RecorderProcess:
         gc.disable()
         while not self._stopping:
             wait_s = max(0.0, self._next_s - time.monotonic())
+            # Not poll, which would round the time up to milliseconds; 0 is no descriptor too large for select.
             if select.select([0], [], [], wait_s)[0]:
                 self._take_commands()
             now_s = time.monotonic()
             if now_s >= self._next_s and not self._stopping:
                 self._tick(now_s)
+        self._system.close()  # what it cost is read from a file, and there may be no descriptor to spare
         self._event("recorder:cost", json.dumps(self.cost()).encode(), time.monotonic())
         self._writer.sync()
         if self._asked_to_stop:
@@ -150,8 +152,15 @@ class RecorderProcess:
                     size_counts=self._size_counts,
                     interval_s=self._interval_s,
                 )
-            except OSError:
-                self._followed[key] = None
+            except OSError as error:
+                if used_up(error):
+                    self._tell_unrecorded(f"process {key[1]} of the {component}", error)
+                else:
+                    self._followed[key] = None
+
+    def _tell_unrecorded(self, what: str, error: OSError) -> None:
+        """It is there, and cannot be looked at: that is neither silence nor an end."""
+        self._event(UNRECORDED, f"The {what} could not be recorded: {error.strerror}.".encode(), time.monotonic())
 
     def _unfollow(self, key: tuple[str, int]) -> None:
         files = self._followed.pop(key)
@@ -162,8 +171,12 @@ class RecorderProcess:
         """From now on these folders, and no others, are the component's cgroup."""
         if component in self._cgroups:
             self._cgroups.pop(component).close()
-        if folders:
-            self._cgroups[component] = CgroupFiles(self._root, component, folders, self._writer, self._descriptors)
+        if not folders:
+            return
+        try:
+            self._cgroups[component] = CgroupFiles(self._root, component, folders, self._writer)
+        except OSError as error:
+            self._tell_unrecorded(f"control group of the {component}", error)
 
     # --- ticks ---
 

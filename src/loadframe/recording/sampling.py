@@ -90,34 +90,37 @@ class SystemFiles:
             self._next_second_s = now_s + SECOND_S
             read_all(self._writer, self._slow)
 
+    def close(self) -> None:
+        for _, descriptor in (*self._held, *self._slow):
+            os.close(descriptor)
+
 
 class CgroupFiles:
-    """The cgroup of a component: one folder with version 2, one for each controller with version 1."""
+    """The cgroup of a component: one folder with version 2, one for each controller with version 1. OSError where no
+    descriptors are left."""
 
-    def __init__(
-        self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter, descriptors: Descriptors
-    ) -> None:
+    def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
         self._writer = writer
-        self._descriptors = descriptors
         self._names: list[str] = []
         self._next_second_s = 0.0
-        self._held = self._open(root, component, folders, CGROUP_FILES)
-        self._slow = self._open(root, component, folders, SLOW_CGROUP_FILES)
+        self._held: Held = []
+        self._slow: Held = []
+        try:
+            self._open(self._held, root, component, folders, CGROUP_FILES)
+            self._open(self._slow, root, component, folders, SLOW_CGROUP_FILES)
+        except OSError:
+            self.close()
+            raise
 
-    def _open(self, root: Path, component: str, folders: Sequence[str], names: Sequence[str]) -> Held:
-        held: Held = []
+    def _open(self, held: Held, root: Path, component: str, folders: Sequence[str], names: Sequence[str]) -> None:
         for path in (f"{folder.rstrip('/')}/{name}" for folder in folders for name in names):
             source = f"{component}:cgroup:{path}"
             if source in self._names:  # cpu and cpuacct may be one folder under two names
                 continue
-            try:
-                descriptor = self._descriptors.hold(f"{str(root).rstrip('/')}{path}")
-            except OSError:
-                continue
+            descriptor = open_if_there(f"{str(root).rstrip('/')}{path}")
             if descriptor is not None:
                 self._names.append(source)
                 held.append((self._writer.source(source), descriptor))
-        return held
 
     def sample(self, now_s: float) -> None:
         """Once the cgroup is removed its files answer ENODEV: absent from then on."""
@@ -128,7 +131,7 @@ class CgroupFiles:
 
     def close(self) -> None:
         for _, descriptor in (*self._held, *self._slow):
-            self._descriptors.release(descriptor)
+            os.close(descriptor)
         for name in self._names:
             self._writer.retire(name)
 
@@ -146,7 +149,8 @@ def size_counts_open_files(root: Path) -> bool:
 
 
 class ProcessFiles:
-    """One followed process: its files, its threads, the number of its open files. OSError if it does not exist."""
+    """One followed process: its files, its threads, the number of its open files. OSError if it does not exist, or
+    where no descriptors are left."""
 
     def __init__(
         self,
@@ -160,7 +164,6 @@ class ProcessFiles:
         interval_s: float,
     ) -> None:
         self._writer = writer
-        self._descriptors = descriptors
         self._size_counts = size_counts
         self._next_second_s = 0.0
         self._many_open_files = False
@@ -178,20 +181,25 @@ class ProcessFiles:
         self._names = [*paths.values(), *words.values()]
         self._sources = {name: writer.source(text) for name, text in (paths | words).items()}
         self._threads = Threads(prefix, tasks_directory, writer, descriptors, interval_s, live=self._clock is not None)
-        self._stat = self._hold(PROCESS_FILES[:1])
-        self._held = self._hold(PROCESS_FILES[1:])
-        self._slow = self._hold(SLOW_PROCESS_FILES)
+        self._stat: Held = []
+        self._held: Held = []
+        self._slow: Held = []
+        try:
+            self._open(self._stat, PROCESS_FILES[:1])
+            if not self._stat:
+                raise ProcessLookupError(f"process {pid} ended while its files were opened")
+            self._open(self._held, PROCESS_FILES[1:])
+            self._open(self._slow, SLOW_PROCESS_FILES)
+        except OSError:
+            self.close()
+            raise
 
-    def _hold(self, names: Sequence[str]) -> Held:
-        held: Held = []
+    def _open(self, held: Held, names: Sequence[str]) -> None:
+        """Without permission for io, or where this kernel has no such file, its entry is absent."""
         for name in names:
-            try:
-                descriptor = self._descriptors.hold(name, self._directory)
-            except OSError:  # no permission for io, or no such file in this kernel: the entry is absent
-                continue
+            descriptor = open_if_there(name, self._directory)
             if descriptor is not None:
                 held.append((self._sources[name], descriptor))
-        return held
 
     def sample(self, now_s: float) -> bool:
         """Append this tick's entries; False (and an entry that says so) once the process is gone."""
@@ -201,9 +209,13 @@ class ProcessFiles:
         due = second or self._threads.count <= MANY_THREADS
         try:
             if due:
-                self._sample_cpu()
+                # The clock goes by the pid, which may be a stranger's by now: only a stat that still answers says that
+                # the process lived when the clock was read.
+                spent_ns = None if self._clock is None else time.clock_gettime_ns(self._clock)
                 for source, descriptor in self._stat:
                     self._writer.read(source, descriptor)
+                if spent_ns is not None:
+                    self._writer.put(self._sources["cpu"], b"%d\n" % spent_ns)
         except OSError:  # ESRCH, and EINVAL of the clock
             self._writer.put(self._sources["gone"], _GONE)
             return False
@@ -214,11 +226,6 @@ class ProcessFiles:
         self._sample_open_files(second)
         self._threads.sample(second)
         return True
-
-    def _sample_cpu(self) -> None:
-        """CPU time of all its threads, also of those that ended, in nanoseconds."""
-        if self._clock is not None:
-            self._writer.put(self._sources["cpu"], b"%d\n" % time.clock_gettime_ns(self._clock))
 
     def _sample_open_files(self, second: bool) -> None:
         if self._many_open_files and not second:
@@ -236,7 +243,7 @@ class ProcessFiles:
     def close(self) -> None:
         self._threads.close()
         for _, descriptor in (*self._stat, *self._held, *self._slow):
-            self._descriptors.release(descriptor)
+            os.close(descriptor)
         os.close(self._directory)
         for name in self._names:
             self._writer.retire(name)

@@ -17,7 +17,8 @@ import polars
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.frames import Facts, Tick
+from loadframe.recording.frames import UNRECORDED, Facts, Tick
+from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
 from loadframe.recording.readers import RecordingReader
 from loadframe.units import METRICS
 
@@ -33,6 +34,16 @@ class Column:
     counter: bool
     factor: float = 1.0
     group: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSeries:
+    """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule
+    that has it, in the order of time; counters as their growth per second since the tick before. None where there is
+    nothing to read. warnings: what is missing from it and why, in sentences."""
+
+    table: polars.DataFrame | None
+    warnings: tuple[str, ...] = ()
 
 
 def _table(rows: str) -> tuple[Column, ...]:
@@ -68,14 +79,19 @@ _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "st
 _CPU_LINE = "(?m)^cpu +" + " ".join([r"(\d+)"] * len(_CPU_FIELDS))
 _CPU = {field: Column(field, "system:/proc/stat", _CPU_LINE, True, group=i) for i, field in enumerate(_CPU_FIELDS, 1)}
 
-_DISK_LINE = r"(?m)^ *\d+ +\d+ {name} (\d+) \d+ (\d+) \d+ (\d+) \d+ (\d+) \d+ \d+ (\d+)"
+_DISK_LINE = r"(?m)^ *\d+ +\d+ {name}(?: \d+){skipped} (\d+)"
 _DISK = (
-    ("system.disk.reads", 1, 1.0),
+    ("system.disk.reads", 0, 1.0),
     ("system.disk.read_bytes", 2, procfs.SECTOR_BYTES),
-    ("system.disk.writes", 3, 1.0),
-    ("system.disk.write_bytes", 4, procfs.SECTOR_BYTES),
-    ("system.disk.busy", 5, 1e-3),
+    ("system.disk.writes", 4, 1.0),
+    ("system.disk.write_bytes", 6, procfs.SECTOR_BYTES),
+    ("system.disk.busy", 9, 1e-3),
+    ("system.disk.flushes", 15, 1.0),
 )
+"""Metric, how many numbers stand before it (Documentation/admin-guide/iostats.rst), factor."""
+_FREQUENCY = re.compile(r"system:/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_cur_freq")
+_OF_THE_MOST = {"system.disk.busy", "system.cpu.frequency"}
+"""Of the busiest disk and of the fastest CPU; others are sums over all disks."""
 
 _AFTER_NAME = r"(?s)^.*\) \S"  # the last bracket closes the name, which may contain anything
 _PROCESS = (
@@ -87,23 +103,47 @@ _PROCESS = (
     Column("memory.rss", "stat", _AFTER_NAME + r"(?: -?\d+){20} (\d+)", False),
 )
 """Of each followed process; the source is the last word of its name."""
+_CAGE = (
+    Column("cage.cpu", "cpuacct.usage", r"^(\d+)", True, 1e-9),
+    Column("cage.cpu", "cpu.stat", r"(?m)^usage_usec (\d+)", True, 1e-6),
+    Column("cage.cpu.throttled", "cpu.stat", r"(?m)^nr_throttled (\d+)", True),
+    Column("cage.memory.usage", "memory.current", r"^(\d+)", False),
+    Column("cage.memory.usage", "memory.usage_in_bytes", r"^(\d+)", False),
+    Column("cage.pids", "pids.current", r"^(\d+)", False),
+    Column("cage.pressure.cpu.some", "cpu.pressure", r"(?m)^some .*total=(\d+)", True, 1e-6),
+    Column("cage.pressure.memory.some", "memory.pressure", r"(?m)^some .*total=(\d+)", True, 1e-6),
+    Column("cage.pressure.io.some", "io.pressure", r"(?m)^some .*total=(\d+)", True, 1e-6),
+)
+"""Of each component's control groups, of either version; the source is the file."""
 
 
-def metric_series(path: Path) -> polars.DataFrame:
-    """Columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule that has
-    it, in the order of time; counters as their growth per second since the tick before.
+LONGEST_BETWEEN_NOTES_S = 3.0
+"""The server is asked once per second; notes farther apart are of different steps."""
 
-    RecordingError as for read_frames. Damaged blocks are left out; a counter that went back has no value there.
+
+def metric_series(path: Path) -> MetricSeries:
+    """A recording that no longer grows, as a table. RecordingError as for read_frames.
+
+    Damaged blocks and a torn tail are left out with a warning, and what the recorder could not record is told. A
+    counter that went back has no value there.
     """
     with RecordingReader(path) as reader:
         facts = reader.facts
-        ticks = [tick for tick in reader.all_ticks() if tick.sample]
+        ticks = reader.all_ticks()
+        warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
+    warnings += [_text(tick.entries[UNRECORDED]) for tick in ticks if UNRECORDED in tick.entries]
+    table = _metric_table(ticks, facts)
+    return MetricSeries(table, tuple(dict.fromkeys(warnings)))
+
+
+def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
     times = polars.DataFrame(
         [(tick.monotonic_s, tick.wall_s) for tick in ticks],
         schema={"at_s": polars.Float64, "wall_s": polars.Float64},
         orient="row",
     ).unique("at_s", keep="first", maintain_order=True)
-    parts = [_system(ticks), _processes(ticks, facts)]
+    sampled = [tick for tick in ticks if tick.sample]
+    parts = [_system(sampled), _components(sampled, facts), _service(ticks)]
     return (
         polars.concat(parts)
         .filter(polars.col("value").is_not_null() & polars.col("value").is_finite())
@@ -118,11 +158,11 @@ def metric_series(path: Path) -> polars.DataFrame:
 
 def _system(ticks: Sequence[Tick]) -> polars.DataFrame:
     """Columns at_s, metric, value: of the machine, and the gaps between ticks."""
-    columns = [*COLUMNS, *_disk_columns(ticks)]
+    columns = [*COLUMNS, *_disk_columns(ticks), *_frequency_columns(ticks)]
     sources = sorted({column.source for column in (*columns, *_CPU.values())})
     frame = polars.DataFrame(
         {"at_s": [tick.monotonic_s for tick in ticks]}
-        | {name: [_text(tick.entries.get(name)) for tick in ticks] for name in sources},
+        | {name: [_text(tick.entries[name]) if name in tick.entries else None for tick in ticks] for name in sources},
         schema={"at_s": polars.Float64} | dict.fromkeys(sources, polars.String),
     ).sort("at_s")
     by_metric: dict[str, list[polars.Expr]] = {}
@@ -134,8 +174,8 @@ def _system(ticks: Sequence[Tick]) -> polars.DataFrame:
     return frame.select("at_s", *expressions).unpivot(index="at_s", variable_name="metric")
 
 
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "replace")
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _number(column: Column, text: str) -> polars.Expr:
@@ -149,14 +189,14 @@ def _per_second(counter: polars.Expr) -> polars.Expr:
     return polars.when(grown >= 0).then(grown / (at_s - at_s.forward_fill().shift(1)))
 
 
-def _of_all(metric: str, disks: Sequence[polars.Expr]) -> polars.Expr:
-    """The busiest disk's, or the sum of all of them."""
-    if len(disks) == 1:
-        return disks[0]
-    if metric == "system.disk.busy":
-        return polars.max_horizontal(*disks)
-    missing = reduce(and_, (value.is_null() for value in disks))
-    return polars.when(~missing).then(polars.sum_horizontal(*disks))
+def _of_all(metric: str, values: Sequence[polars.Expr]) -> polars.Expr:
+    """The busiest disk's or the fastest CPU's, or the sum of all of them."""
+    if len(values) == 1:
+        return values[0]
+    if metric in _OF_THE_MOST:
+        return polars.max_horizontal(*values)
+    missing = reduce(and_, (value.is_null() for value in values))
+    return polars.when(~missing).then(polars.sum_horizontal(*values))
 
 
 def _disk_columns(ticks: Sequence[Tick]) -> list[Column]:
@@ -167,10 +207,20 @@ def _disk_columns(ticks: Sequence[Tick]) -> list[Column]:
     except RecordingError:
         return []
     return [
-        Column(metric, source, _DISK_LINE.replace("{name}", re.escape(name)), True, factor, group)
+        Column(metric, source, _disk_pattern(name, skipped), True, factor)
         for name in disks
-        for metric, group, factor in _DISK
+        for metric, skipped, factor in _DISK
     ]
+
+
+def _disk_pattern(name: str, skipped: int) -> str:
+    return _DISK_LINE.replace("{name}", re.escape(name)).replace("{skipped}", f"{{{skipped}}}")
+
+
+def _frequency_columns(ticks: Sequence[Tick]) -> list[Column]:
+    """Recorded once per second, all CPUs at the same ticks."""
+    names = next((found for tick in ticks if (found := list(filter(_FREQUENCY.fullmatch, tick.entries)))), [])
+    return [Column("system.cpu.frequency", name, r"^(\d+)", False, 1000) for name in names]
 
 
 def _cpu() -> list[polars.Expr]:
@@ -187,29 +237,34 @@ def _cpu() -> list[polars.Expr]:
     return [polars.when(total > 0).then(part / total).alias(name) for name, part in parts.items()]
 
 
-# --- processes ------------------------------------------------------------------------------------------------------
+# --- components -----------------------------------------------------------------------------------------------------
 
-_SOURCE = re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat)")
+_SOURCES = (
+    re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat)"),
+    re.compile(rf"([^:]+):cgroup:(.*)(/(?:{'|'.join(sorted({re.escape(column.source) for column in _CAGE}))}))"),
+)
+"""Component, process or folder, and what is read of it."""
 
 
-def _processes(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
-    """Columns at_s, metric, value: of each component's processes together. Open files: of the one that has most."""
-    split: dict[str, tuple[str, int, str] | None] = {}
+def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
+    """Columns at_s, metric, value: of each component's processes together, and of its control groups. Open files: of
+    the process that has most."""
+    split: dict[str, tuple[str, str, str] | None] = {}
     rows = []
     for tick in ticks:
         for name, data in tick.entries.items():
             if name not in split:
-                found = _SOURCE.fullmatch(name)
-                split[name] = (found[1], int(found[2]), found[3].rpartition("/")[2]) if found else None
+                found = next((match for pattern in _SOURCES if (match := pattern.fullmatch(name))), None)
+                split[name] = (found[1], found[2], found[3].rpartition("/")[2]) if found else None
             if (source := split[name]) is not None:
                 rows.append((tick.monotonic_s, *source, _text(data)))
-    names = ("at_s", "component", "pid", "kind", "text")
-    kinds = (polars.Float64, polars.String, polars.Int64, polars.String, polars.String)
+    names = ("at_s", "component", "member", "kind", "text")
+    kinds = (polars.Float64, *[polars.String] * 4)
     frame = polars.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row").sort("at_s")
     parts = []
-    for column in _PROCESS:
+    for column in (*_PROCESS, *_CAGE):
         number = _number(column, "text")
-        value = _per_second(number).over("component", "pid") if column.counter else number
+        value = _per_second(number).over("component", "member") if column.counter else number
         together = polars.col("value").max() if column.metric == "open_files" else polars.col("value").sum()
         metric = polars.concat_str(polars.col("component"), polars.lit(f".{column.metric}")).alias("metric")
         parts.append(
@@ -221,3 +276,31 @@ def _processes(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
             .select("at_s", metric, "value")
         )
     return polars.concat(parts).filter(polars.col("metric").is_in(list(METRICS)))
+
+
+# --- the server -----------------------------------------------------------------------------------------------------
+
+
+def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
+    """Columns at_s, metric, value: of the server's counters at each note of them. Between steps nobody asks, and the
+    server may have been started anew: there is no growth from one to the other."""
+    told = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
+    specs = {spec.metric: spec for text in told for spec in read_specs(text)}
+    asked = [tick for tick in ticks if SERVICE_NOTE in tick.entries]
+    notes = [(tick.monotonic_s, read_counters(tick.entries[SERVICE_NOTE])) for tick in asked]
+    frame = polars.DataFrame(
+        {"at_s": [at_s for at_s, _ in notes]}
+        | {metric: [counters.get(spec.name) for _, counters in notes] for metric, spec in specs.items()},
+        schema={"at_s": polars.Float64} | dict.fromkeys(specs, polars.Float64),
+    )
+    asked_on = polars.col("at_s").diff() <= LONGEST_BETWEEN_NOTES_S
+    expressions = [
+        polars.when(asked_on).then(_per_second(polars.col(metric))).alias(metric)
+        for metric, spec in specs.items()
+        if spec.cumulative
+    ]
+    return (
+        frame.with_columns(expressions)
+        .unpivot(index="at_s", variable_name="metric")
+        .select("at_s", "metric", polars.col("value").cast(polars.Float64))
+    )

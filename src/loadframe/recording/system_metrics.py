@@ -197,13 +197,18 @@ def _clock(window: Window) -> dict[str, float]:
 
 def _frequency(window: Window) -> dict[str, float]:
     """Of the fastest CPU at each reading, since idle ones are slow on purpose: the average, and by how much the slowest
-    reading lies below the fastest. Recorded once per second."""
-    fastest = []
+    reading lies below the fastest. Recorded once per second: of a window without a reading, the nearest one to it. What
+    lies outside tells nothing else, for before and after the load the CPUs idle."""
+    readings = []
     for tick in window.around:
         texts = [text for name, text in tick.entries.items() if _FREQUENCY.fullmatch(name)]
         if texts:
-            fastest.append(1000.0 * max(procfs.parse_count(text) for text in texts))
-    if not fastest or max(fastest) <= 0:
+            readings.append((tick.monotonic_s, 1000.0 * max(procfs.parse_count(text) for text in texts)))
+    if not readings:
+        raise RecordingError("No CPU's frequency was recorded.")
+    _, nearest = min(readings, key=lambda reading: max(window.start_s - reading[0], reading[0] - window.end_s))
+    fastest = [value for at_s, value in readings if window.start_s <= at_s <= window.end_s] or [nearest]
+    if max(fastest) <= 0:
         raise RecordingError("No CPU's frequency was recorded.")
     return {
         "system.cpu.frequency": sum(fastest) / len(fastest),

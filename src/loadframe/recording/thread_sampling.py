@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import TASK
-from loadframe.recording.held_files import READ_ONLY, Descriptors
+from loadframe.recording.held_files import READ_ONLY, Descriptors, used_up
 
 TASK_FILES = ("stat", "schedstat", "wchan", "status")
 CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 40, 1000
@@ -119,9 +119,9 @@ class Threads:
                     lengths[index] = (
                         writer.pull(held) if held >= 0 else files.pull(index, writer, directory, descriptors)
                     )
-            except OSError:  # the thread ended
+            except OSError as error:  # the thread ended
                 writer.end = head
-                self._lost = True
+                self._lost = self._lost or not used_up(error)
                 continue
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
 

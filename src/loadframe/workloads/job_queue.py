@@ -133,8 +133,9 @@ def _await_ready(workers: list[subprocess.Popen[bytes]], printed: list[Path]) ->
     until = time.monotonic() + READY_WITHIN_S
     for worker, output in zip(workers, printed, strict=True):
         assert worker.stdout is not None
-        readable, _, _ = select.select([worker.stdout], [], [], max(0.0, until - time.monotonic()))
-        if not readable:
+        said = select.poll()  # select knows no descriptor above 1,023
+        said.register(worker.stdout, select.POLLIN)
+        if not said.poll(1000 * max(0.0, until - time.monotonic())):
             raise WorkloadError(
                 f"Only some of {len(workers)} workers of the job queue were ready after {READY_WITHIN_S:.0f} s.",
                 remedy="The machine may be too small for so many; try a lower level.",
