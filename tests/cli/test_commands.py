@@ -41,7 +41,7 @@ def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, 
         "--set",
         "measure.blocks={min=3,max=4}",
         "--set",
-        "measure.budget=60s",
+        "measure.budget=40s",
         "--set",
         "measure.profile=auto",
     ).json  # type: ignore[attr-defined]

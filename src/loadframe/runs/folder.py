@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,13 +126,22 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> None:
         """A whole file at once: it is there complete or not at all."""
         with self._writing(name):
-            target = self.path / name
-            scratch = target.with_name(target.name + ".part")
-            with scratch.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            scratch.rename(target)
+            self._replace(name, text.encode())
+
+    def _replace(self, name: str, data: bytes) -> None:
+        target = self.path / name
+        scratch = target.with_name(target.name + ".part")
+        with scratch.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.rename(target)
+
+    def _replace_table(self, name: str, table: polars.DataFrame) -> None:
+        """Written by us: of a full disk polars says "transport error"."""
+        data = io.BytesIO()
+        table.write_parquet(data)
+        self._replace(name, data.getvalue())
 
     def write_document(self, name: str, schema: str, body: Mapping[str, Any]) -> None:
         """A JSON document of plain values."""
@@ -218,18 +228,17 @@ class RunFolder:
             if series is not None and len(series):
                 table = polars.concat([table, _within_steps(series, steps)])
             if len(table):
-                table.write_parquet(self.path / "metrics.parquet")
+                self._replace_table("metrics.parquet", table)
             if ledger:
-                polars.DataFrame(ledger, infer_schema_length=None).write_parquet(self.path / "limits.parquet")
+                self._replace_table("limits.parquet", polars.DataFrame(ledger, infer_schema_length=None))
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
         try:
             yield
-        except (OSError, polars.exceptions.PolarsError) as error:  # polars wraps what the disk says
-            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        except OSError as error:
             raise RunError(
-                f"{self.path / name} cannot be written: {said}",
+                f"{self.path / name} cannot be written: {error.strerror or error}",
                 remedy="Finished steps are kept. Free some space or choose another place with --runs; run it again.",
             ) from error
 
