@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -204,6 +205,22 @@ def test_a_remedy_is_judged_where_the_load_is_past_the_bend(simulated: Simulated
     assert levels[-1] == 32
     assert len(judged_levels(curve, None)) == 2
     assert judged_levels(curve, 1000) == (32,)
+
+
+def test_levels_that_crowd_around_a_cliff_do_not_pull_the_middle_to_it(simulated: Simulated) -> None:
+    curve = sweep(simulated(table_cache), "A", round_number=1)
+    point = curve.points[0]
+    crowded = replace(curve, points=tuple(replace(point, load=load) for load in (4, 11, 12, 15, 16, 19, 32, 64, 256)))
+    assert judged_levels(crowded, 10.5) == (64, 256)
+
+
+def test_looks_that_the_budget_will_not_come_to_do_not_make_the_others_dearer(simulated: Simulated) -> None:
+    book = simulated(table_cache, "measure.budget=30s", "measure.blocks={min=3,max=8}", noise=0.05)
+    book.next_treatment("larger", TargetState({"table_open_cache": 400}, {}))
+    cost_s = book.budget.cost_s([16, 32, 16, 32])
+    verdict, _, _ = prove(book, "A", "B", [16, 32], round_number=1)
+    assert f"blocks 3 to {min(8, int(30 / cost_s))}" in verdict.method
+    assert int(30 / cost_s) < 8, "else the budget is no matter here"
 
 
 FULL_FROM_THE_START = "load.levels=[100, 200, 400]"

@@ -20,12 +20,13 @@ NARROW = 0.25
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
     """Where a remedy must show what it is worth: past the bend, in its middle and at the highest level; where nothing
-    bends, of all levels."""
+    bends, of all levels. The middle is that of the loads, in logarithms: levels that bracket a cliff crowd together."""
     levels = [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
         return tuple(past)
-    return (past[(len(past) - 1) // 2], past[-1])
+    middle = math.sqrt(past[0] * past[-1])
+    return (min(past[:-1], key=lambda level: abs(math.log(level / middle))), past[-1])
 
 
 def decided(verdict: Verdict) -> bool:
@@ -58,12 +59,14 @@ def prove(
     blocks = book.bench.study.measure.blocks
     per_block = [*levels, *levels]
     book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", len(per_block) * blocks.min)
-    plan = Plan(blocks.min, blocks.max)
+    # Looks that the budget will not come to would only make the others dearer.
+    last = max(FEWEST_BLOCKS, min(blocks.max, int(book.budget.left_s() / book.budget.cost_s(per_block))))
+    plan = Plan(min(blocks.min, last), last)
     taken: list[Step] = []
     verdict: Verdict | None = None
-    for block, order in zip(range(1, blocks.max + 1), orders(book.random, before, after, levels), strict=False):
+    for block, order in zip(range(1, plan.last + 1), orders(book.random, before, after, levels), strict=False):
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
-        early = block <= blocks.min
+        early = block <= plan.first
         open_question = early or verdict is None or not decided(verdict)
         if verdict is not None and not book.budget.affords(per_block, 0.0 if open_question else reserve_s):
             break
@@ -73,7 +76,7 @@ def prove(
         verdict = comparison.verdict(
             _by_level(taken, before), _by_level(taken, after), plan=plan, confidence=confidence
         )
-        if block >= blocks.min and enough(verdict):
+        if block >= plan.first and enough(verdict):
             break
     assert verdict is not None, "a study has at least two blocks"
     return verdict, level_ratios(taken, before, after), taken
