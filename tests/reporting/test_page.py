@@ -15,7 +15,7 @@ import pytest
 
 from loadframe.errors import RunError
 from loadframe.model import Change, Investigation, SettingValue
-from loadframe.reporting import facts, words
+from loadframe.reporting import answers, facts, words
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.text import render_text
 
@@ -84,8 +84,8 @@ def test_no_script_is_needed_to_read_it(page: str) -> None:
 
 def test_the_answer_comes_first_and_the_next_step_is_there(investigation: Investigation, page: str) -> None:
     text = Reader(page).text
-    question, answer = investigation.study.question, words.answer(investigation)
-    assert text.index(question) < text.index(answer) < text.index(words.next_step(investigation))
+    question, answer = investigation.study.question, answers.answer(investigation)
+    assert text.index(question) < text.index(answer) < text.index(answers.next_step(investigation))
     assert text.index(answer) < 400
 
 
@@ -93,7 +93,7 @@ def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> 
     """Every sentence of the text that carries a claim stands in the page as well."""
     text = Reader(page).text
     flat = " ".join(render_text(investigation).split())
-    sentences = [words.answer(investigation), words.next_step(investigation)]
+    sentences = [answers.answer(investigation), answers.next_step(investigation)]
     unit = words.axis_unit(investigation)
     sentences += [words.state_sentence(s, unit) for s in (investigation.before, investigation.after) if s]
     sentences += [words.gain_sentence(investigation.gain, unit)] if investigation.gain else []

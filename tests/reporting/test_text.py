@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from loadframe.model import Investigation
-from loadframe.reporting import words
+from loadframe.reporting import answers
 from loadframe.reporting.text import render_curve, render_text
 
 
 def test_the_answer_is_the_first_line(investigation: Investigation) -> None:
     first = render_text(investigation).splitlines()[0]
-    assert words.answer(investigation).startswith(first)
+    assert answers.answer(investigation).startswith(first)
 
 
 def test_it_fits_a_screen_and_has_no_control_characters(investigation: Investigation) -> None:

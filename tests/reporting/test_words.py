@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.model import Decision, Evidence, Investigation, LoadInterval, NextLimit, OutcomeKind, Verdict
-from loadframe.reporting import facts, rounding, words
+from loadframe.reporting import answers, facts, rounding, words
 from loadframe.units import METRICS
 
 
@@ -65,7 +65,7 @@ def test_a_value_read_back_in_another_spelling_is_no_cut(queue: Investigation) -
     trial = queue.rounds[0].tried[0]
     spelled = replace(trial, effective={"journal_mode": "WAL"})
     inv = replace(queue, rounds=(replace(queue.rounds[0], tried=(spelled,)), *queue.rounds[1:]))
-    assert "the target uses" not in words.answer(inv)
+    assert "the target uses" not in answers.answer(inv)
     assert facts.same_value(True, "ON") and facts.same_value(2000, "2000") and facts.same_value(1.0, 1)
     assert not facts.same_value(2000, 431) and not facts.same_value("FULL", "NORMAL")
 
@@ -79,44 +79,48 @@ def test_a_suspected_cause_is_never_stated(farm: Investigation) -> None:
             farm, rounds=(replace(first, findings=suspected, tried=()),), gain=None,
             outcome=replace(farm.outcome, kind=kind),
         )  # fmt: skip
-        answer = words.answer(inv)
+        answer = answers.answer(inv)
         assert "suspected" in answer, answer
         assert "not proved" in answer
         assert "confirmed" not in answer
 
 
 def test_the_answer_names_load_cause_change_and_gain(farm: Investigation) -> None:
-    answer = words.answer(farm)
+    answer = answers.answer(farm)
     for part in ("about 13 active jobs", "table cache is full", "from 64 to 2000", "2.9 times", "2.7 to 3.0"):
         assert part in answer, answer
 
 
 def test_the_answer_says_at_which_levels_the_gain_holds(farm: Investigation) -> None:
     """The peak hardly moves here: a factor without its levels would mislead."""
-    assert "at 20, 40 and 80 active jobs" in words.answer(farm)
+    assert "at 20, 40 and 80 active jobs" in answers.answer(farm)
 
 
 def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:
-    assert "table_open_cache from 64 to 2000 (the target uses 431)" in words.answer(farm)
+    assert "table_open_cache from 64 to 2000 (the target uses 431)" in answers.answer(farm)
 
 
 def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> None:
     inv = examples["cpu_saturated"]
-    assert words.answer(inv).startswith("The CPU is the limit")
-    assert "nothing is changed" in words.answer(inv)
+    assert answers.answer(inv).startswith("The CPU is the limit")
+    assert "nothing is changed" in answers.answer(inv)
     unlimited = replace(inv, outcome=replace(inv.outcome, kind="no-limit-reached"))
-    assert words.answer(unlimited).startswith("No limit was reached up to 320 active jobs")
-    assert "above 320 active jobs" in words.next_step(unlimited)
+    assert answers.answer(unlimited).startswith("No limit was reached up to 320 active jobs")
+    assert "above 320 active jobs" in answers.next_step(unlimited)
 
 
 def test_the_next_limit_is_rounded_as_in_the_ledger(farm: Investigation) -> None:
     """The ledger shows 420 (390 to 450): the first screen must not say 415."""
-    assert "at about 420 active jobs" in words.next_step(farm)
+    assert "at about 420 active jobs" in answers.next_step(farm)
+
+
+def test_a_forecast_has_three_digits_however_narrow_its_interval(farm: Investigation) -> None:
+    assert words.about_load(LoadInterval(357.34, 357.31, 357.36), "active jobs") == "about 357 active jobs"
 
 
 def test_a_next_limit_outside_what_was_tested_names_no_load(farm: Investigation) -> None:
     limit = NextLimit("disk.busy", None, "the disk", "it is 40 % busy")
-    said = words.next_step(replace(farm, next_limit=limit))
+    said = answers.next_step(replace(farm, next_limit=limit))
     assert "not within what was tested" in said
     assert "jobs" not in said
 

@@ -1,8 +1,8 @@
 """The case study as one HTML file that needs nothing else: no network, no second file, and no script but flame.js, by
 which boxes of a flame graph are enlarged, and without which everything can be read.
 
-The template decides what is shown where; the sentences are words.py's, the pictures charts.py's. User text (the
-question, names, paths) is escaped by the template engine; only our own SVG and JSON are passed through.
+The template decides what is shown where; the sentences are words.py's and answers.py's, the pictures charts.py's. User
+text (the question, names, paths) is escaped by the template engine; only our own SVG and JSON are passed through.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from markupsafe import Markup
 from loadframe import __version__
 from loadframe.errors import RunError
 from loadframe.model import Investigation, ProfileKind, Round
-from loadframe.reporting import charts, facts, flame, profiles, rounding, words
+from loadframe.reporting import answers, charts, facts, flame, profiles, rounding, words
 from loadframe.units import METRICS, show, show_metric
 
 STEP_COLUMNS = {
@@ -102,7 +102,9 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_present
     )
-    environment.globals.update(words=words, facts=facts, rounding=rounding, profiles=profiles, flame=flame)
+    environment.globals.update(
+        answers=answers, words=words, facts=facts, rounding=rounding, profiles=profiles, flame=flame
+    )
     environment.globals.update(show=show, show_metric=show_metric)
     environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)
     return environment.from_string(_read("page.html"))

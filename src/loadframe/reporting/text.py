@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from loadframe.model import Comparison, Conduct, Curve, Investigation, RuledOut
-from loadframe.reporting import facts, profiles, rounding, words
+from loadframe.reporting import answers, facts, profiles, rounding, words
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -27,11 +27,11 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         *_changes(inv),
         *_ladder(inv),
         ("Time", profiles.summary(inv)),
-        ("Next", [words.next_step(inv)]),
+        ("Next", [answers.next_step(inv)]),
         *_trust(inv),
         ("Report", [inv.report]),
     ]
-    lines = [textwrap.fill(words.answer(inv), width), ""]
+    lines = [textwrap.fill(answers.answer(inv), width), ""]
     for label, items in parts:
         lines += _part(label, [item for item in items if item], width)
     return "\n".join(lines)

@@ -26,7 +26,6 @@ from loadframe.model import (
     Limit,
     LoadInterval,
     Margin,
-    NextLimit,
     Price,
     StateSummary,
     Trial,
@@ -87,8 +86,14 @@ def about_load(interval: LoadInterval, unit: str) -> str:
     if not rounding.has_width(interval.low, interval.high):
         return load(interval.load, unit)
     value, _, _ = rounding.with_interval(interval.load, interval.low, interval.high)
-    value = value.rstrip("0").rstrip(".") if "." in value else value
+    if "." in value:
+        value = rounding.plain(forecast(float(value.replace(",", ""))))
     return f"about {value} {unit}"
+
+
+def forecast(value: float) -> float:
+    """A load that was worked out deserves three digits, not more, however narrow its interval."""
+    return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
 
 
 def throughput(value: float) -> str:
@@ -153,7 +158,7 @@ def curve_facts(curve: Curve, unit: str) -> list[str]:
     if curve.capacity:
         lines.append(f"Capacity within the objective: {load_interval(curve.capacity, unit)}.")
     if curve.usl and curve.usl.peak_load is not None and math.isfinite(curve.usl.peak_load):
-        lines.append(f"Scalability law: peak expected at {load(_rounded(curve.usl.peak_load), unit)}.")
+        lines.append(f"Scalability law: peak expected at {load(forecast(curve.usl.peak_load), unit)}.")
     return lines
 
 
@@ -349,153 +354,6 @@ def untried(inv: Investigation) -> list[UntriedRemedy]:
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
     shown = {each.remedy.id: each for round_ in inv.rounds for each in round_.untried if each.remedy.id not in tried}
     return list(shown.values())
-
-
-# --- the answer -----------------------------------------------------------------------------------------------------
-
-
-def answer(inv: Investigation) -> str:
-    """The investigation in one to three sentences, honest for every kind of outcome."""
-    disturbed = facts.disturbed_steps(inv)
-    if inv.gain is not None or disturbed <= inv.conduct.steps / 2:
-        return _answer(inv)
-    caution = f"{disturbed} of {inv.conduct.steps} steps were disturbed from outside: repeat it on a quieter machine."
-    return f"{_answer(inv)} {caution}"
-
-
-def _answer(inv: Investigation) -> str:
-    match inv.outcome.kind:
-        case "gained" if inv.gain:
-            return f"{_lead(inv)}. {sentence(f'{changes_words(inv)} gives {gain_sentence(inv.gain, axis_unit(inv))}')}"
-        case "gained":
-            return sentence(inv.outcome.text)
-        case "cpu-saturated":
-            return f"The CPU is the limit{_where_it_bends(inv)}; {_untouched(inv)}."
-        case "driver-limited":
-            return f"The load driver is the bottleneck{_where_it_bends(inv)}; nothing is said of the target."
-        case "no-limit-reached":
-            return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
-        case "limit-without-remedy":
-            return f"{_lead(inv)}. No remedy for it could be tried, and {_untouched(inv)}."
-        case "no-proven-gain":
-            return f"{_lead(inv)}. {sentence(f'{_fruitless(inv)}, and {_untouched(inv)}')}"
-        case "interrupted":
-            return _interrupted(inv)
-
-
-def _lead(inv: Investigation) -> str:
-    findings = facts.main_findings(inv)
-    if not findings:
-        return f"Throughput {curve_phrase(inv.rounds[0].curve, axis_unit(inv))}" if inv.rounds else "Nothing was found"
-    first = findings[0]
-    start = _start(inv, first)
-    if first.status == "suspected":
-        return f"{start}. The suspected cause, not proved, is: {strip(first.title)}"
-    titles = "; then: ".join(strip(finding.title) for finding in findings)
-    return f"{start}: {titles}"
-
-
-def _start(inv: Investigation, finding: Finding) -> str:
-    """Where it gives way; a finding that acts from the first level on has no bend to speak of."""
-    unit, reached = axis_unit(inv), finding.reached_at
-    if reached is None:
-        return "Throughput is held back"
-    lowest = min((point.load for point in inv.rounds[0].curve.points), default=-math.inf)
-    if reached.load <= lowest:
-        return f"Throughput is held back from {load(reached.load, unit)} on"
-    if inv.rounds[0].curve.knee is None and inv.rounds[0].curve.cliff is None:
-        return f"From {about_load(reached, unit)} on something runs out"
-    return f"Throughput gives way at {about_load(reached, unit)}"
-
-
-def _where_it_bends(inv: Investigation) -> str:
-    state = inv.after or inv.before
-    if state is None:
-        return ""
-    bend = f" from {about_load(state.knee, axis_unit(inv))} on" if state.knee else ""
-    return f"{bend}: throughput peaks at {peak(state, axis_unit(inv))}"
-
-
-def _highest(inv: Investigation) -> str:
-    state, unit = inv.after or inv.before, axis_unit(inv)
-    if not inv.study.levels or state is None:
-        return ""
-    return f" up to {load(max(inv.study.levels), unit)}: throughput peaks at {peak(state, unit)}"
-
-
-def _untouched(inv: Investigation) -> str:
-    kept = len(facts.net_changes(inv))
-    if not kept:
-        return "nothing is changed"
-    return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept"
-
-
-def _fruitless(inv: Investigation) -> str:
-    tried = sum(len(round_.tried) for round_ in inv.rounds)
-    if tried == 1:
-        return "the one remedy that was tried shows no proven gain"
-    return f"none of the {tried} remedies that were tried shows a proven gain" if tried else "no remedy was tried"
-
-
-def _interrupted(inv: Investigation) -> str:
-    begun = f"Interrupted after {inv.conduct.steps} steps; every change was taken back."
-    findings = facts.main_findings(inv)
-    proved = f" Until then one gain was proved: {gain_sentence(inv.gain, axis_unit(inv))}." if inv.gain else ""
-    if not findings:
-        return f"{begun}{proved}" if proved else f"{begun} No cause had been named by then."
-    standing = "had been confirmed" if findings[0].status == "confirmed" else "was suspected, not proved"
-    return f"{begun}{proved} By then this {standing}: {strip(findings[0].title)}."
-
-
-def next_step(inv: Investigation) -> str:
-    """What gives next and at which load; where nothing is known of that, what to do next."""
-    if inv.next_limit:
-        return _next_limit(inv, inv.next_limit)
-    match inv.outcome.kind:
-        case "interrupted":
-            return f"Run it again to finish it; the finished steps are kept in {inv.run}."
-        case "cpu-saturated":
-            return "More CPUs or less work per request would move it; no setting of the target does."
-        case "driver-limited":
-            return (
-                "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
-            )
-        case "no-limit-reached":
-            highest = f" above {load(max(inv.study.levels), axis_unit(inv))}" if inv.study.levels else ""
-            return f"Load it further: add levels{highest}."
-        case "limit-without-remedy":
-            return "Look at the remedies that were not tried, and why."
-        case _:
-            return "No further limit showed within the levels that were tested."
-
-
-def _next_limit(inv: Investigation, limit: NextLimit) -> str:
-    """ "The server runs out of open files, at about 420 active jobs. ..."; rounded as the ledger does."""
-    title = f"The limit {limit.id} is reached" if limit.title == limit.id else strip(sentence(limit.title))
-    because = f" {sentence(limit.because)}" if limit.because else ""
-    if limit.load is None:
-        return f"{title}, not within what was tested.{because}"
-    interval = _listed_interval(inv, limit) or LoadInterval(limit.load, limit.load, limit.load)
-    if rounding.has_width(interval.low, interval.high):
-        where = about_load(interval, axis_unit(inv))
-    else:
-        where = f"about {load(_rounded(limit.load), axis_unit(inv))}"
-    return f"{title}, at {where}.{because}"
-
-
-def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | None:
-    """The interval with which the last round's ledger or findings give this very load."""
-    if not inv.rounds:
-        return None
-    last = inv.rounds[-1]
-    listed = [each.exhausted_at for each in last.limits if each.id == limit.id]
-    listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
-    return next((interval for interval in listed if interval and interval.load == limit.load), None)
-
-
-def _rounded(value: float) -> float:
-    """A forecast load without an interval deserves three digits, not more."""
-    return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
 
 
 def durability_sentences(inv: Investigation) -> list[str]:

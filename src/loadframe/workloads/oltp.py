@@ -16,7 +16,7 @@ from loadframe.errors import StudyError
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand
 from loadframe.workloads.sysbench import start_script
 
@@ -36,10 +36,6 @@ class OltpOptions:
     update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
     transfer: int = whole(1, 0, 1_000_000, "weight of transfer in the mix of requests")
 
-    def mix(self) -> dict[str, int]:
-        """Weight of each operation, in the order of MIX."""
-        return {name: getattr(self, name) for name in MIX}
-
 
 class Oltp:
     """The workload. Options: OltpOptions."""
@@ -56,11 +52,7 @@ class Oltp:
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
         self.allowance = allowance or Allowance()
         self.options = read_options(OltpOptions, self.kind, options)
-        if not any(self.options.mix().values()):
-            raise StudyError(
-                f"All weights of the mix ({', '.join(MIX)}) are 0: there is nothing to do.",
-                remedy="Give at least one of them in [workload.options] a weight above 0.",
-            )
+        self._mix = mix_of(self.options, MIX)
         if self.options.hot_rows > self.options.rows:
             raise StudyError(
                 f"workload.options.hot_rows = {self.options.hot_rows} of {self.options.rows} rows is impossible.",
@@ -118,7 +110,7 @@ class Oltp:
                 "hot_rows": self.options.hot_rows,
                 "payload_bytes": self.options.payload_bytes,
                 "seconds": repr(float(duration_s)),
-                **self.options.mix(),
+                **self._mix,
             },
         )
 

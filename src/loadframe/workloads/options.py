@@ -41,6 +41,17 @@ def whole(default: int, low: int, high: int, what: str) -> Any:
     return dataclasses.field(default=default, metadata={"rule": rule})
 
 
+def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
+    """Weight of each operation, in their order, from the options of the same names. StudyError where all are 0."""
+    weights = {name: getattr(options, name) for name in operations}
+    if not any(weights.values()):
+        raise StudyError(
+            f"All weights of the mix ({', '.join(operations)}) are 0: there is nothing to do.",
+            remedy="Give at least one of them in [workload.options] a weight above 0.",
+        )
+    return weights
+
+
 def choice(default: str, values: Sequence[str], what: str) -> Any:
     """One of these words, spelt like this."""
     rule = OptionRule(what, "one of " + ", ".join(values), lambda value: value in values)

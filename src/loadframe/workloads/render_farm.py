@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance
-from loadframe.errors import StudyError
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand
 from loadframe.workloads.sysbench import start_script
 
@@ -42,10 +41,6 @@ class RenderFarmOptions:
     complete: int = whole(10, 0, 1_000_000, "weight of complete in the mix of requests")
     list: int = whole(2, 0, 1_000_000, "weight of list in the mix of requests")
 
-    def mix(self) -> dict[str, int]:
-        """Weight of each operation, in the order of MIX."""
-        return {name: getattr(self, name) for name in MIX}
-
 
 class RenderFarm:
     """The workload. Options: RenderFarmOptions.
@@ -66,11 +61,7 @@ class RenderFarm:
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
         self.allowance = allowance or Allowance()
         self.options = read_options(RenderFarmOptions, self.kind, options)
-        if not any(self.options.mix().values()):
-            raise StudyError(
-                f"All weights of the mix ({', '.join(MIX)}) are 0: there is nothing to do.",
-                remedy="Give at least one of them in [workload.options] a weight above 0.",
-            )
+        self._mix = mix_of(self.options, MIX)
 
     def check_level(self, level: float) -> int:
         """The number of active jobs. StudyError where the level cannot be one."""
@@ -118,7 +109,7 @@ class RenderFarm:
                 "engine": self.options.engine,
                 "order": self.options.order,
                 "seconds": repr(float(duration_s)),
-                **self.options.mix(),
+                **self._mix,
             },
         )
 

@@ -1,0 +1,152 @@
+"""The answer and the next step of an investigation: the first lines that a reader sees, honest for every outcome."""
+
+from __future__ import annotations
+
+import math
+
+from loadframe.model import Finding, Investigation, LoadInterval, NextLimit
+from loadframe.reporting import facts, rounding, words
+
+
+def answer(inv: Investigation) -> str:
+    """The investigation in one to three sentences, honest for every kind of outcome."""
+    disturbed = facts.disturbed_steps(inv)
+    if inv.gain is not None or disturbed <= inv.conduct.steps / 2:
+        return _answer(inv)
+    caution = f"{disturbed} of {inv.conduct.steps} steps were disturbed from outside: repeat it on a quieter machine."
+    return f"{_answer(inv)} {caution}"
+
+
+def _answer(inv: Investigation) -> str:
+    match inv.outcome.kind:
+        case "gained" if inv.gain:
+            gives = f"{words.changes_words(inv)} gives {words.gain_sentence(inv.gain, words.axis_unit(inv))}"
+            return f"{_lead(inv)}. {words.sentence(gives)}"
+        case "gained":
+            return words.sentence(inv.outcome.text)
+        case "cpu-saturated":
+            return f"The CPU is the limit{_where_it_bends(inv)}; {_untouched(inv)}."
+        case "driver-limited":
+            return f"The load driver is the bottleneck{_where_it_bends(inv)}; nothing is said of the target."
+        case "no-limit-reached":
+            return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
+        case "limit-without-remedy":
+            return f"{_lead(inv)}. No remedy for it could be tried, and {_untouched(inv)}."
+        case "no-proven-gain":
+            return f"{_lead(inv)}. {words.sentence(f'{_fruitless(inv)}, and {_untouched(inv)}')}"
+        case "interrupted":
+            return _interrupted(inv)
+
+
+def _lead(inv: Investigation) -> str:
+    findings = facts.main_findings(inv)
+    if not findings and not inv.rounds:
+        return "Nothing was found"
+    if not findings:
+        return f"Throughput {words.curve_phrase(inv.rounds[0].curve, words.axis_unit(inv))}"
+    first = findings[0]
+    start = _start(inv, first)
+    if first.status == "suspected":
+        return f"{start}. The suspected cause, not proved, is: {words.strip(first.title)}"
+    titles = "; then: ".join(words.strip(finding.title) for finding in findings)
+    return f"{start}: {titles}"
+
+
+def _start(inv: Investigation, finding: Finding) -> str:
+    """Where it gives way; a finding that acts from the first level on has no bend to speak of."""
+    unit, reached = words.axis_unit(inv), finding.reached_at
+    if reached is None:
+        return "Throughput is held back"
+    lowest = min((point.load for point in inv.rounds[0].curve.points), default=-math.inf)
+    if reached.load <= lowest:
+        return f"Throughput is held back from {words.load(reached.load, unit)} on"
+    if inv.rounds[0].curve.knee is None and inv.rounds[0].curve.cliff is None:
+        return f"From {words.about_load(reached, unit)} on something runs out"
+    return f"Throughput gives way at {words.about_load(reached, unit)}"
+
+
+def _where_it_bends(inv: Investigation) -> str:
+    state = inv.after or inv.before
+    if state is None:
+        return ""
+    bend = f" from {words.about_load(state.knee, words.axis_unit(inv))} on" if state.knee else ""
+    return f"{bend}: throughput peaks at {words.peak(state, words.axis_unit(inv))}"
+
+
+def _highest(inv: Investigation) -> str:
+    state, unit = inv.after or inv.before, words.axis_unit(inv)
+    if not inv.study.levels or state is None:
+        return ""
+    return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {words.peak(state, unit)}"
+
+
+def _untouched(inv: Investigation) -> str:
+    kept = len(facts.net_changes(inv))
+    if not kept:
+        return "nothing is changed"
+    return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept"
+
+
+def _fruitless(inv: Investigation) -> str:
+    tried = sum(len(round_.tried) for round_ in inv.rounds)
+    if tried == 1:
+        return "the one remedy that was tried shows no proven gain"
+    return f"none of the {tried} remedies that were tried shows a proven gain" if tried else "no remedy was tried"
+
+
+def _interrupted(inv: Investigation) -> str:
+    begun = f"Interrupted after {inv.conduct.steps} steps; every change was taken back."
+    findings = facts.main_findings(inv)
+    proved = (
+        f" Until then one gain was proved: {words.gain_sentence(inv.gain, words.axis_unit(inv))}." if inv.gain else ""
+    )
+    if not findings:
+        return f"{begun}{proved}" if proved else f"{begun} No cause had been named by then."
+    standing = "had been confirmed" if findings[0].status == "confirmed" else "was suspected, not proved"
+    return f"{begun}{proved} By then this {standing}: {words.strip(findings[0].title)}."
+
+
+def next_step(inv: Investigation) -> str:
+    """What gives next and at which load; where nothing is known of that, what to do next."""
+    if inv.next_limit:
+        return _next_limit(inv, inv.next_limit)
+    match inv.outcome.kind:
+        case "interrupted":
+            return f"Run it again to finish it; the finished steps are kept in {inv.run}."
+        case "cpu-saturated":
+            return "More CPUs or less work per request would move it; no setting of the target does."
+        case "driver-limited":
+            return (
+                "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
+            )
+        case "no-limit-reached":
+            highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
+            return f"Load it further: add levels{highest}."
+        case "limit-without-remedy":
+            return "Look at the remedies that were not tried, and why."
+        case _:
+            return "No further limit showed within the levels that were tested."
+
+
+def _next_limit(inv: Investigation, limit: NextLimit) -> str:
+    """ "The server runs out of open files, at about 420 active jobs. ..."; rounded as the ledger does."""
+    title = f"The limit {limit.id} is reached" if limit.title == limit.id else words.strip(words.sentence(limit.title))
+    because = f" {words.sentence(limit.because)}" if limit.because else ""
+    if limit.load is None:
+        return f"{title}, not within what was tested.{because}"
+    interval = _listed_interval(inv, limit) or LoadInterval(limit.load, limit.load, limit.load)
+    if rounding.has_width(interval.low, interval.high):
+        where = words.about_load(interval, words.axis_unit(inv))
+    else:
+        where = f"about {words.load(words.forecast(limit.load), words.axis_unit(inv))}"
+    return f"{title}, at {where}.{because}"
+
+
+def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | None:
+    """The interval with which the last round's ledger or findings give this very load."""
+    if not inv.rounds:
+        return None
+    last = inv.rounds[-1]
+    listed = [each.exhausted_at for each in last.limits if each.id == limit.id]
+    listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
+    return next((interval for interval in listed if interval and interval.load == limit.load), None)
