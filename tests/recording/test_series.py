@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from loadframe.errors import RecordingError
 from loadframe.model import CounterSpec
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import UNRECORDED, Facts
+from loadframe.recording.frames import TASK, UNRECORDED, Facts
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.series import metric_series
 from loadframe.units import METRICS
@@ -146,6 +146,57 @@ def test_cages_frequencies_and_flushes_are_there(tmp_path: Path, memory: str, cp
     assert values(table, "system.cpu.frequency") == [(1.0, 3e9), (3.0, pytest.approx(3e9 - 1000))]
 
 
+def test_the_threads_that_were_looked_at_stand_for_all(tmp_path: Path) -> None:
+    def rows(states: str) -> bytes:
+        texts = [b"%d (a) b) %s 1" % (thread, state.encode()) for thread, state in enumerate(states)]
+        return b"".join(TASK.pack(thread, len(text), 0, 0) + text for thread, text in enumerate(texts))
+
+    ticks = [
+        (1.0, {"target:7:tasks": rows("RDSS"), "target:7:threads": b"8\n", "target:8:tasks": rows("D")}),
+        (2.0, {"target:7:tasks": rows("SS"), "target:7:threads": b"2\n"}),
+        (3.0, {"target:7:tasks": rows("SS")[:-1], "target:7:threads": b"2\n"}),
+    ]
+    table = table_of(record(tmp_path / "a.lfr", ticks))
+    assert values(table, "target.threads.running") == [(1.0, 2), (2.0, 0)]
+    assert values(table, "target.threads.blocked") == [(1.0, 3), (2.0, 0)]
+    assert values(table, "target.threads.sleeping") == [(1.0, 4), (2.0, 2)]
+
+
+def test_counters_of_protocols_are_found_by_their_names(tmp_path: Path) -> None:
+    def entries(count: int) -> dict[str, bytes]:
+        return {
+            "system:/proc/net/snmp": b"Tcp: MaxConn RetransSegs InErrs\nTcp: -1 %d 9\n" % count,
+            "system:/proc/net/netstat": b"TcpExt: ListenOverflows ListenDrops\nTcpExt: %d 7\n" % (2 * count),
+            "system:/proc/net/sockstat": b"sockets: used 9\nTCP: inuse 3 orphan 0 tw 5 alloc 3 mem 2\nUDP: mem 0\n",
+        }
+
+    table = table_of(record(tmp_path / "a.lfr", [(1.0, entries(10)), (3.0, entries(14))]))
+    assert values(table, "system.network.retransmits") == [(3.0, 2)]
+    assert values(table, "system.network.listen_overflows") == [(3.0, 4)]
+    assert values(table, "system.network.listen_drops") == [(3.0, 0)]
+    assert values(table, "system.network.time_wait") == [(1.0, 5), (3.0, 5)]
+    assert values(table, "system.network.tcp_memory") == [(1.0, 8192), (3.0, 8192)]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (
+            "io.stat",
+            "8:0 rbytes={read} wbytes=4 rios=1 wios=1 dbytes=0 dios=0\n8:16 rbytes=100 wbytes=0 rios=1 wios=1\n",
+        ),
+        ("blkio.throttle.io_service_bytes", "8:0 Read {read}\n8:0 Write 4\n8:16 Read 100\n8:16 Write 0\nTotal 5\n"),
+    ],
+    ids=["v2", "v1"],
+)
+def test_what_a_cage_reads_is_the_sum_over_its_disks(tmp_path: Path, file: str, text: str) -> None:
+    source = f"target:cgroup:/sys/fs/cgroup/x/{file}"
+    ticks = [(float(at_s), {source: text.format(read=read).encode()}) for at_s, read in ((1, 1000), (2, 1500))]
+    table = table_of(record(tmp_path / "a.lfr", ticks))
+    assert values(table, "target.cage.read_bytes") == [(2.0, 500)]
+    assert values(table, "target.cage.write_bytes") == [(2.0, 0)]
+
+
 def test_what_real_kernels_write_is_understood(tmp_path: Path) -> None:
     names = {"stat": "stat", "meminfo": "meminfo", "vmstat": "vmstat", "diskstats": "diskstats-physical"}
     entries = {f"system:/proc/{name}": (DATA / file).read_bytes() for name, file in names.items()}
@@ -160,7 +211,8 @@ def test_what_real_kernels_write_is_understood(tmp_path: Path) -> None:
 SOURCES = [
     *("system:/proc/stat", "system:/proc/diskstats", "system:/proc/meminfo", "system:/proc/pressure/io"),
     *("note:service", "note:counters", "target:cgroup:/x/cpu.stat", "target:cgroup:/x/memory.current"),
-    *("target:7:/proc/7/stat", "target:7:cpu", "target:7:fd", "target:x:cpu", "target:7:threads"),
+    *("target:7:/proc/7/stat", "target:7:cpu", "target:7:fd", "target:x:cpu", "target:7:threads", "target:7:tasks"),
+    *("system:/proc/net/snmp", "system:/proc/net/sockstat", "target:cgroup:/x/io.stat"),
 ]
 texts = st.one_of(st.binary(max_size=40), st.just(stat(1, 2, 3)), st.just(b"9" * 400))
 

@@ -20,7 +20,7 @@ from loadframe.recording.windows import Window, gather, growth, nearest_pair
 
 _NS = 1e9
 _OPEN_FILES = "Max open files"
-_STATES = {"running": "R", "blocked": "D", "sleeping": "S"}
+STATES = {"running": "R", "blocked": "D", "sleeping": "S"}
 _ENOUGH_FOR_MOST = 0.9
 """The hottest thread is known only where the CPU time of nearly all threads is."""
 _ENOUGH_FOR_SUM = 0.5
@@ -299,7 +299,7 @@ def _states(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, 
             counts[at_s] = counts.get(at_s, 0) + count
             if not rows:
                 continue
-            moment = states.setdefault(at_s, dict.fromkeys([*_STATES.values(), "polling"], 0.0))
+            moment = states.setdefault(at_s, dict.fromkeys([*STATES.values(), "polling"], 0.0))
             asked = sum(task.wchan != b"" for task in rows)
             for task in rows:
                 state = task.state
@@ -312,7 +312,7 @@ def _states(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, 
     if not counts:
         return {}
     metrics: dict[str, float] = {"threads.count": max(counts.values())}
-    for name, letter in _STATES.items():
+    for name, letter in STATES.items():
         metrics[f"threads.{name}"] = sum(moment[letter] for moment in states.values()) / max(1, len(states))
     # A kernel that tells of nobody where it sleeps gives no count of zero, but none.
     if not sleepers or where_known:

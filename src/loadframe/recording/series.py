@@ -1,7 +1,7 @@
 """A whole recording as a table: every tick of it parsed column by column, for metrics.parquet.
 
-What a window says (recording.metrics) is about its edges; this is about the way between them. COLUMNS is the table of
-what is read where; adding a row adds a metric.
+What a window says (recording.metrics) is about its edges; this is about the way between them. What is read where is in
+series_columns.py.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
+from loadframe.recording.process_metrics import STATES
 from loadframe.recording.readers import RecordingReader
+from loadframe.recording.series_columns import (
+    CAGE,
+    CPU,
+    DISK,
+    DISK_LINE,
+    FREQUENCY,
+    IN_PAGES,
+    MACHINE,
+    OF_THE_MOST,
+    PROCESS,
+    PROTOCOL_LINE,
+    Column,
+)
+from loadframe.recording.system_metrics import NETWORK
 from loadframe.units import METRICS
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A number in a source's text: a group of a pattern, in the syntax of the regular expressions that polars has.
-    counter: its growth per second is the metric, not itself. factor: into the metric's unit."""
-
-    metric: str
-    source: str
-    pattern: str
-    counter: bool
-    factor: float = 1.0
-    group: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,77 +46,6 @@ class MetricSeries:
 
     table: polars.DataFrame | None
     warnings: tuple[str, ...] = ()
-
-
-def _table(rows: str) -> tuple[Column, ...]:
-    columns = []
-    for row in rows.strip().splitlines():
-        metric, source, pattern, kind, factor = (cell.strip() for cell in row.split(" | "))
-        columns.append(Column(metric, f"system:/proc/{source}", f"(?m){pattern}", kind == "counter", float(factor)))
-    return tuple(columns)
-
-
-COLUMNS = _table(r"""
-system.memory.available       | meminfo         | ^MemAvailable:\s+(\d+)             | level   | 1024
-system.memory.dirty           | meminfo         | ^Dirty:\s+(\d+)                    | level   | 1024
-system.memory.writeback       | meminfo         | ^Writeback:\s+(\d+)                | level   | 1024
-system.paging.major_faults    | vmstat          | ^pgmajfault (\d+)                  | counter | 1
-system.paging.direct_scan     | vmstat          | ^pgscan_direct (\d+)               | counter | 1
-system.paging.refaults        | vmstat          | ^workingset_refault(?:_file)? (\d+) | counter | 1
-system.paging.swap_in         | vmstat          | ^pswpin (\d+)                      | counter | 1
-system.paging.swap_out        | vmstat          | ^pswpout (\d+)                     | counter | 1
-system.context_switches       | stat            | ^ctxt (\d+)                        | counter | 1
-system.processes.created      | stat            | ^processes (\d+)                   | counter | 1
-system.processes.running      | stat            | ^procs_running (\d+)               | level   | 1
-system.processes.blocked      | stat            | ^procs_blocked (\d+)               | level   | 1
-system.files.allocated        | sys/fs/file-nr  | ^(\d+)                             | level   | 1
-system.pressure.cpu.some      | pressure/cpu    | ^some .*total=(\d+)                | counter | 1e-6
-system.pressure.memory.some   | pressure/memory | ^some .*total=(\d+)                | counter | 1e-6
-system.pressure.memory.full   | pressure/memory | ^full .*total=(\d+)                | counter | 1e-6
-system.pressure.io.some       | pressure/io     | ^some .*total=(\d+)                | counter | 1e-6
-system.pressure.io.full       | pressure/io     | ^full .*total=(\d+)                | counter | 1e-6
-""")
-
-_CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-_CPU_LINE = "(?m)^cpu +" + " ".join([r"(\d+)"] * len(_CPU_FIELDS))
-_CPU = {field: Column(field, "system:/proc/stat", _CPU_LINE, True, group=i) for i, field in enumerate(_CPU_FIELDS, 1)}
-
-_DISK_LINE = r"(?m)^ *\d+ +\d+ {name}(?: \d+){skipped} (\d+)"
-_DISK = (
-    ("system.disk.reads", 0, 1.0),
-    ("system.disk.read_bytes", 2, procfs.SECTOR_BYTES),
-    ("system.disk.writes", 4, 1.0),
-    ("system.disk.write_bytes", 6, procfs.SECTOR_BYTES),
-    ("system.disk.busy", 9, 1e-3),
-    ("system.disk.flushes", 15, 1.0),
-)
-"""Metric, how many numbers stand before it (Documentation/admin-guide/iostats.rst), factor."""
-_FREQUENCY = re.compile(r"system:/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_cur_freq")
-_OF_THE_MOST = {"system.disk.busy", "system.cpu.frequency"}
-"""Of the busiest disk and of the fastest CPU; others are sums over all disks."""
-
-_AFTER_NAME = r"(?s)^.*\) \S"  # the last bracket closes the name, which may contain anything
-_PROCESS = (
-    Column("cpu.cores", "cpu", r"^(\d+)", True, 1e-9),
-    Column("threads.count", "threads", r"^(\d+)", False),
-    Column("open_files", "fd", r"^(\d+)", False),
-    Column("paging.minor_faults", "stat", _AFTER_NAME + r"(?: -?\d+){6} (\d+)", True),
-    Column("paging.major_faults", "stat", _AFTER_NAME + r"(?: -?\d+){8} (\d+)", True),
-    Column("memory.rss", "stat", _AFTER_NAME + r"(?: -?\d+){20} (\d+)", False),
-)
-"""Of each followed process; the source is the last word of its name."""
-_CAGE = (
-    Column("cage.cpu", "cpuacct.usage", r"^(\d+)", True, 1e-9),
-    Column("cage.cpu", "cpu.stat", r"(?m)^usage_usec (\d+)", True, 1e-6),
-    Column("cage.cpu.throttled", "cpu.stat", r"(?m)^nr_throttled (\d+)", True),
-    Column("cage.memory.usage", "memory.current", r"^(\d+)", False),
-    Column("cage.memory.usage", "memory.usage_in_bytes", r"^(\d+)", False),
-    Column("cage.pids", "pids.current", r"^(\d+)", False),
-    Column("cage.pressure.cpu.some", "cpu.pressure", r"(?m)^some .*total=(\d+)", True, 1e-6),
-    Column("cage.pressure.memory.some", "memory.pressure", r"(?m)^some .*total=(\d+)", True, 1e-6),
-    Column("cage.pressure.io.some", "io.pressure", r"(?m)^some .*total=(\d+)", True, 1e-6),
-)
-"""Of each component's control groups, of either version; the source is the file."""
 
 
 LONGEST_BETWEEN_NOTES_S = 3.0
@@ -143,7 +74,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
         orient="row",
     ).unique("at_s", keep="first", maintain_order=True)
     sampled = [tick for tick in ticks if tick.sample]
-    parts = [_system(sampled), _components(sampled, facts), _service(ticks)]
+    parts = [_system(sampled, facts), _components(sampled, facts), _thread_states(sampled), _service(ticks)]
     return (
         polars.concat(parts)
         .filter(polars.col("value").is_not_null() & polars.col("value").is_finite())
@@ -156,10 +87,10 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
 # --- the machine ----------------------------------------------------------------------------------------------------
 
 
-def _system(ticks: Sequence[Tick]) -> polars.DataFrame:
+def _system(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
     """Columns at_s, metric, value: of the machine, and the gaps between ticks."""
-    columns = [*COLUMNS, *_disk_columns(ticks), *_frequency_columns(ticks)]
-    sources = sorted({column.source for column in (*columns, *_CPU.values())})
+    columns = [*MACHINE, *_disk_columns(ticks), *_protocol_columns(ticks), *_frequency_columns(ticks)]
+    sources = sorted({column.source for column in (*columns, *CPU.values())})
     frame = polars.DataFrame(
         {"at_s": [tick.monotonic_s for tick in ticks]}
         | {name: [_text(tick.entries[name]) if name in tick.entries else None for tick in ticks] for name in sources},
@@ -167,10 +98,10 @@ def _system(ticks: Sequence[Tick]) -> polars.DataFrame:
     ).sort("at_s")
     by_metric: dict[str, list[polars.Expr]] = {}
     for column in columns:
-        number = _number(column, column.source)
+        number = _number(column, column.source, facts)
         by_metric.setdefault(column.metric, []).append(_per_second(number) if column.counter else number)
     expressions = [_of_all(metric, values).alias(metric) for metric, values in by_metric.items()]
-    expressions += [*_cpu(), (1000 * polars.col("at_s").diff()).alias("recorder.tick_gap")]
+    expressions += [*_cpu(facts), (1000 * polars.col("at_s").diff()).alias("recorder.tick_gap")]
     return frame.select("at_s", *expressions).unpivot(index="at_s", variable_name="metric")
 
 
@@ -178,8 +109,13 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _number(column: Column, text: str) -> polars.Expr:
-    return column.factor * polars.col(text).str.extract(column.pattern, column.group).cast(polars.Float64, strict=False)
+def _number(column: Column, text: str, facts: Facts) -> polars.Expr:
+    factor = column.factor * (facts.page_bytes if column.metric in IN_PAGES else 1)
+    if not column.every:
+        found = polars.col(text).str.extract(column.pattern, column.group)
+        return factor * found.cast(polars.Float64, strict=False)
+    one = polars.element().str.extract(column.pattern, column.group).cast(polars.Float64, strict=False)
+    return factor * polars.col(text).str.extract_all(column.pattern).list.eval(one).list.sum()
 
 
 def _per_second(counter: polars.Expr) -> polars.Expr:
@@ -193,7 +129,7 @@ def _of_all(metric: str, values: Sequence[polars.Expr]) -> polars.Expr:
     """The busiest disk's or the fastest CPU's, or the sum of all of them."""
     if len(values) == 1:
         return values[0]
-    if metric in _OF_THE_MOST:
+    if metric in OF_THE_MOST:
         return polars.max_horizontal(*values)
     missing = reduce(and_, (value.is_null() for value in values))
     return polars.when(~missing).then(polars.sum_horizontal(*values))
@@ -209,23 +145,40 @@ def _disk_columns(ticks: Sequence[Tick]) -> list[Column]:
     return [
         Column(metric, source, _disk_pattern(name, skipped), True, factor)
         for name in disks
-        for metric, skipped, factor in _DISK
+        for metric, skipped, factor in DISK
     ]
 
 
 def _disk_pattern(name: str, skipped: int) -> str:
-    return _DISK_LINE.replace("{name}", re.escape(name)).replace("{skipped}", f"{{{skipped}}}")
+    return _with_skipped(DISK_LINE.replace("{name}", re.escape(name)), skipped)
+
+
+def _with_skipped(pattern: str, numbers: int) -> str:
+    return pattern.replace("{skipped}", f"{{{numbers}}}")
+
+
+def _protocol_columns(ticks: Sequence[Tick]) -> list[Column]:
+    """Which place of its line a counter has is told by the line of names above; it differs between kernels."""
+    columns = []
+    for metric, (path, protocol, name) in NETWORK.items():
+        source = f"system:{path}"
+        text = next((tick.entries[source] for tick in ticks if source in tick.entries), b"")
+        lines = [line.split() for line in _text(text).splitlines() if line.startswith(f"{protocol}:")]
+        if lines and name in lines[0]:
+            pattern = _with_skipped(PROTOCOL_LINE.replace("{protocol}", protocol), lines[0].index(name) - 1)
+            columns.append(Column(metric, source, pattern, True))
+    return columns
 
 
 def _frequency_columns(ticks: Sequence[Tick]) -> list[Column]:
     """Recorded once per second, all CPUs at the same ticks."""
-    names = next((found for tick in ticks if (found := list(filter(_FREQUENCY.fullmatch, tick.entries)))), [])
+    names = next((found for tick in ticks if (found := list(filter(FREQUENCY.fullmatch, tick.entries)))), [])
     return [Column("system.cpu.frequency", name, r"^(\d+)", False, 1000) for name in names]
 
 
-def _cpu() -> list[polars.Expr]:
+def _cpu(facts: Facts) -> list[polars.Expr]:
     """Shares of all CPUs' time since the tick before. idle and iowait may go back by a tick (proc(5))."""
-    spent = {name: _per_second(_number(column, column.source)).fill_null(0.0) for name, column in _CPU.items()}
+    spent = {name: _per_second(_number(column, column.source, facts)).fill_null(0.0) for name, column in CPU.items()}
     total = reduce(add, spent.values())
     parts = {
         "system.cpu.utilization": total - spent["idle"] - spent["iowait"],
@@ -241,7 +194,7 @@ def _cpu() -> list[polars.Expr]:
 
 _SOURCES = (
     re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat)"),
-    re.compile(rf"([^:]+):cgroup:(.*)(/(?:{'|'.join(sorted({re.escape(column.source) for column in _CAGE}))}))"),
+    re.compile(rf"([^:]+):cgroup:(.*)(/(?:{'|'.join(sorted({re.escape(column.source) for column in CAGE}))}))"),
 )
 """Component, process or folder, and what is read of it."""
 
@@ -262,8 +215,8 @@ def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
     kinds = (polars.Float64, *[polars.String] * 4)
     frame = polars.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row").sort("at_s")
     parts = []
-    for column in (*_PROCESS, *_CAGE):
-        number = _number(column, "text")
+    for column in (*PROCESS, *CAGE):
+        number = _number(column, "text", facts)
         value = _per_second(number).over("component", "member") if column.counter else number
         together = polars.col("value").max() if column.metric == "open_files" else polars.col("value").sum()
         metric = polars.concat_str(polars.col("component"), polars.lit(f".{column.metric}")).alias("metric")
@@ -272,10 +225,38 @@ def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
             .with_columns(value.alias("value"))
             .filter(polars.col("value").is_not_null())
             .group_by("component", "at_s")
-            .agg(together * (facts.page_bytes if column.metric == "memory.rss" else 1))
+            .agg(together)
             .select("at_s", metric, "value")
         )
     return polars.concat(parts).filter(polars.col("metric").is_in(list(METRICS)))
+
+
+_CENSUS = re.compile(r"([^:]+):(\d+):tasks")
+
+
+def _thread_states(ticks: Sequence[Tick]) -> polars.DataFrame:
+    """Columns at_s, metric, value: the threads of each component's processes by state."""
+    counts: dict[tuple[float, str], float] = {}
+    for tick in ticks:
+        for name, census in tick.entries.items():
+            if found := _CENSUS.fullmatch(name):
+                for state, count in _by_state(census, tick.entries.get(f"{found[1]}:{found[2]}:threads", b"0")).items():
+                    key = (tick.monotonic_s, f"{found[1]}.threads.{state}")
+                    counts[key] = counts.get(key, 0.0) + count
+    rows = [(at_s, metric, count) for (at_s, metric), count in counts.items() if metric in METRICS]
+    schema = {"at_s": polars.Float64, "metric": polars.String, "value": polars.Float64}
+    return polars.DataFrame(rows, schema=schema, orient="row")
+
+
+def _by_state(census: bytes, threads: bytes) -> dict[str, float]:
+    """How many of a process's threads are in each state; those that were looked at stand for all. Empty where none was
+    or the recording is damaged."""
+    try:
+        seen = [task.state for task in procfs.parse_tasks(census)]
+        everybody = max(len(seen), procfs.parse_count(threads))
+    except RecordingError:
+        return {}
+    return {state: everybody * seen.count(letter) / len(seen) for state, letter in STATES.items()} if seen else {}
 
 
 # --- the server -----------------------------------------------------------------------------------------------------

@@ -224,17 +224,18 @@ def _throttling(window: Window) -> dict[str, float]:
     return {"system.cpu.throttles": sum(window.slow_rate(name, procfs.parse_count) for name in sorted(names))}
 
 
-_NETWORK = {
+NETWORK = {
     "system.network.retransmits": ("/proc/net/snmp", "Tcp", "RetransSegs"),
     "system.network.listen_overflows": ("/proc/net/netstat", "TcpExt", "ListenOverflows"),
     "system.network.listen_drops": ("/proc/net/netstat", "TcpExt", "ListenDrops"),
 }
+"""Metric -> file, protocol and name of the counter."""
 
 
 def _network(window: Window) -> dict[str, float]:
     return {
         metric: window.slow_rate(f"system:{path}", partial(_protocol_counter, protocol, name))
-        for metric, (path, protocol, name) in _NETWORK.items()
+        for metric, (path, protocol, name) in NETWORK.items()
     }
 
 
