@@ -108,6 +108,8 @@ def test_a_perf_that_fails_in_the_middle_leaves_the_thread_states(
     started = time.monotonic()
     profiler.prepare()
     profiler.start({os.getpid(): "target"})
+    assert profiler._perf is not None
+    assert profiler._perf._process.wait() == 1
     while profiler._threads.between(started, time.monotonic())[1] == 0:
         time.sleep(0.001)
     profiler.stop()
