@@ -75,6 +75,23 @@ def test_of_a_request_that_began_before_the_window_only_the_rest_counts() -> Non
     assert found.concurrency <= 1
 
 
+def test_who_starves_until_after_the_window_waits_in_it() -> None:
+    """One worker has the lock all the time, in requests of 2 ms; the other gets it only once the first has ended."""
+    end_s = np.append(steady(11.0), 11.3)
+    zeros = np.zeros(len(end_s), dtype=np.uint32)
+    latency_ms = np.full(len(end_s), 1.0, dtype=np.float32)
+    waiting_ms = np.zeros(len(end_s), dtype=np.float32)
+    latency_ms[-1], waiting_ms[-1] = 1300.0, 1200.0
+    found = summarise(
+        end_s, latency_ms, waiting_ms, zeros, zeros, operations=("submit",), judged=("submit",), planned_s=1.0,
+        floor_s=0.2, fixed_warmup_s=0.2,
+    )  # fmt: skip
+    assert found.waiting == pytest.approx(1.0)
+    assert found.concurrency == pytest.approx(2.0, rel=0.02)
+    assert found.lock_held == pytest.approx(1.0, rel=0.02)
+    assert found.requests < len(end_s)
+
+
 def test_failed_requests_are_counted_and_are_no_throughput() -> None:
     good, bad = summary(steady(11.0)), summary(steady(11.0), failed=100)
     assert bad.errors == 100

@@ -73,9 +73,9 @@ def summarise(
     in_window = (end_s > start) & (end_s <= until)
     inside: NDArray[np.bool_] = chosen & in_window
     done = inside & (outcome == 0)
-    # Of a request that began before the window only what lies inside counts: it waited first and held last.
-    inside_ms = np.minimum(latency_ms, (end_s - start) * 1000.0)
-    held_ms = np.minimum(np.maximum(latency_ms - waiting_ms, 0.0), inside_ms)
+    # It waited first and held last. Those that end after the window count too: who starves does not end in it.
+    turn_s = np.minimum(begin_s + waiting_ms / 1000.0, end_s)
+    waiting_s, held_s = _overlap_s(begin_s, turn_s, start, until), _overlap_s(turn_s, end_s, start, until)
     return Summary(
         started_s=started_s,
         ended_s=float(end_s[-1]) if planned_s is None else until,
@@ -94,12 +94,20 @@ def summarise(
             latency_ms,
             in_window if planned_s is not None else np.full(len(end_s), True),
         ),
-        lock_held=float(held_ms[done].sum()) / 1000.0 / length,
-        waiting=float((inside_ms - held_ms)[inside].sum()) / 1000.0 / length,
-        concurrency=float(inside_ms[inside].sum()) / 1000.0 / length,
+        lock_held=float(held_s[chosen & (outcome == 0)].sum()) / length,
+        waiting=float(waiting_s[chosen].sum()) / length,
+        concurrency=float((waiting_s + held_s)[chosen].sum()) / length,
         settled=settled,
         inside=inside,
     )
+
+
+def _overlap_s(
+    begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: float, until_s: float
+) -> NDArray[np.float64]:
+    """How much of each begin_s..end_s lies in start_s..until_s."""
+    overlap: NDArray[np.float64] = np.maximum(np.minimum(end_s, until_s) - np.maximum(begin_s, start_s), 0.0)
+    return overlap
 
 
 def _warmed_up(
