@@ -98,6 +98,36 @@ def test_a_server_that_ran_out_of_files_is_named_by_its_errors(make_step: StepMa
     assert "mariadb.open_files_limit" not in {finding.id for finding in diagnosed(quiet)}
 
 
+def test_refused_connections_are_seen_where_throughput_has_no_bend(make_step: StepMaker) -> None:
+    """The CPUs are full from the first level on; past ten connections some more are refused at each level."""
+    refused = {4: 0.0, 8: 0.0, 16: 300.0, 32: 1250.0}
+    steps = [
+        make_step(
+            level,
+            throughput * (1 + 0.2 * (block - 2)),
+            {
+                **IDLE,
+                "system.cpu.utilization": 0.99,
+                "system.pressure.cpu.some": 0.96,
+                "mariadb.max_used_connections": min(level + 1.0, 11.0),
+                "mariadb.max_connections": 10.0,
+                "mariadb.connection_errors_max": refused[level],
+            },
+            block=block,
+        )
+        for block in (1, 2, 3)
+        for level, throughput in ((4, 15000), (8, 14000), (16, 13500), (32, 12500))
+    ]
+    first = diagnosed(steps)[0]
+    assert first.id == "mariadb.max_connections"
+    assert [item.value for item in first.evidence if item.metric == "mariadb.connection_errors_max"] == [1250.0]
+    few = [
+        make_step(s.level, s.throughput, {**s.metrics, "mariadb.connection_errors_max": 20.0}, block=s.block)
+        for s in steps
+    ]
+    assert "mariadb.max_connections" not in {finding.id for finding in diagnosed(few)}
+
+
 def test_a_limited_driver_never_blames_the_target(make_step: StepMaker) -> None:
     full, idle = {"driver.saturation": 0.97}, {"target.saturation": 0.4}
     steps = farm(make_step, 64)

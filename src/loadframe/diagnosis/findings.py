@@ -16,6 +16,9 @@ REACHED = 0.97
 """A limit counts as reached at this share of its ceiling: caches keep a few entries free."""
 THRASH_PER_REQUEST = 0.05
 """A silent limit explains a loss only if at least one request in twenty pays for it."""
+ERRORS_PER_REQUEST = 0.01
+"""A limit that gives errors costs something from one failure in a hundred requests on, as in the signature
+lock.busy_errors."""
 THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 
@@ -83,22 +86,19 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
 
 def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     """The evidence that reaching the limit costs something, or the words that say it does not."""
-    metric = limit.thrash_metric
-    past = windows.past.get(metric)
-    if past is None:
+    metric, place = limit.thrash_metric, _place(limit, windows)
+    there = place.get(metric)
+    if there is None:
         return f"{_what(metric)} was not measured"
-    per_request = _cost_per_request(limit, windows.past) or 0.0
+    least = _least_cost(limit)
+    per_request = _cost_per_request(limit, place) or 0.0
     below = _cost_per_request(limit, windows.below) or 0.0
-    if per_request < THRASH_PER_REQUEST:
-        return f"it is full, but only {_say(metric, past)} {_what(metric)}"
+    if per_request < least:
+        return f"it is full, but only {_say(metric, there)} {_what(metric)}"
     if windows.bend is not None and per_request < THRASH_RISES * below:
         return f"it is full, but what it costs does not rise at the bend ({_what(metric)})"
-    source = "reaching a silent limit shows only in what it costs"
-    evidence = [
-        Evidence(
-            metric, past, ">=", THRASH_PER_REQUEST * windows.past.metrics["throughput"], windows.past.words, source
-        )
-    ]
+    source = "requests beyond it fail" if limit.loud else "reaching a silent limit shows only in what it costs"
+    evidence = [Evidence(metric, there, ">=", least * place.metrics["throughput"], place.words, source)]
     if windows.bend is not None and windows.below.get(metric) is not None:
         before = windows.below.metrics[metric]
         threshold = per_request / THRASH_RISES * windows.below.metrics["throughput"]
@@ -106,12 +106,30 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     return tuple(evidence)
 
 
+def _place(limit: Limit, windows: Windows) -> Window:
+    """Past the bend; where there is none, of the levels at which the limit is reached the one that pays most: an
+    average over all levels would hide what only some of them pay."""
+    reached = [
+        window
+        for window in windows.each
+        if (use := window.get(limit.use_metric)) is not None and use >= REACHED * limit.ceiling
+    ]
+    if windows.bend is not None or not reached:
+        return windows.past
+    return max(reached, key=lambda window: _cost_per_request(limit, window) or 0.0)
+
+
+def _least_cost(limit: Limit) -> float:
+    """What a limit must cost per request to explain anything."""
+    return ERRORS_PER_REQUEST if limit.loud else THRASH_PER_REQUEST
+
+
 def is_overrun(limit: Limit, step: Step) -> bool:
-    """Whether in this step a silent limit is reached and requests pay for it."""
+    """Whether in this step a limit is reached and requests pay for it."""
     use, cost = step.metrics.get(limit.use_metric), step.metrics.get(limit.thrash_metric)
     if use is None or cost is None or use < REACHED * limit.ceiling:
         return False
-    return cost >= THRASH_PER_REQUEST * step.throughput
+    return cost >= _least_cost(limit) * step.throughput
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
@@ -123,7 +141,7 @@ def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     costs = [(window.levels[0], _cost_per_request(limit, window)) for window in windows.each]
     if any(cost is None for _, cost in costs):
         return None
-    spared = [level for level, cost in costs if cost is not None and cost < THRASH_PER_REQUEST]
+    spared = [level for level, cost in costs if cost is not None and cost < _least_cost(limit)]
     if not spared or spared[-1] == costs[-1][0]:
         return None
     low, high = spared[-1], min(level for level, _ in costs if level > spared[-1])
