@@ -125,7 +125,8 @@ def row(planted: Planted, found: Investigation, result: Score) -> str:
     finding = f"{first.id} ({first.status})" if first else found.outcome.kind
     ratio = f"{found.gain.ratio:.2f}" if found.gain else "-"
     interval = f"{found.gain.low:.2f} to {found.gain.high:.2f}" if found.gain else "-"
-    flagged = f"{sum(found.conduct.flags.values())} of {found.conduct.steps}"
+    steps = loadframe.open_run(Path(found.run)).steps()
+    flagged = f"{sum(bool(step.flags) for step in steps)} of {len(steps)}"
     besides = ", ".join(f"{name} (false)" for name in result.false) or "-"
     return (
         f"{planted.name:26} {finding:38} {_word(result.right):>6} {_word(result.proved):>7} {besides:26} {ratio:>6} "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from loadframe.model import Investigation
+from loadframe.model import Comparison, Investigation, Margin, Verdict
 from loadframe.reporting import answers
-from loadframe.reporting.text import render_curve, render_text
+from loadframe.reporting.text import render_comparison, render_curve, render_text
 
 
 def test_the_answer_is_the_first_line(investigation: Investigation) -> None:
@@ -52,3 +54,24 @@ def test_a_curve_alone_shows_every_level_with_a_bar(farm: Investigation) -> None
     assert bars["20"] == 14
     assert "Throughput falls to 35 % between 12 and 20 active jobs." in text
     assert "Knee: 13 active jobs (12 to 14)." in text
+
+
+def test_a_curve_of_a_run_says_what_disturbed_it_and_what_recording_cost(farm: Investigation) -> None:
+    curve = replace(farm.rounds[0].curve, warnings=("The driver is the bottleneck.",))
+    alone, told = render_curve(curve), render_curve(curve, conduct=farm.conduct)
+    assert "The driver is the bottleneck." in alone and "recorder" not in alone
+    for part in ("66 steps were measured, 2 of them run again.", "2 of 66 steps: the hypervisor", "1.2 % of one CPU"):
+        assert part in told, told
+
+
+def test_a_comparison_has_the_answer_first_and_what_may_spoil_it_below(farm: Investigation) -> None:
+    verdict = Verdict(
+        ratio=0.9, low=0.85, high=0.95, decision="worse", blocks=7, method="paired blocks", block_ratios=()
+    )
+    notes = ("3 of 28 steps: the hypervisor took CPU time away.", "Only one sample has blocks.")
+    found = Comparison("a.csv", "b.csv", verdict, margin=Margin(0.03, "proven-worse"), notes=notes, run="runs/one")
+    lines = render_comparison(found).splitlines()
+    assert "worse" in lines[0] and "b.csv" in lines[0]
+    text = " ".join(" ".join(lines).split())
+    for part in (*notes, "Paired blocks.", "runs/one", "3.0 %"):
+        assert part in text, text
