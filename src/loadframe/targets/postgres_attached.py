@@ -44,7 +44,15 @@ class AttachedPostgres:
         self._control = Control(self._where, lambda: None)
         self._looks = Looks()
         try:
-            ((number, self._version, sees_all),) = self._control.ask(
+            self._version, self._statement = self._met()
+        except TargetError:
+            self._control.close()
+            raise
+
+    def _met(self) -> tuple[str, str]:
+        """The server's version, and the statement that asks it."""
+        try:
+            ((number, version, sees_all),) = self._control.ask(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
                 " pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')"
             )
@@ -56,14 +64,14 @@ class AttachedPostgres:
             ) from error
         if number < 10000 * OLDEST:
             raise TargetError(
-                f"PostgreSQL {self._version} at {self.describe()} is older than {OLDEST}", remedy="It is not supported."
+                f"PostgreSQL {version} at {self.describe()} is older than {OLDEST}", remedy="It is not supported."
             )
         if not sees_all:
             raise TargetError(
-                f"The account {name} may not see what others do in {self.describe()}",
+                f"The account {self._where['user']} may not see what others do in {self.describe()}",
                 remedy=f"As administrator: {MONITOR}.",
             )
-        self._statement = statement(number)
+        return str(version), statement(number)
 
     def counters(self) -> dict[str, float]:
         """One statement. What only the log tells (refused connections) is left out."""
