@@ -244,6 +244,30 @@ def test_connections_of_postgres_that_wait_for_locks_are_row_locks(make_step: St
     assert waiting(6.0, **{"system.cpu.own": 0.95}) == []
 
 
+def test_a_server_that_says_what_it_waits_for_is_believed_once(make_step: StepMaker) -> None:
+    """Where others use the machine, time waited for I/O is hidden from it; both witnesses together are one finding."""
+
+    def commits(**metrics: float) -> list[str]:
+        seen = {
+            **IDLE,
+            "system.disk.flushes_per_request": 0.6,
+            "postgres.waiting_wal": 2.0,
+            "target.cage.writes": 300.0,
+        }
+        seen |= {name.replace("__", "."): value for name, value in metrics.items()}
+        steps = [make_step(level, 100.0, seen, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+        findings = diagnosed(steps)
+        assert not {one.id for one in findings} & {one.id for found in findings for one in found.ruled_out}
+        return [finding.id for finding in findings]
+
+    assert commits() == ["disk.fsync"]
+    assert commits(system__pressure__io__some=0.8) == ["disk.fsync"]
+    assert commits(system__pressure__io__some=0.8, workload__lock_waiting=2.0, workload__lock_held=0.9) == [
+        "disk.fsync", "lock.writer",
+    ]  # fmt: skip
+    assert commits(postgres__waiting_wal=0.1) == []
+
+
 def test_checkpoints_that_come_often_are_a_log_too_small(make_step: StepMaker) -> None:
     def checkpoints(requested: float, pages: float) -> list[str]:
         metrics = {**IDLE, "postgres.checkpoints_requested": requested, "postgres.wal_pages": pages}

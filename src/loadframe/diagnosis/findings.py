@@ -16,6 +16,8 @@ REACHED = 0.97
 """A limit counts as reached at this share of its ceiling: caches keep a few entries free."""
 THRASH_PER_REQUEST = 0.05
 """A silent limit explains a loss only if at least one request in twenty pays for it."""
+FAILURES_PER_REQUEST = 0.01
+"""A loud one if at least one request in a hundred fails at it: a refusal may be slow, so that there are few of them."""
 THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 
@@ -29,7 +31,11 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, 
         _collect(_limit_finding(limit, windows), found, cleared)
     for rank, signature in enumerate(SIGNATURES):
         _collect(_signature_finding(signature, rank, windows), found, cleared)
-    found.sort(key=lambda finding: -finding.score)
+    best: dict[str, Finding] = {}
+    for finding in sorted(found, key=lambda finding: -finding.score):
+        best.setdefault(finding.id, finding)  # a cause may have several signatures
+    found = list(best.values())
+    cleared = [one for one in cleared if one.id not in best]
     limited = [finding for finding in found if finding.id == DRIVER_LIMITED]
     if limited:
         others = [finding for finding in found if finding not in limited]
@@ -89,14 +95,14 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
         return f"{_what(metric)} was not measured"
     per_request = _cost_per_request(limit, windows.past) or 0.0
     below = _cost_per_request(limit, windows.below) or 0.0
-    if per_request < THRASH_PER_REQUEST:
+    if per_request < _least_harm(limit):
         return f"it is full, but only {_say(metric, past)} {_what(metric)}"
     if windows.bend is not None and per_request < THRASH_RISES * below:
         return f"it is full, but what it costs does not rise at the bend ({_what(metric)})"
     source = "reaching a silent limit shows only in what it costs"
     evidence = [
         Evidence(
-            metric, past, ">=", THRASH_PER_REQUEST * windows.past.metrics["throughput"], windows.past.words, source
+            metric, past, ">=", _least_harm(limit) * windows.past.metrics["throughput"], windows.past.words, source
         )
     ]
     if windows.bend is not None and windows.below.get(metric) is not None:
@@ -104,6 +110,10 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
         threshold = per_request / THRASH_RISES * windows.below.metrics["throughput"]
         evidence.append(Evidence(metric, before, "<", threshold, windows.below.words, "it rises at the bend"))
     return tuple(evidence)
+
+
+def _least_harm(limit: Limit) -> float:
+    return FAILURES_PER_REQUEST if limit.loud else THRASH_PER_REQUEST
 
 
 def is_overrun(limit: Limit, step: Step) -> bool:
@@ -123,7 +133,7 @@ def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     costs = [(window.levels[0], _cost_per_request(limit, window)) for window in windows.each]
     if any(cost is None for _, cost in costs):
         return None
-    spared = [level for level, cost in costs if cost is not None and cost < THRASH_PER_REQUEST]
+    spared = [level for level, cost in costs if cost is not None and cost < _least_harm(limit)]
     if not spared or spared[-1] == costs[-1][0]:
         return None
     low, high = spared[-1], min(level for level, _ in costs if level > spared[-1])

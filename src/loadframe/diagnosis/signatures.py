@@ -2,7 +2,8 @@
 
 A threshold is a starting point with its source; what confirms a finding is the intervention, not the threshold. The
 order is from the hardware upwards: where two signatures hold alike, the one further down is the deeper cause and
-comes first (a lock held while the disk is waited for is a disk that is waited for).
+comes first (a lock held while the disk is waited for is a disk that is waited for). A cause may have several signatures
+under its one id: a server that tells what its connections wait for is a better witness than the machine.
 """
 
 from __future__ import annotations
@@ -167,6 +168,16 @@ SIGNATURES: tuple[Signature, ...] = (
         ),
         absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
         explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
+    ),
+    Signature(
+        id="disk.fsync",
+        title="every commit waits for the disk",
+        present=(
+            Condition("postgres.waiting_wal", ">=", 0.5, "on average half a connection waits for the log or more"),
+            Condition("system.disk.flushes_per_request", ">=", 0.1, "the log is flushed for one request in ten"),
+        ),
+        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
+        explanation="The disk must confirm a commit before it is done; connections flush for one another, and wait.",
     ),
     Signature(
         id="lock.writer",
