@@ -8,18 +8,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
-SERVERS := mariadb-server sysbench
+SERVERS := mariadb-server postgresql sysbench
 
 .PHONY: install demo test check servers bench planted format clean
 
 install: $(RUN)
 
 $(RUN): pyproject.toml constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres
 	@touch $@
 
 $(DEV): $(RUN)
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,dev
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,dev
 	@touch $@
 
 demo: install

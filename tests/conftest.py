@@ -14,8 +14,14 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # how long an example takes says more about the machine than about the code
 
-PROGRAMS = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server", "sysbench": "sysbench"}
-SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+PROGRAMS = {
+    "mariadbd": "mariadb-server",
+    "mariadb-install-db": "mariadb-server",
+    "initdb": "postgresql",
+    "sysbench": "sysbench",
+}
+POSTGRESQL = sorted(str(folder) for folder in Path("/usr/lib/postgresql").glob("*/bin"))
+SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *POSTGRESQL])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

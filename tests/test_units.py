@@ -40,5 +40,6 @@ def test_a_metric_that_has_the_name_of_a_convention_is_that_metric() -> None:
     same = METRICS.keys() & OFFICIAL
     assert {name for name in same if (convention(name) or "").partition("{")[0] != name} == set()
     assert convention("driver.open_files") == "process.unix.file_descriptor.count"
+    assert convention("shard3.open_files") == convention("driver.open_files")
     assert convention("mariadb.questions") is None
-    assert all(re.fullmatch(r"[a-z_]+(\.[a-z_0-9]+)*", name) for name in METRICS)
+    assert all(re.fullmatch(r"[a-z_]+[0-9]*(\.[a-z_0-9]+)*", name) for name in METRICS)

@@ -42,11 +42,13 @@ class Endpoint:
 
     address: a socket path, a file path or host:port, as `kind` needs it.
     options: further words, for instance the user, the schema, or SQLite's per-connection pragmas.
+    shards: of a target of several pieces, each of them in order; empty for one of one piece.
     """
 
     kind: str
     address: str
     options: Mapping[str, str] = field(default_factory=dict)
+    shards: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Every metric by its name: what it is, its unit, how it is shown.
 
 Names follow OpenTelemetry's semantic conventions where they exist (CONVENTIONS tells which is which); what belongs to
-one component of the study begins with the component (`target.`, `driver.`, `recorder.`); server counters begin with the
-kind of the server. Shares are 0..1, rates are per second, `cores` are CPU-seconds per second.
+one component of the study begins with the component (`target.`, `driver.`, `recorder.`, and `shard1.`, `shard2.`, ...
+of a target in several pieces); server counters begin with the kind of the server. Shares are 0..1, rates are per
+second, `cores` are CPU-seconds per second.
 """
 
 from __future__ import annotations
@@ -208,6 +209,7 @@ system.network.link.limit         | bytes/s | speed of that interface
 user.threads                      | count | threads of the user's processes
 user.threads.limit                | count | RLIMIT_NPROC (soft) of the target
 target.open_files.hard_limit      | count | RLIMIT_NOFILE (hard) of that process
+target.memory.shared              | bytes | shared memory that the target's processes have touched
 target.mappings                   | count | memory mappings of the target's process
 target.cpus.named                 | count | CPUs that the affinity of the target's process names
 target.cpus.allowed               | count | CPUs the target's process may use: those named, as far as there are
@@ -260,6 +262,54 @@ mariadb.temporary_tables          | 1/s   | temporary tables made
 mariadb.disk_table_share          | share | temporary tables that were made on disk
 mariadb.table_locks_immediate     | 1/s   | table locks given at once
 mariadb.lock_wait_share           | share | table locks that waited
+postgres.connections              | count | client connections open, of the fullest server
+postgres.connections_allowed      | count | client connections allowed to ordinary users
+postgres.max_connections          | count | client connections allowed, those kept for administrators included
+postgres.connections_refused      | 1/s   | connections refused because all were taken
+postgres.sessions                 | 1/s   | connections made
+postgres.active                   | count | connections that work on a statement
+postgres.idle_in_transaction      | count | connections that hold a transaction open and ask for nothing
+postgres.lock_waiters             | count | connections that wait for a lock
+postgres.waiting_lock             | s/s   | connections that wait for a lock, average
+postgres.waiting_lwlock           | s/s   | connections that wait for the server's own short locks, average
+postgres.waiting_io               | s/s   | connections that wait for data files, average
+postgres.waiting_wal              | s/s   | connections that wait for the write-ahead log, average
+postgres.commits                  | 1/s   | transactions committed
+postgres.rollbacks                | 1/s   | transactions rolled back
+postgres.deadlocks                | 1/s   | deadlocks
+postgres.locks                    | count | locks in the shared table
+postgres.lock_slots               | count | locks that the shared table has room for
+postgres.blocks_hit               | 1/s   | pages found in the shared buffers
+postgres.blocks_read              | 1/s   | pages that the shared buffers did not have
+postgres.buffer_miss_share        | share | pages asked of the shared buffers that they did not have
+postgres.temp_files               | 1/s   | temporary files made
+postgres.temp_bytes               | bytes/s | bytes written to temporary files
+postgres.spill_share              | share | transactions that spilled to a temporary file
+postgres.checkpoints_timed        | 1/s   | checkpoints because it was time
+postgres.checkpoints_requested    | 1/s   | checkpoints because the write-ahead log had grown
+postgres.requested_share          | share | checkpoints that were requested
+postgres.checkpoint_buffers       | 1/s   | pages written by checkpoints
+postgres.cleaner_buffers          | 1/s   | pages written by the background writer
+postgres.cleaner_stops            | 1/s   | times the background writer stopped because it had written too many
+postgres.wal_records              | 1/s   | records written to the log
+postgres.wal_pages                | 1/s   | whole pages written to the log, after checkpoints
+postgres.wal_bytes                | bytes/s | bytes written to the log
+postgres.wal_buffers_full         | 1/s   | times the log was written because its buffers were full
+postgres.wal_since_checkpoint     | bytes | log since the last checkpoint began
+postgres.checkpoint_distance      | bytes | log after which a checkpoint is requested
+postgres.transaction_age          | count | transactions since the oldest number that is not frozen yet
+postgres.transaction_age_limit    | count | transactions after which the server takes no more
+postgres.autovacuum_workers       | count | autovacuum workers at work
+postgres.autovacuum_max_workers   | count | autovacuum workers allowed
+postgres.worker_processes         | count | background workers, parallel ones included
+postgres.max_worker_processes     | count | background workers allowed
+postgres.memory_at_full           | bytes | resident memory expected with every connection taken
+postgres.memory_promised          | bytes | memory that the settings let the server take
+postgres.max_connections.asked    | count | client connections asked for
+postgres.shared_buffers.asked     | bytes | shared buffers asked for
+postgres.work_mem.asked           | bytes | memory for each sort or hash asked for
+postgres.maintenance_work_mem.asked | bytes | memory for each maintenance command asked for
+postgres.autovacuum_max_workers.asked | count | autovacuum workers asked for
 mariadb.prepared_statements       | count | prepared statements kept
 mariadb.max_prepared_stmt_count   | count | prepared statements allowed (effective)
 """)
@@ -304,6 +354,25 @@ def _caged(component: str, words: str) -> str:
 
 
 register(_caged("target", "the target") + _caged("driver", "the load driver"))
+
+MOST_SHARDS = 16
+"""Enough for any machine that one command measures."""
+_OF_EACH_SHARD = tuple(
+    f"target.{part}"
+    for part in ("cage.", "cpu.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches.")
+)
+
+
+def _register_shards() -> None:
+    """What the recorder sees of the target, of each of its pieces."""
+    whole = [metric for metric in METRICS.values() if metric.name.startswith(_OF_EACH_SHARD)]
+    for number in range(1, MOST_SHARDS + 1):
+        for metric in whole:
+            name = metric.name.replace("target", f"shard{number}", 1)
+            METRICS[name] = Metric(name, metric.unit, metric.what.replace("the target", f"shard {number}"))
+
+
+_register_shards()
 
 
 def _conventions(rows: str) -> dict[str, str]:
@@ -350,14 +419,14 @@ COMPONENT.cage.read_bytes         | container.disk.io{disk.io.direction="read"}
 COMPONENT.cage.write_bytes        | container.disk.io{disk.io.direction="write"}
 """)
 """Our name -> the name and attributes of OpenTelemetry's semantic conventions for the same thing. Ours are flat,
-because a metric's name alone has to say what it is; COMPONENT is target or driver, which they have as a resource.
-Where theirs is a counter (cpu.time, io, operations, faults), ours is its growth per second."""
+because a metric's name alone has to say what it is; COMPONENT is target, driver or a shard, which they have as a
+resource. Where theirs is a counter (cpu.time, io, operations, faults), ours is its growth per second."""
 
 
 def convention(metric: str) -> str | None:
     """The name of the semantic conventions for a metric; None where they have none."""
     component, _, rest = metric.partition(".")
-    general = f"COMPONENT.{rest}" if component in ("target", "driver") else metric
+    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard")) else metric
     return CONVENTIONS.get(general)
 
 

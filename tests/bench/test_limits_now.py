@@ -104,6 +104,27 @@ def test_a_private_server_with_what_it_was_asked_and_what_it_uses(tmp_path: Path
     assert server == []
 
 
+@pytest.mark.server
+def test_a_private_postgres_with_all_its_processes(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    cage = "[cage.shard]\nopen_files = 4096"
+    settings = 'shared_buffers = "32MB"\nmax_connections = 60'
+    text = STUDY.format(kind="postgres", settings=settings, cage=cage, workload="oltp", axis="concurrency")
+    path.write_text(text.replace("[target.settings]", "shards = 3\n[target.settings]"))
+    ledger = limits(study=load(path))
+    assert "one of its 3 shards" in ledger.subject
+    connections = limit(ledger, "postgres.max_connections")
+    assert (connections.ceiling, connections.configured, connections.effective) == (57, 60, 60)
+    assert connections.use < 5
+    assert limit(ledger, "process.open_files").configured == 4096
+    memory = limit(ledger, "postgres.memory_budget")
+    assert 40 << 20 < memory.use < memory.ceiling
+    promised = limit(ledger, "postgres.memory_promised")
+    assert promised.use == (32 << 20) + 60 * (4 << 20) * 1.5 + 3 * (64 << 20)
+    assert limit(ledger, "process.hot_thread").use <= limit(ledger, "process.cpus").use + 1e-9
+    assert [one for one in ledger.unread if one.id.startswith("postgres.")] == []
+
+
 def test_an_embedded_target_says_why_it_has_no_process(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(kind="sqlite", settings="", cage="", workload="job-queue", axis="concurrency"))

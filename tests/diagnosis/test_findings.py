@@ -263,6 +263,68 @@ def test_pages_that_are_read_again_and_again_are_a_buffer_pool_too_small(make_st
     assert pool(5.0, **{"mariadb.redo_fill": 0.9}) == [], "a log may be full without anybody waiting for it"
 
 
+def test_connections_of_postgres_that_wait_for_locks_are_row_locks(make_step: StepMaker) -> None:
+    def waiting(average: float, **more: float) -> list[str]:
+        metrics = {**IDLE, "postgres.waiting_lock": average, "postgres.lock_waiters": 3.0, **more}
+        steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 4, 16)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert waiting(6.0) == ["lock.row"]
+    assert waiting(0.1) == []
+    assert waiting(6.0, **{"system.cpu.own": 0.95}) == []
+
+
+def test_a_server_that_says_what_it_waits_for_is_believed_once(make_step: StepMaker) -> None:
+    """Where others use the machine, time waited for I/O is hidden from it; both witnesses together are one finding."""
+
+    def commits(**metrics: float) -> list[str]:
+        seen = {
+            **IDLE,
+            "system.disk.flushes_per_request": 0.6,
+            "postgres.waiting_wal": 2.0,
+            "target.cage.writes": 300.0,
+        }
+        seen |= {name.replace("__", "."): value for name, value in metrics.items()}
+        steps = [make_step(level, 100.0, seen, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+        findings = diagnosed(steps)
+        assert not {one.id for one in findings} & {one.id for found in findings for one in found.ruled_out}
+        return [finding.id for finding in findings]
+
+    assert commits() == ["disk.fsync"]
+    assert commits(system__pressure__io__some=0.8) == ["disk.fsync"]
+    assert commits(system__pressure__io__some=0.8, workload__lock_waiting=2.0, workload__lock_held=0.9) == [
+        "disk.fsync", "lock.writer",
+    ]  # fmt: skip
+    assert commits(postgres__waiting_wal=0.1) == []
+
+
+def test_checkpoints_that_come_often_are_a_log_too_small(make_step: StepMaker) -> None:
+    def checkpoints(requested: float, pages: float) -> list[str]:
+        metrics = {**IDLE, "postgres.checkpoints_requested": requested, "postgres.wal_pages": pages}
+        steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert checkpoints(0.5, 60.0) == ["postgres.checkpoints"]
+    assert checkpoints(0.01, 60.0) == [], "one in a hundred seconds is what it is meant to be"
+    assert checkpoints(0.5, 2.0) == [], "often, and nobody pays for it"
+
+
+def test_refused_connections_of_postgres_are_named(make_step: StepMaker) -> None:
+    steps = []
+    for block in (1, 2, 3):
+        for level in (4, 8, 16, 32):
+            refused = level > 10
+            metrics = {
+                **IDLE,
+                "postgres.connections": min(level + 1.0, 10.0),
+                "postgres.connections_allowed": 10.0,
+                "postgres.connections_refused": 900.0 if refused else 0.0,
+                "workload.errors": 900.0 if refused else 0.0,
+            }
+            steps.append(make_step(level, 3000 if refused else 900 * level, metrics, block=block))
+    assert diagnosed(steps)[0].id == "postgres.max_connections"
+
+
 def test_an_idle_machine_gives_no_finding(make_step: StepMaker) -> None:
     steps = [make_step(level, 100 * level, IDLE, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
     assert diagnosed(steps) == ()

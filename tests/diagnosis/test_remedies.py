@@ -141,3 +141,39 @@ def test_remedies_for_sqlite_are_not_offered_to_others(kind: str) -> None:
     rollback: dict[str, SettingValue] = {"journal_mode": "delete", "synchronous": "FULL"}
     ids = {remedy.id for remedy in propose([finding("disk.fsync")], situation(kind, rollback))}
     assert not any(name.startswith("sqlite") for name in ids)
+
+
+POSTGRES: dict[str, SettingValue] = {
+    "max_connections": 20,
+    "shared_buffers": 128 << 20,
+    "max_wal_size": 32 << 20,
+    "synchronous_commit": "on",
+    "fsync": True,
+}
+
+
+def test_postgres_gets_more_connections_than_it_keeps_for_administrators() -> None:
+    demand, ceiling = {"postgres.max_connections": 65.0}, {"postgres.max_connections": 17.0}
+    asked = Situation("postgres", TargetState(), POSTGRES, demand, ceiling)
+    (change,) = only(propose([finding("postgres.max_connections")], asked)).changes
+    assert (change.setting, change.before) == ("max_connections", 20)
+    assert int(change.after) >= 1.2 * 65
+
+
+@pytest.mark.parametrize(
+    ("cause", "setting"), [("postgres.checkpoints", "max_wal_size"), ("postgres.shared_buffers", "shared_buffers")]
+)
+def test_a_size_of_postgres_is_raised_within_half_of_the_memory(cause: str, setting: str) -> None:
+    small = Situation("postgres", TargetState(), POSTGRES, {}, {"system.memory": float(512 << 20)})
+    (change,) = only(propose([finding(cause)], small)).changes
+    assert (change.setting, change.after) == (setting, 256 << 20)
+    assert propose([finding(cause)], replace(small, target_kind="sqlite")) == ()
+
+
+def test_commits_of_postgres_wait_no_longer_only_for_a_price() -> None:
+    remedy = only(propose([finding("disk.fsync")], Situation("postgres", TargetState(), POSTGRES, {}, {})))
+    assert [(change.setting, change.after) for change in remedy.changes] == [("synchronous_commit", "off")]
+    assert remedy.price.durability is not None
+    for already in ({"synchronous_commit": "off"}, {"fsync": False}):
+        asked = Situation("postgres", TargetState(), {**POSTGRES, **already}, {}, {})
+        assert propose([finding("disk.fsync")], asked) == ()

@@ -6,15 +6,24 @@ from loadframe.bench.limits_now import SOURCES
 from loadframe.ledger.derived import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
+from loadframe.targets.postgres import PostgresTarget
 from loadframe.units import METRICS
 
+COUNTERS = (*STATUS, *VARIABLES, *PostgresTarget.counter_specs)
 IDS = [rule.id for rule in RULES]
 ASKED = {
     "mariadb.max_connections.asked",
     "mariadb.table_open_cache.asked",
     "mariadb.open_files_limit.asked",
     "mariadb.memory_at_full",
-}
+    "postgres.memory_at_full",
+    *(
+        f"postgres.{name}.asked"
+        for name in (
+            "max_connections", "shared_buffers", "work_mem", "maintenance_work_mem", "autovacuum_max_workers",
+        )
+    ),
+}  # fmt: skip
 """What bench.limits_now adds itself."""
 
 
@@ -40,14 +49,16 @@ def test_a_rule_says_where_it_comes_from_and_from_when_on_it_is_near() -> None:
 
 def test_a_rule_is_read_by_somebody() -> None:
     read = {metric for source in SOURCES for metric in source.metrics}
-    read |= {one.metric for one in DERIVED} | {spec.metric for spec in (*STATUS, *VARIABLES)} | ASKED | {"one"}
+    read |= {one.metric for one in DERIVED} | {spec.metric for spec in COUNTERS} | ASKED | {"one"}
     for rule in RULES:
         if not rule.use.startswith(("workload.", "target.cage.")):  # of a step's requests and recording
             assert {rule.use, rule.use_at_this_moment, rule.ceiling} <= read, rule.id
 
 
-def test_what_is_derived_is_registered() -> None:
+def test_what_is_derived_is_registered_and_read() -> None:
+    read = {metric for source in SOURCES for metric in source.metrics} | {spec.metric for spec in COUNTERS} | ASKED
     for one in DERIVED:
         assert one.metric in METRICS
         for need in one.needs:
             assert need in METRICS
+            assert need in read | {other.metric for other in DERIVED} or need.startswith("system."), one.metric

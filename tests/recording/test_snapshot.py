@@ -364,3 +364,30 @@ def test_half_right_tables_give_reasons_never_a_crash(rows: list[list[str]]) -> 
 def test_names_without_numbers_are_refused() -> None:
     with pytest.raises(RecordingError, match="names without numbers"):
         snapshot_kernel.parse_named(b"TcpExt: A B\nTcpExt: 1\n")
+
+
+def test_of_a_server_with_several_processes_all_are_read(tree: Path) -> None:
+    """CPU and memory added up, shared memory once, of open files the process that has most; without one that ended."""
+    for pid, shared in ((42, 400), (43, 300)):
+        status = tree / f"proc/{pid}/status"
+        status.write_text(status.read_text() + f"RssFile:\t0 kB\nRssShmem:\t{shared} kB\n")
+        (tree / f"proc/{pid}/task/{pid}").mkdir(parents=True, exist_ok=True)
+    (tree / "proc/43/fd").mkdir()
+    for number in range(9):
+        (tree / f"proc/43/fd/{number}").symlink_to("/dev/null")
+
+    def spend(run_s: dict[int, float]) -> None:
+        for pid, seconds in run_s.items():
+            (tree / f"proc/{pid}/task/{pid}/schedstat").write_text(f"{seconds * 1e9:.0f} 0 1\n")
+
+    clock = Clock()
+    place = Place(tree, 42, others=(43, 999))
+    spend({42: 1, 43: 1})
+    first = take(place, SOURCES, clock)
+    spend({42: 3, 43: 7})
+    found = read(first, take(place, SOURCES, clock), SOURCES).values
+    assert found["target.cpu.cores"] == pytest.approx(0.8)
+    assert found["target.cpu.hottest_thread"] == pytest.approx(0.6)
+    assert found["target.open_files"] == 9
+    assert found["target.memory.rss"] == (624 + 724 + 400) * 1024
+    assert found["target.memory.shared"] == 400 * 1024

@@ -406,3 +406,29 @@ def test_sockets() -> None:
 def test_a_gap_is_a_stall_only_beyond_three_intervals() -> None:
     ticks = [sample(at_s, {}) for at_s in (0.0, 0.1, 0.35, 0.45, 0.95)] + [note(0.7, "{}")]
     assert stalls(ticks, 0.1) == [Stall(0.45, pytest.approx(0.5))]  # type: ignore[arg-type]
+
+
+def test_memory_that_processes_share_counts_once() -> None:
+    def server(pid: int, pages: int, shared_kb: int) -> dict[str, bytes]:
+        status = f"VmRSS:\t{4 * pages} kB\nRssAnon:\t{4 * pages - shared_kb} kB\nRssFile:\t{shared_kb // 2} kB\n"
+        status += f"RssShmem:\t{shared_kb - shared_kb // 2} kB\n"
+        return {**process("target", pid, 1, pages=pages), f"target:{pid}:/proc/{pid}/status": status.encode()}
+
+    entries = server(7, 100, 320) | server(8, 60, 200) | server(9, 20, 0)
+    metrics = window_metrics([sample(10, entries), sample(12, entries)], 10, 12)
+    assert metrics["target.memory.rss"] == (400 - 320 + 240 - 200 + 80 + 320) * 1024
+
+
+def test_a_target_in_several_pieces_is_all_of_them_and_of_its_cages_the_fullest() -> None:
+    def at(moment: int) -> dict[str, bytes]:
+        entries = process("shard1", 7, 100 * moment) | process("shard2", 8, 20 * moment) | process("driver", 9, moment)
+        for name, used in (("shard1", 8), ("shard2", 3)):
+            entries[f"{name}:cgroup:/x/{name}/memory.current"] = f"{used * moment}\n".encode()
+        return entries
+
+    metrics = window_metrics([sample(10, at(1)), sample(12, at(2))], 10, 12, shards=("shard1", "shard2"))
+    assert metrics["shard1.cpu.cores"] == pytest.approx(0.5)
+    assert metrics["target.cpu.cores"] == pytest.approx(0.6)
+    assert metrics["target.cage.memory.usage"] == metrics["shard1.cage.memory.usage"] == 16
+    assert metrics["shard2.cage.memory.usage"] == 6
+    assert "shard3.cpu.cores" not in metrics

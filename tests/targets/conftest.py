@@ -14,6 +14,7 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.targets import registry
 from loadframe.targets.base import Target
+from loadframe.targets.postgres import PostgresTarget
 
 
 @pytest.fixture
@@ -35,18 +36,38 @@ def lease(scratch: Path) -> Iterator[Lease]:
         yield lease
 
 
-@pytest.fixture(params=["sqlite", pytest.param("mariadb", marks=pytest.mark.server)])
+@pytest.fixture(params=["sqlite", *(pytest.param(name, marks=pytest.mark.server) for name in ("mariadb", "postgres"))])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def pristine() -> Iterator[PostgresTarget]:
+    """A PostgreSQL that never runs: its data are copied, because initdb takes seconds."""
+    with tempfile.TemporaryDirectory(prefix="lf-", dir="/var/tmp") as name, pytest.MonkeyPatch.context() as patch:
+        Path(name).chmod(0o755)
+        patch.setenv("LOADFRAME_STATE", f"{name}/state")
+        with Lease.acquire("tests of PostgreSQL", scratch=Path(name)) as lease:
+            patch.undo()
+            target = PostgresTarget(lease=lease, allowance=Allowance())
+            target.create()
+            yield target
+
+
 @pytest.fixture
-def target(kind: str, lease: Lease) -> Iterator[Target]:
+def target(kind: str, lease: Lease, request: pytest.FixtureRequest) -> Iterator[Target]:
     """Created, not started."""
     target = registry.make(kind, lease=lease, allowance=Allowance())
-    target.create()
+    _create(target, request)
     yield target
     target.destroy()
+
+
+def _create(target: Target, request: pytest.FixtureRequest) -> None:
+    if isinstance(target, PostgresTarget):
+        target.create_like(request.getfixturevalue("pristine"))
+    else:
+        target.create()
 
 
 @pytest.fixture
@@ -54,5 +75,14 @@ def mariadb(lease: Lease) -> Iterator[Target]:
     """A MariaDB, created and not started."""
     target = registry.make("mariadb", lease=lease, allowance=Allowance())
     target.create()
+    yield target
+    target.destroy()
+
+
+@pytest.fixture
+def postgres(lease: Lease, request: pytest.FixtureRequest) -> Iterator[Target]:
+    """A PostgreSQL, created and not started."""
+    target = registry.make("postgres", lease=lease, allowance=Allowance())
+    _create(target, request)
     yield target
     target.destroy()

@@ -10,10 +10,11 @@ from loadframe.errors import StudyError
 from loadframe.model import SettingValue
 from loadframe.targets.catalogue import Catalogue, SettingSpec, canonical
 from loadframe.targets.mariadb_settings import CATALOGUE as MARIADB
+from loadframe.targets.postgres_settings import CATALOGUE as POSTGRES
 from loadframe.targets.sqlite_settings import CATALOGUE as SQLITE
 
 SIZE = SettingSpec("size", "bytes", dynamic=True, low=0, high=2**60)
-SPECS = [(catalogue, spec) for catalogue in (MARIADB, SQLITE) for spec in catalogue.specs]
+SPECS = [(catalogue, spec) for catalogue in (MARIADB, POSTGRES, SQLITE) for spec in catalogue.specs]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,35 @@ def test_what_is_no_size_is_refused(written: SettingValue) -> None:
         canonical("mariadb", SIZE, written)
 
 
+TIME = SettingSpec("time", "duration", dynamic=True, low=-1, high=86400, unit="s")
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [(30, 30), ("30s", 30), ("5min", 300), ("1500 ms", 1.5), ("1h", 3600), (-1, -1), ("1d", 86400)],
+)
+def test_times_may_be_written_with_a_unit(written: SettingValue, seconds: float) -> None:
+    assert canonical("postgres", TIME, written) == seconds
+
+
+@pytest.mark.parametrize("written", ["", "min", "5 weeks", True, "nan", "1e999", "2d"])
+def test_what_is_no_time_or_too_long_is_refused(written: SettingValue) -> None:
+    with pytest.raises(StudyError, match="time = "):
+        canonical("postgres", TIME, written)
+
+
+def test_minus_one_is_a_word_of_its_own_only_where_the_target_has_it() -> None:
+    assert POSTGRES.check({"wal_buffers": -1, "autovacuum_work_mem": "-1"}) == {
+        "wal_buffers": -1, "autovacuum_work_mem": -1,
+    }  # fmt: skip
+    with pytest.raises(StudyError, match="shared_buffers = -1"):
+        POSTGRES.check({"shared_buffers": -1})
+
+
+def test_a_switch_among_words_may_be_written_as_a_switch() -> None:
+    assert POSTGRES.check({"synchronous_commit": False}) == {"synchronous_commit": "off"}
+
+
 @pytest.mark.parametrize(("catalogue", "spec"), SPECS, ids=lambda value: getattr(value, "name", value.kind))
 def test_each_setting_has_a_source_and_takes_its_own_default(catalogue: Catalogue, spec: SettingSpec) -> None:
     assert spec.source
@@ -37,7 +67,7 @@ def test_each_setting_has_a_source_and_takes_its_own_default(catalogue: Catalogu
         assert canonical(catalogue.kind, spec, spec.default) == spec.default
 
 
-@pytest.mark.parametrize("catalogue", [MARIADB, SQLITE], ids=lambda catalogue: catalogue.kind)
+@pytest.mark.parametrize("catalogue", [MARIADB, POSTGRES, SQLITE], ids=lambda catalogue: catalogue.kind)
 def test_no_setting_stands_in_the_table_twice(catalogue: Catalogue) -> None:
     assert len(set(catalogue.names())) == len(catalogue.specs)
 

@@ -14,6 +14,7 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, TargetState
 from loadframe.targets.mariadb import MariadbTarget
+from loadframe.targets.postgres import PostgresTarget
 
 
 @pytest.fixture(params=["delete", "wal"])
@@ -37,6 +38,22 @@ def farm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
         try:
             target.create()
             target.start(TargetState({"table_open_cache": 64, "innodb_buffer_pool_size": 32 << 20}))
+            yield target.endpoint()
+        finally:
+            target.destroy()
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A PostgreSQL of its own, that does not wait for the disk."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
+    with Lease.acquire("tests of workloads on PostgreSQL") as lease:
+        target = PostgresTarget(lease=lease, allowance=Allowance())
+        try:
+            target.create()
+            target.start(TargetState({"shared_buffers": 32 << 20, "synchronous_commit": "off"}))
             yield target.endpoint()
         finally:
             target.destroy()

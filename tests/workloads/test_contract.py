@@ -35,6 +35,7 @@ class Specimen:
 SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
+    "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
@@ -42,12 +43,10 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(
-    params=[pytest.param(kind, marks=[pytest.mark.server] * (kind != "job-queue")) for kind in registry.KINDS]
-)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.server] * (name != "job-queue")) for name in SPECIMENS])
 def specimen(request: pytest.FixtureRequest) -> Specimen:
-    kind = request.param
-    options, fixture, small, large = SPECIMENS[kind]
+    kind = request.param.partition("/")[0]
+    options, fixture, small, large = SPECIMENS[request.param]
     if fixture == "queue_file":
         endpoint = request.getfixturevalue("queue_endpoint")
     else:
@@ -55,6 +54,20 @@ def specimen(request: pytest.FixtureRequest) -> Specimen:
     workload = registry.make(kind, options)
     workload.install(endpoint)
     return Specimen(workload, endpoint, small, large, Path(endpoint.address))
+
+
+def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
+    there = {
+        (name.partition("/")[0], {"queue_file": "sqlite", "farm_server": "mariadb"}.get(fixture, "postgres"))
+        for name, (_, fixture, _, _) in SPECIMENS.items()
+    }
+    wanted = {
+        (kind, target)
+        for kind in registry.KINDS
+        for target in registry.make(kind, {}).target_kinds
+        if " " not in target
+    }
+    assert there == wanted
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
-from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, out_of_memory
+from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, make_target, out_of_memory
 from loadframe.cage.leases import Lease
 from loadframe.changes.journal import Journal
 from loadframe.diagnosis.signatures import is_driver_limited
@@ -30,12 +30,14 @@ from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.study import Study
 from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
-from loadframe.targets.base import Target
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
+CONNECTING_S = 0.2
+"""For so long after its start a driver makes connections, and a server may start a process for each of them: looked at
+more often, so that these are followed from the beginning of the window on."""
 TICK_S = 0.1
 WARMUP_SHARE = 0.2
 """The least that is cut off as warm-up, as a share of the window: connecting, filling caches, first touches."""
@@ -84,9 +86,8 @@ class Bench:
     @property
     def start_state(self) -> TargetState:
         """The state that the study declares."""
-        cage = self.study.cage
         settings = targets.check_settings(self.study.target.kind, self.study.target.settings)
-        return TargetState(settings, {**cage.process_limits(), **cage.group_limits()})
+        return TargetState(settings, self.study.target_limits)
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -95,14 +96,13 @@ class Bench:
             study = self.study
             what = f"{study.target.kind} for study {study.study.name}"
             self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
-            self._cage = make_cage("target", study.cage, self._lease)
-            self._target: Target = self._make_target()
+            self._target = self._make_target()
             stack.callback(self._target.destroy)
             self._target.create()
             recording = self.run.path / "raw" / "host.lfr"
             self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
             self._recorder.note("counters", specs_text(self._target.counter_specs))
-            for cage in dict.fromkeys((self._cage, self._driver_cage)):
+            for cage in dict.fromkeys((*self._target.cages, self._driver_cage)):
                 self._recorder.follow_cgroup(cage.component, cage.folders)
             self._reader = RecordingReader(recording)
             self._journal = Journal(self.run, self._target)
@@ -120,14 +120,14 @@ class Bench:
     def _make_target(self) -> CagedTarget:
         """The target in its cage, and the workload's driver in its own; a target that runs inside the driver's
         processes shares one with them."""
-        kind, cage = self.study.target.kind, self.study.cage
-        target = targets.make(kind, lease=self._lease, allowance=allowance(cage, self._cage))
-        self._driver_cage = self._cage if target.embedded else make_cage("driver", cage.driver, self._lease)
+        cage = self.study.cage
+        target = make_target(self.study, self._lease)
+        self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
         driven = allowance(cage.driver, self._driver_cage)
         if target.embedded and driven.cpus is None:
             driven = replace(driven, cpus=cpus_of(cage))
         self.workload = workloads.make(self.study.workload.kind, self.study.workload.options, driven)
-        return CagedTarget(target, self._cage)
+        return target
 
     def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
         """How the run went; ends the recording."""
@@ -277,18 +277,21 @@ class Bench:
     def _watch(self, driver: Driver, profiler: Profiler | None = None) -> None:
         """Until the driver has ended: record its processes and the target's, and ask the target's counters."""
         with self._explaining():
-            followed: tuple[int, ...] = ()
-            deadline = time.monotonic() + ACTIVE_S
+            followed: dict[str, tuple[int, ...]] = {}
+            began = time.monotonic()
+            deadline = began + ACTIVE_S
             while True:
-                pids = driver.pids()
+                pids = self._processes(driver)
                 if pids != followed:
-                    followed = pids
-                    self._follow(pids)
+                    for component in pids:
+                        self._recorder.follow(component, pids[component])
                     if profiler is not None:
-                        profiler.follow(components_of(self._target.pids(), pids))
+                        profiler.follow(components_of(self._target.pids(), driver.pids()))
+                    followed = pids
                 at = time.monotonic()
                 self._recorder.note("service", json.dumps(self._target.counters()), at)
-                if driver.wait(POLL_S):
+                connecting = at - began < CONNECTING_S and len(self._target.pids()) > 1
+                if driver.wait(CONNECTING_S / 4 if connecting else POLL_S):
                     break
                 if time.monotonic() > deadline:
                     raise WorkloadError(
@@ -297,12 +300,11 @@ class Bench:
                     )
             self._recorder.note("service", json.dumps(self._target.counters()), time.monotonic())
 
-    def _follow(self, driver_pids: tuple[int, ...]) -> None:
+    def _processes(self, driver: Driver) -> dict[str, tuple[int, ...]]:
+        """Whom to follow, by component; a server may have a process for each connection, so they come and go."""
         if self._target.embedded:
-            self._recorder.follow("target", driver_pids)
-        else:
-            self._recorder.follow("target", self._target.pids())
-            self._recorder.follow("driver", driver_pids)
+            return {"target": driver.pids()}
+        return {**self._target.processes(), "driver": driver.pids()}
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -313,7 +315,7 @@ class Bench:
         except WorkloadError as error:
             if not self._target.healthy():
                 self._target.counters()
-            why = out_of_memory(self._cage) if self._target.embedded else None
+            why = out_of_memory(*self._target.cages) if self._target.embedded else None
             if why is None:
                 raise
             raise WorkloadError(
@@ -328,6 +330,7 @@ class Bench:
             summary.window_end_s,
             service=self._target.counter_specs,
             embedded=self._target.embedded,
+            shards=_shards(self.study),
         )
         self._add_derived(metrics, summary)
         late = any(
@@ -380,7 +383,13 @@ def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
     """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
     one CPU its busiest thread has, for that is all that a thread can have."""
     driver = max(_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread", 0.0))
-    return driver, _cpu_share("target", study.cage, metrics)
+    pieces = _shards(study) or ("target",)
+    return driver, max(_cpu_share(component, study.target_cage, metrics) for component in pieces)
+
+
+def _shards(study: Study) -> tuple[str, ...]:
+    """The components that the target is made of; none for a target of one piece."""
+    return targets.shard_names(study.target.shards or 0)
 
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: dict[str, float]) -> float:

@@ -1,4 +1,4 @@
-"""A target in its cage: the limits of its control groups are part of its state."""
+"""A target in its cage, or in one for each of its pieces: the limits of the control groups are part of its state."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, parse_cpus
 from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.study.declaration import CageTable, ComponentCage
+from loadframe.study import Study
+from loadframe.study.declaration import ComponentCage
+from loadframe.targets import registry as targets
 from loadframe.targets.base import Target
 
 
 class CagedTarget:
-    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups."""
+    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups. cages: all
+    have the same limits."""
 
-    def __init__(self, target: Target, cage: Cage) -> None:
+    def __init__(self, target: Target, *cages: Cage) -> None:
         self._target = target
-        self._cage = cage
+        self.cages = cages
         self.kind = target.kind
         self.embedded = target.embedded
         self.counter_specs: tuple[CounterSpec, ...] = target.counter_specs
@@ -29,15 +32,17 @@ class CagedTarget:
 
     def start(self, state: TargetState) -> None:
         own, caged = _parted(state)
-        self._cage.set(caged)
+        for cage in self.cages:
+            cage.set(caged)
         with self._explained():
             self._target.start(own)
 
     def apply(self, state: TargetState) -> None:
         """The cage first: what the target is to have must be there when it asks for it."""
         own, caged = _parted(state)
-        if caged != self._cage.limits():
-            self._cage.set(caged)
+        for cage in self.cages:
+            if caged != cage.limits():
+                cage.set(caged)
         with self._explained():
             self._target.apply(own)
 
@@ -54,7 +59,7 @@ class CagedTarget:
     def effective(self) -> dict[str, SettingValue]:
         """The target's, and the limits of the cage as the kernel has them."""
         with self._explained():
-            return {**self._target.effective(), **self._cage.limits()}
+            return {**self._target.effective(), **self.cages[0].limits()}
 
     def counters(self) -> dict[str, float]:
         with self._explained():
@@ -62,6 +67,9 @@ class CagedTarget:
 
     def pids(self) -> tuple[int, ...]:
         return self._target.pids()
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return self._target.processes()
 
     def endpoint(self) -> Endpoint:
         return self._target.endpoint()
@@ -84,9 +92,20 @@ class CagedTarget:
         try:
             yield
         except TargetError as error:
-            if (why := out_of_memory(self._cage)) is None:
+            if (why := out_of_memory(*self.cages)) is None:
                 raise
             raise TargetError(f"{error.fact}: {why}", remedy=MORE_MEMORY, details=error.details) from error
+
+
+def make_target(study: Study, lease: Lease) -> CagedTarget:
+    """The study's target, not created yet, in its cage; of several pieces, each in its own. CageError, StudyError."""
+    kind, allowed, shards = study.target.kind, study.target_cage, study.target.shards
+    if shards is None:
+        cage = make_cage("target", allowed, lease)
+        return CagedTarget(targets.make(kind, lease=lease, allowance=_of_target(allowed, cage)), cage)
+    cages = [make_cage(name, allowed, lease) for name in targets.shard_names(shards)]
+    allowances = [_of_target(allowed, cage) for cage in cages]
+    return CagedTarget(targets.make_shards(kind, lease=lease, allowances=allowances), *cages)
 
 
 def make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
@@ -95,9 +114,13 @@ def make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
 
 
 def allowance(allowed: ComponentCage, cage: Cage) -> Allowance:
-    """What each process of a component starts with. The target's resource limits are in its state instead."""
-    limits = {} if isinstance(allowed, CageTable) else allowed.process_limits()
-    return Allowance(limits=limits, cpus=cpus_of(allowed), groups=cage.folders)
+    """What each process of a component starts with."""
+    return Allowance(limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
+
+
+def _of_target(allowed: ComponentCage, cage: Cage) -> Allowance:
+    """The same for the target, whose resource limits are in its state instead."""
+    return Allowance(cpus=cpus_of(allowed), groups=cage.folders)
 
 
 def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
@@ -108,12 +131,13 @@ def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
 MORE_MEMORY = "Raise cage.memory, or give the target settings that fit into it."
 
 
-def out_of_memory(cage: Cage) -> str | None:
-    """In words, that the kernel has ended processes because the cage's memory was full; None where it has not."""
-    ended, most = cage.ended_for_memory(), cage.limits().get("memory.max")
-    if not ended or most is None:
-        return None
-    return f"its cage of {most / 2**20:,.0f} MiB was full, and the kernel ended {ended} of its processes"
+def out_of_memory(*cages: Cage) -> str | None:
+    """In words, that the kernel has ended processes because a cage's memory was full; None where it has not."""
+    for cage in cages:
+        ended, most = cage.ended_for_memory(), cage.limits().get("memory.max")
+        if ended and most is not None:
+            return f"its cage of {most / 2**20:,.0f} MiB was full, and the kernel ended {ended} of its processes"
+    return None
 
 
 def _parted(state: TargetState) -> tuple[TargetState, dict[str, int]]:

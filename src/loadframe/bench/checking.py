@@ -16,9 +16,9 @@ def check_study(study: Study) -> None:
     MissingTool for programs that are not installed."""
     workload = workloads.make(study.workload.kind, study.workload.options)
     targets.check_settings(study.target.kind, study.target.settings)
-    if study.target.kind not in workload.target_kinds:
+    if study.target.form not in workload.target_kinds:
         raise StudyError(
-            f"workload {study.workload.kind!r} cannot load a target of kind {study.target.kind!r}",
+            f"workload {study.workload.kind!r} cannot load a target of kind {study.target.form!r}",
             remedy=f"It loads: {', '.join(sorted(workload.target_kinds))}.",
         )
     if study.cage.open_files is not None and targets.KINDS[study.target.kind].embedded:
@@ -40,11 +40,18 @@ def check_study(study: Study) -> None:
 
 def _check_cages(study: Study) -> None:
     """That each component exists and that this machine can cage it."""
-    kind = study.target.kind
-    if unknown := sorted(study.cage.components.keys() - {"driver"}):
+    kind, sharded = study.target.kind, study.target.shards is not None
+    if unknown := sorted(study.cage.components.keys() - {"driver", *(("shard",) if sharded else ())}):
         raise StudyError(
             f"cage.{unknown[0]}: {kind} has no component {unknown[0]!r}",
-            remedy="Its cage is [cage] itself, the load driver's is [cage.driver].",
+            remedy="Each shard's cage is [cage.shard], the load driver's is [cage.driver]."
+            if sharded
+            else "Its cage is [cage] itself, the load driver's is [cage.driver].",
+        )
+    if sharded and (study.cage.cpus or study.cage.group_limits() or study.cage.process_limits()):
+        raise StudyError(
+            f"cage: a {kind} in several pieces has no cage of its own",
+            remedy="Put these limits into [cage.shard]; each shard has them.",
         )
     driver = study.cage.driver
     if targets.KINDS[kind].embedded and (driver.group_limits() or driver.process_limits()):
@@ -52,10 +59,10 @@ def _check_cages(study: Study) -> None:
             f"cage.driver: {kind} runs inside the driver's processes, which have the cage of the target",
             remedy="Put these limits into [cage].",
         )
-    for cage in (study.cage, driver):
+    for cage in (study.target_cage, driver):
         if cage.cpus is not None:
             available_cpus(cage.cpus)
-    wanted = {LIMITS[name] for cage in (study.cage, driver) for name in cage.group_limits()}
+    wanted = {LIMITS[name] for cage in (study.target_cage, driver) for name in cage.group_limits()}
     there = groups.available() if wanted else {}
     if missing := sorted(name for name in wanted if there[name] is None):
         raise groups.refusal(missing, [])

@@ -17,7 +17,7 @@ import numpy as np
 
 from loadframe.analysis.exhaustion import demand_at
 from loadframe.analysis.trend import runs_out_in
-from loadframe.bench.caged import CagedTarget, allowance, make_cage
+from loadframe.bench.caged import make_target
 from loadframe.cage.identity import Identity, alive, identify
 from loadframe.cage.leases import Lease
 from loadframe.errors import TargetError
@@ -29,7 +29,7 @@ from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
-from loadframe.recording.procfs import parse_process_status
+from loadframe.recording.procfs import parse_process_status, together_bytes
 from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
 from loadframe.study import Study
 from loadframe.targets import registry as targets
@@ -170,17 +170,18 @@ def _attached(server: Attached, pid: int | None) -> Subject:
 
 def _private(stack: ExitStack, study: Study) -> Subject:
     """The study's target in the state that the study declares; it ends with the stack."""
-    kind, cage = study.target.kind, study.cage
+    kind, shards = study.target.kind, study.target.shards
+    if shards is not None:  # they are all alike
+        study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
-    groups = make_cage("target", cage, lease)
-    target = CagedTarget(targets.make(kind, lease=lease, allowance=allowance(cage, groups)), groups)
+    target = make_target(study, lease)
     stack.callback(target.destroy)
     target.create()
-    limits = {**cage.process_limits(), **cage.group_limits()}
-    state = TargetState(targets.check_settings(kind, study.target.settings), limits)
+    state = TargetState(targets.check_settings(kind, study.target.settings), study.target_limits)
     target.start(state)
     pid = next(iter(target.pids()), None)
     words = f"{target.version()}, started for study {study.study.name}"
+    words += f" as one of its {shards} shards" if shards is not None else ""
     asked, used = {**state.settings, **state.limits}, target.effective()
     kinds = frozenset({"process", kind})
     if pid is None:
@@ -196,10 +197,10 @@ def _private(stack: ExitStack, study: Study) -> Subject:
 def _resident_by_connections(subject: Subject) -> tuple[tuple[float, float], ...]:
     """(connections, resident bytes) of a private server while more and more connections of ours are open. They are
     idle: what statements take comes on top. Nothing for a server that is not ours."""
-    pid, enter = subject.place.pid, subject.enter
-    if pid is None or enter is None:
+    server, enter = subject.server, subject.enter
+    if server is None or enter is None:
         return ()
-    found = [(1.0, _resident_bytes(pid))]
+    found = [(1.0, _resident_bytes(server.pids()))]
     with ExitStack() as stack:
         for step in range(1, CONNECTION_STEPS + 1):
             try:
@@ -207,24 +208,33 @@ def _resident_by_connections(subject: Subject) -> tuple[tuple[float, float], ...
                     stack.callback(enter().close)
             except TargetError:  # no more are allowed: what was seen until here is what there is
                 break
-            found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(pid)))
+            found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(server.pids())))
     return tuple(found)
 
 
-def _resident_bytes(pid: int) -> float:
-    try:
-        status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
-    except OSError as error:
-        raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
-    return float(status.rss_bytes or 0)
+def _resident_bytes(pids: Sequence[int]) -> float:
+    """Of all processes together. TargetError where the first one has ended; others may end at any time."""
+    found = []
+    for pid in pids:
+        try:
+            status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
+        except OSError as error:
+            if pid == pids[0]:
+                raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
+            continue
+        found.append((status.rss_bytes or 0, status.shared_bytes or 0))
+    return float(together_bytes(found))
 
 
 # --- watching ---------------------------------------------------------------------------------------------------------
 
 
 def _moment(subject: Subject) -> Moment:
-    snapshot = take(subject.place, SOURCES)
-    return Moment(snapshot, subject.server.counters() if subject.server is not None else {})
+    server = subject.server
+    if server is None:
+        return Moment(take(subject.place, SOURCES), {})
+    others = tuple(pid for pid in server.pids() if pid != subject.place.pid)
+    return Moment(take(replace(subject.place, others=others), SOURCES), server.counters())
 
 
 def observe(
@@ -368,8 +378,8 @@ def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float,
 def _add_memory(
     kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
 ) -> None:
-    """The memory with every connection taken: the measured line taken at max_connections, plus what InnoDB's buffer
-    pool has not filled yet."""
+    """The memory with every connection taken: the measured line taken at max_connections, plus what the server's cache
+    has not filled yet."""
     metric, most, allowed = f"{kind}.memory_at_full", f"{kind}.max_connections", "target.memory.allowed"
     if len({count for count, _ in pairs}) < FEWEST_COUNTS:
         missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
@@ -377,6 +387,7 @@ def _add_memory(
         loads, uses = (np.array([pair[at] for pair in pairs], dtype=float) for at in (0, 1))
         expected = demand_at(loads, uses, values[allowed], values[most])
         unused = values.get(f"{kind}.pool_pages_free", 0.0) * values.get(f"{kind}.pool_page_bytes", 0.0)
+        unused += max(0.0, values.get(f"{kind}.shared_buffers.asked", 0.0) - values.get("target.memory.shared", 0.0))
         values |= {} if expected is None else {metric: expected + unused}
 
 

@@ -83,10 +83,18 @@ def naming(word: str) -> tuple[Identity, ...]:
     return tuple(found)
 
 
+def parent_of(pid: int) -> int | None:
+    """The process that started this one; None where there is none."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(text[text.rindex(")") + 2 :].split()[1])
+
+
 def _ancestors(pid: int) -> set[int]:
-    chain = set()
+    chain: set[int] = set()
     while pid > 0 and pid not in chain:
         chain.add(pid)
-        text = (PROC / str(pid) / "stat").read_text(errors="replace")
-        pid = int(text[text.rindex(")") + 2 :].split()[1])
+        pid = parent_of(pid) or 0
     return chain

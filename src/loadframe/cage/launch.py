@@ -1,7 +1,7 @@
 """Become the command under its allowance: the last thing that runs before a server's own `main`.
 
     python -I -S launch.py --report FD --group DIR --rlimit NOFILE=1024:1024 --cpus 0,1 --uid U --gid G
-        --parent PID -- command ...
+        --parent PID --death-signal 9 -- command ...
 
 A script of its own, on the standard library alone, because `preexec_fn` is unsafe in a process with threads. The order
 matters: control groups and limits while still root, then affinity, then the user, then the death signal (changing the
@@ -76,10 +76,10 @@ def become(uid: int, gid: int) -> None:
         raise LaunchError("cage", f"cannot become user {uid}, group {gid}: {error.strerror}") from error
 
 
-def die_with(parent: int) -> None:
-    """Be killed when the parent ends, also when it is killed itself."""
+def die_with(parent: int, death_signal: int) -> None:
+    """Be sent this signal when the parent ends, also when it is killed itself."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
+    if libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0) != 0:
         raise LaunchError("cage", f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:
         raise LaunchError("cage", f"the parent {parent} has ended already")
@@ -88,7 +88,7 @@ def die_with(parent: int) -> None:
 def run(arguments: Sequence[str]) -> None:
     """Apply every option in the order that works, then become the command. Only returns by an exception."""
     pairs, command = getopt.getopt(
-        list(arguments), "", ["report=", "group=", "rlimit=", "cpus=", "uid=", "gid=", "parent="]
+        list(arguments), "", ["report=", "group=", "rlimit=", "cpus=", "uid=", "gid=", "parent=", "death-signal="]
     )
     options = dict(pairs)
     for name, text in pairs:
@@ -102,7 +102,7 @@ def run(arguments: Sequence[str]) -> None:
     if "--uid" in options:
         become(int(options["--uid"]), int(options["--gid"]))
     if "--parent" in options:
-        die_with(int(options["--parent"]))
+        die_with(int(options["--parent"]), int(options.get("--death-signal", signal.SIGKILL)))
     # Python ignores these two at its start, and what is ignored stays ignored across exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

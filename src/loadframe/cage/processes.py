@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -108,11 +109,13 @@ def spawn(
     cwd: Path | None = None,
     stdin: Stream = None,
     env: Mapping[str, str] | None = None,
+    death_signal: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
 
     It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
-    from one that lives as long as the process should. stdin defaults to /dev/null.
+    from one that lives as long as the process should. death_signal: with what, for a server whose children would
+    outlive a SIGKILL. stdin defaults to /dev/null.
     Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
     """
     joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
@@ -125,8 +128,17 @@ def spawn(
     reading, writing = os.pipe()
     try:
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
+        launcher += ["--parent", str(os.getpid()), "--death-signal", str(int(death_signal))]
         process = subprocess.Popen(
-            [*launcher, "--parent", str(os.getpid()), "--", *map(str, command)],
+            [
+                *launcher,
+                "--parent",
+                str(os.getpid()),
+                "--death-signal",
+                str(int(death_signal)),
+                "--",
+                *map(str, command),
+            ],
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=stdout,
             stderr=stderr,

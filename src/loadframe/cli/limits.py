@@ -24,14 +24,15 @@ def limits(
         typer.Option(
             "--attach",
             metavar="KIND:ADDRESS",
-            help="A server that runs: mariadb:/run/mysqld/mysqld.sock, mariadb:HOST:PORT. It is only read.",
+            help="A server that runs: mariadb:SOCKET, postgres:SOCKET_DIR, or KIND:HOST:PORT. It is only read.",
         ),
     ] = None,
     option_file: Annotated[
-        Path | None, typer.Option("--option-file", metavar="FILE", help="The account for --attach, in [client].")
+        Path | None,
+        typer.Option("--option-file", metavar="FILE", help="The account for --attach, in [client] or [NAME]."),
     ] = None,
     user: Annotated[
-        str, typer.Option("--user", help="The account's name; its password comes from the file or MYSQL_PWD.")
+        str, typer.Option("--user", help="The account's name; its password: in the file, MYSQL_PWD, PGPASSWORD.")
     ] = "",
     over: Annotated[
         str | None,

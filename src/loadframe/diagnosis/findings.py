@@ -16,9 +16,8 @@ REACHED = 0.97
 """A limit counts as reached at this share of its ceiling: caches keep a few entries free."""
 THRASH_PER_REQUEST = 0.05
 """A silent limit explains a loss only if at least one request in twenty pays for it."""
-ERRORS_PER_REQUEST = 0.01
-"""A limit that gives errors costs something from one failure in a hundred requests on, as in the signature
-lock.busy_errors."""
+FAILURES_PER_REQUEST = 0.01
+"""A loud one if at least one request in a hundred fails at it: a refusal may be slow, so that there are few of them."""
 THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 
@@ -32,7 +31,11 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, 
         _collect(_limit_finding(limit, windows), found, cleared)
     for rank, signature in enumerate(SIGNATURES):
         _collect(_signature_finding(signature, rank, windows), found, cleared)
-    found.sort(key=lambda finding: -finding.score)
+    best: dict[str, Finding] = {}
+    for finding in sorted(found, key=lambda finding: -finding.score):
+        best.setdefault(finding.id, finding)  # a cause may have several signatures
+    found = list(best.values())
+    cleared = [one for one in cleared if one.id not in best]
     limited = [finding for finding in found if finding.id == DRIVER_LIMITED]
     if limited:
         others = [finding for finding in found if finding not in limited]
@@ -121,7 +124,7 @@ def _place(limit: Limit, windows: Windows) -> Window:
 
 def _least_cost(limit: Limit) -> float:
     """What a limit must cost per request to explain anything."""
-    return ERRORS_PER_REQUEST if limit.loud else THRASH_PER_REQUEST
+    return FAILURES_PER_REQUEST if limit.loud else THRASH_PER_REQUEST
 
 
 def is_overrun(limit: Limit, step: Step) -> bool:

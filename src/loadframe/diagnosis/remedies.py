@@ -169,17 +169,28 @@ def _raise_redo_log(situation: Situation) -> Remedy | None:
 
 ENLARGE = 8
 """How much of these is needed shows only once there is enough: a factor that is felt, and small against a machine."""
+DOCUMENTATION = {"mariadb": "MariaDB documentation", "postgres": "PostgreSQL documentation"}
 MEMORY_SHARE = 0.5
 """No more than half of the memory that there is: connections, caches and the rest of the machine need the other."""
 
 
-def _enlarged(situation: Situation, setting: str, cause: str, title: str, why: str, note: str) -> Remedy | None:
+def _enlarged(
+    situation: Situation,
+    setting: str,
+    cause: str,
+    title: str,
+    why: str,
+    note: str,
+    *,
+    kind: str = "mariadb",
+    factor: int = ENLARGE,
+) -> Remedy | None:
     """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has."""
     size = _whole(situation.effective, setting, 0)
-    if situation.target_kind != "mariadb" or not size:
+    if situation.target_kind != kind or not size:
         return None
     memory = min(situation.ceilings.get(name, math.inf) for name in ("system.memory", "cage.memory"))
-    after = int(min(ENLARGE * size, MEMORY_SHARE * memory)) >> 20 << 20
+    after = int(min(factor * size, MEMORY_SHARE * memory)) >> 20 << 20
     if after <= size:
         return None
     return Remedy(
@@ -188,7 +199,7 @@ def _enlarged(situation: Situation, setting: str, cause: str, title: str, why: s
         addresses=(cause,),
         changes=(_server_change(situation, setting, after, why),),
         price=Price(note=note),
-        source=f"MariaDB documentation, {setting}",
+        source=f"{DOCUMENTATION[kind]}, {setting}",
     )
 
 
@@ -215,6 +226,69 @@ def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...
     return (
         _link(situation, "process", "RLIMIT_NOFILE", files, f"the server can have no more than the process: {why}"),
         _link(situation, "server", "open_files_limit", files, f"the server cuts its caches to this silently: {why}"),
+    )
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------------------------
+
+
+def _raise_postgres_connections(situation: Situation) -> Remedy | None:
+    size = _raised(situation, "postgres.max_connections", "max_connections")
+    if size is None:
+        return None
+    return Remedy(
+        id="postgres.max_connections.raise",
+        title=f"allow {size:,} connections",
+        addresses=("postgres.max_connections",),
+        changes=(
+            _server_change(
+                situation, "max_connections", size, "the connections that the highest level opens, and a fifth more"
+            ),
+        ),
+        price=Price(note="each connection is a process with memory of its own; needs a restart"),
+        source="PostgreSQL documentation, max_connections",
+    )
+
+
+def _raise_shared_buffers(situation: Situation) -> Remedy | None:
+    return _enlarged(
+        situation,
+        "shared_buffers",
+        "postgres.shared_buffers",
+        "give the shared buffers {}",
+        "pages that are asked for again stay in memory",
+        "memory, which the server takes as it is filled; needs a restart",
+        kind="postgres",
+    )
+
+
+def _raise_max_wal_size(situation: Situation) -> Remedy | None:
+    return _enlarged(
+        situation,
+        "max_wal_size",
+        "postgres.checkpoints",
+        "let the write-ahead log grow to {}",
+        "checkpoints come less often, so fewer pages go whole into the log",
+        "disk space, and a longer recovery after a crash",
+        kind="postgres",
+        factor=32,
+    )
+
+
+def _commit_without_waiting(situation: Situation) -> Remedy | None:
+    asks = _text(situation.effective, "synchronous_commit")
+    if situation.target_kind != "postgres" or asks == "off" or _text(situation.effective, "fsync") == "false":
+        return None
+    return Remedy(
+        id="postgres.synchronous_commit.off",
+        title="let commits not wait for the disk",
+        addresses=("disk.fsync",),
+        changes=(_server_change(situation, "synchronous_commit", "off", "commits no longer wait for the disk"),),
+        price=Price(
+            durability="the last commits, of up to three times wal_writer_delay (0.6 s), may be lost when the server "
+            "or the machine dies; the database stays sound"
+        ),
+        source="PostgreSQL documentation, Asynchronous Commit",
     )
 
 
@@ -334,7 +408,10 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "process.open_files": (_raise_open_files,),
     "mariadb.buffer_pool": (_raise_buffer_pool,),
     "mariadb.redo_log": (_raise_redo_log,),
-    "disk.fsync": (_write_ahead_log, _synchronous_normal, _flush_log_each_second),
+    "postgres.max_connections": (_raise_postgres_connections,),
+    "postgres.shared_buffers": (_raise_shared_buffers,),
+    "postgres.checkpoints": (_raise_max_wal_size,),
+    "disk.fsync": (_write_ahead_log, _synchronous_normal, _flush_log_each_second, _commit_without_waiting),
     "lock.writer": (_write_ahead_log, _synchronous_normal),
     "lock.busy_errors": (_busy_timeout,),
 }

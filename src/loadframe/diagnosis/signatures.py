@@ -2,7 +2,8 @@
 
 A threshold is a starting point with its source; what confirms a finding is the intervention, not the threshold. The
 order is from the hardware upwards: where two signatures hold alike, the one further down is the deeper cause and
-comes first (a lock held while the disk is waited for is a disk that is waited for).
+comes first (a lock held while the disk is waited for is a disk that is waited for). A cause may have several signatures
+under its one id: a server that tells what its connections wait for is a better witness than the machine.
 """
 
 from __future__ import annotations
@@ -169,6 +170,16 @@ SIGNATURES: tuple[Signature, ...] = (
         explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
     ),
     Signature(
+        id="disk.fsync",
+        title="every commit waits for the disk",
+        present=(
+            Condition("postgres.waiting_wal", ">=", 0.5, "on average half a connection waits for the log or more"),
+            Condition("system.disk.flushes_per_request", ">=", 0.1, "the log is flushed for one request in ten"),
+        ),
+        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
+        explanation="The disk must confirm a commit before it is done; connections flush for one another, and wait.",
+    ),
+    Signature(
         id="lock.writer",
         title="one writer holds the lock, the others wait",
         present=(
@@ -187,7 +198,10 @@ SIGNATURES: tuple[Signature, ...] = (
         present=(
             Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True),
         ),
-        absent=(Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),),
+        absent=(
+            Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),
+            Condition("postgres.connections_refused", ">", 1.0, "it is connections that are refused"),
+        ),
         explanation="Requests fail at once where they could wait for the lock.",
         explains_falling=True,
     ),
@@ -223,6 +237,39 @@ SIGNATURES: tuple[Signature, ...] = (
         explains_falling=True,
     ),
     Signature(
+        id="postgres.shared_buffers",
+        title="the shared buffers are too small for what is asked for",
+        present=(
+            Condition(
+                "postgres.blocks_read",
+                ">=",
+                0.5,
+                "one request in two has to fetch a page that was there",
+                per_request=True,
+            ),
+            Condition("postgres.waiting_io", ">=", 0.2, "on average a connection in five waits for data files"),
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Pages are read again and again, because others have taken their place in the shared buffers.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="postgres.checkpoints",
+        title="checkpoints come as fast as the write-ahead log grows",
+        present=(
+            Condition(
+                "postgres.checkpoints_requested", ">=", 0.1, "documentation: checkpoint_warning, 30 s; thrice as often"
+            ),
+            Condition(
+                "postgres.wal_pages", ">=", 0.1, "one request in ten writes a whole page to the log", per_request=True
+            ),
+        ),
+        absent=(),
+        explanation="After each checkpoint every page goes whole into the log when it is first changed, so the log "
+        "grows the faster, and data files have to be flushed the more often.",
+        explains_falling=True,
+    ),
+    Signature(
         id="lock.table",
         title="statements wait for table locks",
         present=(
@@ -238,6 +285,16 @@ SIGNATURES: tuple[Signature, ...] = (
         id="lock.row",
         title="transactions wait for row locks",
         present=(Condition("mariadb.row_lock_waits", ">=", 0.05, "one request in twenty waits", per_request=True),),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Transactions change the same rows and wait for one another.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="lock.row",
+        title="transactions wait for row locks",
+        present=(
+            Condition("postgres.waiting_lock", ">=", 0.5, "on average half a connection or more waits for a lock"),
+        ),
         absent=(OWN_CPU_BUSY,),
         explanation="Transactions change the same rows and wait for one another.",
         explains_falling=True,

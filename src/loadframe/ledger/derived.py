@@ -48,6 +48,15 @@ def _tables_at_once(running: float, hits: float, misses: float, questions: float
     return running * ((hits + misses) / questions if questions > 0 else 1.0)
 
 
+def _promised(buffers: float, connections: float, work: float, workers: float, maintenance: float) -> float:
+    """postgresqltuner's arithmetic: one and a half sorts or hashes for each connection."""
+    return buffers + connections * work * 1.5 + workers * maintenance
+
+
+def _of_transactions(part: float, commits: float, rollbacks: float) -> float:
+    return _share(part, commits + rollbacks)
+
+
 DERIVED: tuple[Derived, ...] = (
     Derived(
         "system.cpu.frequency_lost",
@@ -90,6 +99,22 @@ DERIVED: tuple[Derived, ...] = (
     Derived("mariadb.lock_wait_share", ("mariadb.table_locks_waited", "mariadb.table_locks_immediate"), _of_both),
     Derived("mariadb.pool_miss_share", ("mariadb.pool_reads", "mariadb.pool_read_requests"), _share),
     Derived("mariadb.log_buffer_waits", ("mariadb.log_waits", "mariadb.log_write_requests"), _share),
+    Derived("postgres.buffer_miss_share", ("postgres.blocks_read", "postgres.blocks_hit"), _of_both),
+    Derived("postgres.requested_share", ("postgres.checkpoints_requested", "postgres.checkpoints_timed"), _of_both),
+    Derived(
+        "postgres.spill_share", ("postgres.temp_files", "postgres.commits", "postgres.rollbacks"), _of_transactions
+    ),
+    Derived(
+        "postgres.memory_promised",
+        (
+            "postgres.shared_buffers.asked",
+            "postgres.max_connections.asked",
+            "postgres.work_mem.asked",
+            "postgres.autovacuum_max_workers.asked",
+            "postgres.maintenance_work_mem.asked",
+        ),
+        _promised,
+    ),
     Derived("mariadb.pool_pages_used", ("mariadb.pool_pages", "mariadb.pool_pages_free"), _difference),
 )
 

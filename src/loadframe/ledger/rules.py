@@ -3,7 +3,7 @@
 `use` and `ceiling` are metrics of units.py; a rule applies where both were measured. `thrash` must rise once a silent
 limit is reached; `errors` must be above nothing once a loud one is. `configured` names the setting that asks for the
 ceiling, in the layer the limit belongs to. To add a limit, add a row to the table of its layer (server_rules,
-process_rules, machine_rules); docs/ledger.md explains the columns.
+postgres_rules, process_rules, machine_rules); docs/ledger.md explains the columns.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from __future__ import annotations
 from loadframe.ledger.cage_rules import CAGE
 from loadframe.ledger.form import LimitRule
 from loadframe.ledger.machine_rules import HARDWARE, KERNEL, NETWORK
+from loadframe.ledger.postgres_rules import POSTGRES
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 from loadframe.ledger.server_rules import APPLICATION, MARIADB
 
-RULES: tuple[LimitRule, ...] = (*MARIADB, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE)
+RULES: tuple[LimitRule, ...] = (
+    *MARIADB, *POSTGRES, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE,
+)  # fmt: skip
 """From the server down to the hardware."""
 
 __all__ = ["RULES", "LimitRule"]

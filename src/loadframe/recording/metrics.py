@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
@@ -44,12 +44,14 @@ def window_metrics(
     *,
     service: Sequence[CounterSpec] = (),
     embedded: bool = False,
+    shards: Sequence[str] = (),
 ) -> dict[str, float]:
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py.
 
     ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters found in
     notes of the source "service". embedded: the target lives in the driver's processes; where nothing was followed as
-    "target", the target's metrics are those of the driver's processes.
+    "target", the target's metrics are those of the driver's processes. shards: the components that the target is made
+    of; its metrics are those of all their processes, of their cages the fullest one's.
     What cannot be computed (not recorded, damaged, a counter that was reset, fewer than two ticks) is absent.
     """
     metrics = service_metrics(ticks, start_s, end_s, service)
@@ -62,6 +64,8 @@ def window_metrics(
         by_component.setdefault(process.component, []).append(process)
     if embedded and "target" not in by_component and "driver" in by_component:
         by_component["target"] = by_component["driver"]
+    if shards:
+        by_component["target"] = [process for name in shards for process in by_component.get(name, ())]
     metrics |= system_metrics(window)
     metrics |= gather([partial(_recorder, window), partial(_foreign, window, processes)])
     metrics |= _stalling(window)
@@ -73,7 +77,18 @@ def window_metrics(
         for name, value in cage_metrics(component, window).items():
             if f"{component}.{name}" in METRICS:
                 metrics[f"{component}.{name}"] = value
+    metrics |= _fullest_cages(metrics, shards)
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _fullest_cages(metrics: Mapping[str, float], shards: Sequence[str]) -> dict[str, float]:
+    """Of a target in several pieces: each number of its cages, of the piece that has most of it."""
+    most: dict[str, float] = {}
+    for name, value in metrics.items():
+        component, _, rest = name.partition(".")
+        if component in shards and rest.startswith("cage."):
+            most[f"target.{rest}"] = max(value, most.get(f"target.{rest}", value))
+    return most
 
 
 def _recorder(window: Window) -> dict[str, float]:

@@ -338,16 +338,20 @@ def _open_files(window: Window, processes: Sequence[ProcessInWindow]) -> dict[st
 
 
 def _memory(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
-    totals: dict[float, int] = {}
+    """The largest of all ticks. What processes share (a server's buffers, its program) is theirs together."""
+    ticks: dict[float, list[tuple[int, int]]] = {}
     for process in processes:
         source = process.file("stat")
         text = window.nearest(source)
+        status = window.nearest(process.file("status"))
+        shared = procfs.parse_process_status(status).shared_bytes or 0
         for tick in process.present:
             text = tick.entries.get(source, text)
             if text:
-                pages = procfs.parse_process_stat(text).rss_pages
-                totals[tick.monotonic_s] = totals.get(tick.monotonic_s, 0) + pages
-    return {"memory.rss": max(totals.values()) * window.facts.page_bytes} if totals else {}
+                whole = procfs.parse_process_stat(text).rss_pages * window.facts.page_bytes
+                ticks.setdefault(tick.monotonic_s, []).append((whole, min(whole, shared)))
+    most = max((procfs.together_bytes(resident) for resident in ticks.values()), default=None)
+    return {} if most is None else {"memory.rss": most}
 
 
 def _io(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:

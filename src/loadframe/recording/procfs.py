@@ -84,7 +84,8 @@ class ProcessStat:
 class ProcessStatus:
     """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory).
 
-    The context switches are those of the one thread, for a process those of its first thread.
+    The context switches are those of the one thread, for a process those of its first thread. shared_bytes: resident
+    pages of files and of shared memory, which other processes may have too; shared_memory_bytes: the latter alone.
     """
 
     rss_bytes: int | None
@@ -93,6 +94,8 @@ class ProcessStatus:
     voluntary_switches: int | None
     involuntary_switches: int | None
     cpus_allowed: int | None = None
+    shared_bytes: int | None = None
+    shared_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +366,7 @@ def parse_process_stat(data: bytes) -> ProcessStat:
 
 def parse_process_status(data: bytes) -> ProcessStatus:
     """/proc/PID/status, a thread's, or only the last lines of one. Never raises for lines that are missing."""
+    of_files, of_memory = _line_number(data, b"RssFile:", 1024), _line_number(data, b"RssShmem:", 1024)
     return ProcessStatus(
         rss_bytes=_line_number(data, b"VmRSS:", 1024),
         peak_rss_bytes=_line_number(data, b"VmHWM:", 1024),
@@ -370,7 +374,16 @@ def parse_process_status(data: bytes) -> ProcessStatus:
         voluntary_switches=_line_number(data, b"voluntary_ctxt_switches:"),
         involuntary_switches=_line_number(data, b"nonvoluntary_ctxt_switches:"),
         cpus_allowed=parse_cpu_list(found[1]) if (found := _CPUS_ALLOWED.search(data)) else None,
+        shared_bytes=None if of_files is None or of_memory is None else of_files + of_memory,
+        shared_memory_bytes=of_memory,
     )
+
+
+def together_bytes(resident: Sequence[tuple[int, int]]) -> int:
+    """The memory of several processes, from the resident and the shared bytes of each: what they share counts once,
+    as much of it as the process has that has most."""
+    shared = [part for _, part in resident]
+    return sum(whole for whole, _ in resident) - sum(shared) + max(shared, default=0)
 
 
 def _line_number(data: bytes, name: bytes, factor: int = 1) -> int | None:

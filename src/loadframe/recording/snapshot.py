@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadframe.errors import RecordingError
@@ -20,11 +21,13 @@ NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to read: pid is the process that is looked at; without one only the machine is, and no_process says why."""
+    """Where to read: pid is the process that is looked at; without one only the machine is, and no_process says why.
+    others: further processes of the same server."""
 
     root: Path = Path("/")
     pid: int | None = None
     no_process: str = "no process was named"
+    others: tuple[int, ...] = ()
 
     def path(self, name: str) -> Path:
         """`name` below the root, {pid} replaced by the process, or by ourselves where there is none."""
@@ -66,7 +69,8 @@ class Source:
 
     name: what it is called in a snapshot. path: below the root, the name where it is left out. parse: the metrics of
     two moments; one that it leaves out, `absent` explains. fetch: raises OSError or, with the reason as its fact,
-    RecordingError. of_process: it means nothing without a process.
+    RecordingError. of_process: it means nothing without a process. together: the metrics of several processes of a
+    server; where it is left out, those of the first one stand for it.
     """
 
     name: str
@@ -76,6 +80,7 @@ class Source:
     absent: str = NOT_IN_THIS_KERNEL
     of_process: bool = False
     path: str = ""
+    together: Callable[[Sequence[Pair]], Mapping[str, float]] | None = None
 
     @property
     def where(self) -> str:
@@ -85,11 +90,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """at_s: CLOCK_MONOTONIC. texts: by the source's name; refused: why a source has none."""
+    """at_s: CLOCK_MONOTONIC. texts: by the source's name; refused: why a source has none. others: what sources said of
+    the server's other processes, by source and process."""
 
     at_s: float
     texts: Mapping[str, bytes]
     refused: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,17 @@ def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = t
             refused[source.name] = f"not permitted to read {path}; run as root, or as the user of the process"
         except OSError as error:
             refused[source.name] = f"{place.path(source.where)}: {error.strerror}"
-    return Snapshot(at_s, texts, refused)
+    others = {source.name: _of_others(place, source) for source in sources if source.together is not None}
+    return Snapshot(at_s, texts, refused, others)
+
+
+def _of_others(place: Place, source: Source) -> dict[int, bytes]:
+    """What it says of each further process that is there and can be read."""
+    texts = {}
+    for pid in place.others:
+        with suppress(RecordingError, OSError):
+            texts[pid] = source.fetch(replace(place, pid=pid), source.where)
+    return texts
 
 
 def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings:
@@ -132,8 +149,9 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
         found: Mapping[str, float] = {}
         reason = source.absent
         if source.name in first.texts and source.name in last.texts:
+            pair = Pair(first.texts[source.name], last.texts[source.name], elapsed_s)
             try:
-                found = source.parse(Pair(first.texts[source.name], last.texts[source.name], elapsed_s))
+                found = _parsed(source, pair, first, last)
             except RecordingError as error:
                 reason = error.fact
         else:
@@ -141,3 +159,10 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
         values.update(found)
         missing.update({metric: reason for metric in source.metrics if metric not in found})
     return Readings(values, {metric: reason for metric, reason in missing.items() if metric not in values})
+
+
+def _parsed(source: Source, pair: Pair, first: Snapshot, last: Snapshot) -> Mapping[str, float]:
+    """The metrics of one process, or of all that were there at both moments."""
+    before, after = first.others.get(source.name, {}), last.others.get(source.name, {})
+    pairs = [Pair(before[pid], after[pid], pair.elapsed_s) for pid in after if pid in before]
+    return source.parse(pair) if source.together is None or not pairs else source.together([pair, *pairs])

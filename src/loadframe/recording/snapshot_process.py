@@ -7,7 +7,7 @@ Documentation/scheduler/sched-stats.rst.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
@@ -50,9 +50,42 @@ def _status(pair: Pair) -> dict[str, float]:
     status = procfs.parse_process_status(pair.last)
     if status.rss_bytes is not None:
         values["target.memory.rss"] = float(status.rss_bytes)
+    if status.shared_memory_bytes is not None:
+        values["target.memory.shared"] = float(status.shared_memory_bytes)
     if (allowed := _ALLOWED.search(pair.last)) is not None:
         values["target.cpus.named"] = float(_listed(allowed[1]))
     return values
+
+
+def _status_together(pairs: Sequence[Pair]) -> dict[str, float]:
+    """Their memory, what they share counted once; the CPUs are the first one's."""
+    found = [procfs.parse_process_status(pair.last) for pair in pairs]
+    resident = [(one.rss_bytes or 0, one.shared_bytes or 0) for one in found]
+    shared = [one.shared_memory_bytes or 0 for one in found]
+    return {
+        **_status(pairs[0]),
+        "target.memory.rss": float(procfs.together_bytes(resident)),
+        "target.memory.shared": float(max(shared)),
+    }
+
+
+def _most(parse: Callable[[Pair], Mapping[str, float]]) -> Callable[[Sequence[Pair]], dict[str, float]]:
+    """Of several processes the one that has most."""
+
+    def together(pairs: Sequence[Pair]) -> dict[str, float]:
+        each = [parse(pair) for pair in pairs]
+        return {metric: max(one[metric] for one in each if metric in one) for metric in each[0]}
+
+    return together
+
+
+def _threads_together(pairs: Sequence[Pair]) -> dict[str, float]:
+    """The CPU time of all of them, and the busiest thread of any."""
+    each = [_threads(pair) for pair in pairs]
+    hottest = "target.cpu.hottest_thread"
+    return {
+        metric: (max if metric == hottest else sum)(one[metric] for one in each if metric in one) for metric in each[0]
+    }
 
 
 def _listed(text: bytes) -> int:
@@ -205,20 +238,27 @@ def _of_process(
     absent: str = GONE,
     *,
     path: str = "",
+    together: Callable[[Sequence[Pair]], Mapping[str, float]] | None = None,
 ) -> Source:
-    return Source(name, metrics, parse, fetch, absent, of_process=True, path=path)
+    return Source(name, metrics, parse, fetch, absent, of_process=True, path=path, together=together)
 
 
 SOURCES: tuple[Source, ...] = (
     _of_process("proc/{pid}/limits", ("target.open_files.limit", "target.open_files.hard_limit"), _limits),
-    _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files),
-    _of_process("proc/{pid}/maps", ("target.mappings",), _mappings, fetch_mappings),
-    _of_process("proc/{pid}/status", ("target.memory.rss", "target.cpus.named"), _status),
+    _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files, together=_most(_open_files)),
+    _of_process("proc/{pid}/maps", ("target.mappings",), _mappings, fetch_mappings, together=_most(_mappings)),
+    _of_process(
+        "proc/{pid}/status",
+        ("target.memory.rss", "target.memory.shared", "target.cpus.named"),
+        _status,
+        together=_status_together,
+    ),
     _of_process(
         "proc/{pid}/task",
         ("target.cpu.cores", "target.cpu.hottest_thread", "target.cpu.run_delay"),
         _threads,
         fetch_threads,
+        together=_threads_together,
     ),
     _of_process(
         "proc/{pid}/fdinfo",

@@ -27,6 +27,7 @@ from loadframe.study.quantities import (
     size_bytes,
     spread,
 )
+from loadframe.units import MOST_SHARDS
 
 Duration = Annotated[
     float,
@@ -69,6 +70,14 @@ class About(Table):
 class TargetTable(Table):
     kind: str
     settings: dict[str, SettingValue] = Field(default_factory=dict, description="the state it starts in")
+    shards: int | None = Field(
+        None, ge=1, le=MOST_SHARDS, description="so many servers side by side, each in a cage of its own: [cage.shard]"
+    )
+
+    @property
+    def form(self) -> str:
+        """What a workload has to be able to load."""
+        return self.kind if self.shards is None else f"sharded {self.kind}"
 
 
 def _as_list(value: object) -> object:
@@ -142,6 +151,11 @@ class CageTable(ComponentCage):
     def components(self) -> dict[str, ComponentCage]:
         """Every component that has a cage of its own beside the target's, the driver included."""
         return {"driver": self.driver, **(self.__pydantic_extra__ or {})}
+
+    @property
+    def shard(self) -> ComponentCage:
+        """What each shard of the target is allowed."""
+        return self.components.get("shard", ComponentCage())
 
 
 class WorkloadTable(Table):
@@ -293,6 +307,16 @@ class Study(Table):
             if names.count(name) > 1:
                 raise ValueError(f"two alternatives are called {name!r}; each needs a name of its own")
         return alternatives
+
+    @property
+    def target_cage(self) -> ComponentCage:
+        """What the target is allowed; of several pieces, each of them."""
+        return self.cage if self.target.shards is None else self.cage.shard
+
+    @property
+    def target_limits(self) -> dict[str, int]:
+        """The same as limits of its processes and of its control group, by their names."""
+        return {**self.target_cage.process_limits(), **self.target_cage.group_limits()}
 
     @property
     def levels(self) -> tuple[float, ...]:

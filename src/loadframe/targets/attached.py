@@ -9,6 +9,7 @@ from typing import Protocol
 from loadframe.errors import StudyError
 from loadframe.model import CounterSpec, SettingValue
 from loadframe.targets.mariadb_attached import AttachedMariadb
+from loadframe.targets.postgres_attached import AttachedPostgres
 
 
 class Attached(Protocol):
@@ -29,6 +30,9 @@ class Attached(Protocol):
     def pid(self) -> int | None:
         """Its process; None where it is on another machine or hidden."""
 
+    def pids(self) -> tuple[int, ...]:
+        """All its processes, that one first; empty where it is out of sight."""
+
     def local(self) -> bool:
         """Whether it is on this machine."""
 
@@ -44,11 +48,12 @@ class Attached(Protocol):
 
 KINDS: Mapping[str, Callable[[str, Path | None, str], Attached]] = {
     "mariadb": lambda address, option_file, user: AttachedMariadb(address, option_file=option_file, user=user),
+    "postgres": lambda address, option_file, user: AttachedPostgres(address, option_file=option_file, user=user),
 }
 
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "") -> Attached:
-    """Connect to KIND or KIND:ADDRESS, for instance "mariadb:/run/mysqld/mysqld.sock" or "mariadb:db.example:3306".
+    """Connect to KIND or KIND:ADDRESS, for instance "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
 
     StudyError for an unknown kind, TargetError where the server does not let us in.
     """

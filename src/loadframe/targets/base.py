@@ -47,10 +47,13 @@ class Target(Protocol):
         """The counters now, by CounterSpec.name."""
 
     def pids(self) -> tuple[int, ...]:
-        """Its processes; empty for an embedded target."""
+        """Its processes, the one that all others come from first; empty for an embedded target."""
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        """The same by component: "target" for a target of one piece, "shard1", "shard2", ... for one of several."""
 
     def endpoint(self) -> Endpoint:
-        """How a driver reaches it."""
+        """How a driver reaches it; of a target of several pieces, `shards` has each of them."""
 
     def healthy(self) -> bool:
         """Whether it answers now. Never raises."""

@@ -1,13 +1,14 @@
 """What is known of a target's settings, as data; and the one place where a setting's value is checked.
 
 A catalogue is a table of SettingSpec. Values are brought into one canonical form (names with underscores, numbers as
-numbers, sizes in bytes, a choice spelled as the target spells it), so that what was configured can be compared with
-what is effective by `==`.
+numbers, sizes in bytes, times in the setting's own unit, a choice spelled as the target spells it), so that what was
+configured can be compared with what is effective by `==`.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Literal
 from loadframe.errors import StudyError
 from loadframe.model import SettingValue
 
-Kind = Literal["integer", "text", "boolean", "bytes"]
+Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,22 @@ class SettingSpec:
     dynamic: the running target accepts a new value. sized_at_start: at its start the target fits this setting, or
     others left to themselves, to the rest and to the process's limits; only a restart shows what a value really gives.
     choices: the words (or numbers) allowed. gives_up: what may be lost with values other than the default, None for
-    nothing. source: where low, high, choices and default were read.
+    nothing. source: where low, high, choices and default were read. unit: of a duration, one of TIMES. takes: the
+    memory or disk space that its value takes, and when. A low of -1 is a word of the target's own (off, automatic).
     """
 
     name: str
     kind: Kind
     dynamic: bool
-    low: int | None = None
-    high: int | None = None
+    low: float | None = None
+    high: float | None = None
     choices: tuple[str | int, ...] = ()
     default: SettingValue | None = None
     gives_up: str | None = None
     sized_at_start: bool = False
     source: str = ""
+    unit: str = ""
+    takes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ class Catalogue:
 
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+"""In microseconds."""
 
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
@@ -92,9 +98,13 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
         case "text":
             return _text(kind, spec, value)
         case "bytes":
-            number = _bytes(kind, spec, value)
+            number: float = _bytes(kind, spec, value)
         case "integer":
             number = _integer(kind, spec, value)
+        case "number":
+            number = _number(kind, spec, value)
+        case "duration":
+            number = _duration(kind, spec, value)
     if spec.choices and number not in spec.choices:
         raise _wrong(kind, spec, value, f"one of {', '.join(map(str, spec.choices))}")
     low, high = spec.low, spec.high
@@ -112,7 +122,7 @@ def _boolean(kind: str, spec: SettingSpec, value: SettingValue) -> bool:
 
 
 def _text(kind: str, spec: SettingSpec, value: SettingValue) -> str:
-    word = value if isinstance(value, str) else ""
+    word = value if isinstance(value, str) else ("on" if value else "off") if isinstance(value, bool) else ""
     if not spec.choices and word:
         return word
     for choice in spec.choices:
@@ -127,7 +137,33 @@ def _integer(kind: str, spec: SettingSpec, value: SettingValue) -> int:
     raise _wrong(kind, spec, value, "a whole number")
 
 
+def _number(kind: str, spec: SettingSpec, value: SettingValue) -> float:
+    found = None if isinstance(value, bool) else _finite(str(value))
+    if found is None:
+        raise _wrong(kind, spec, value, "a number")
+    return found
+
+
+def _duration(kind: str, spec: SettingSpec, value: SettingValue) -> float:
+    written = None if isinstance(value, bool) else re.fullmatch(r"(.*?) *(us|ms|s|min|h|d)?", str(value).strip())
+    number = _finite(written[1]) if written is not None else None
+    if written is None or number is None:
+        raise _wrong(kind, spec, value, f'a time such as "30s", or a number of {spec.unit}')
+    taken = number * (TIMES[written[2]] / TIMES[spec.unit]) if written[2] else number
+    return int(taken) if math.isfinite(taken) and taken == int(taken) else taken
+
+
+def _finite(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def _bytes(kind: str, spec: SettingSpec, value: SettingValue) -> int:
+    if spec.low == -1 and not isinstance(value, bool) and str(value).strip() == "-1":
+        return -1
     size = None if isinstance(value, bool) else re.fullmatch(r"([0-9]+) *([KMGTP]?)(?:i?B)?", str(value).strip(), re.I)
     if size is None:
         raise _wrong(kind, spec, value, "a size in bytes, such as 134217728 or 128M")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from loadframe.cage.leases import Lease, filesystem
 from loadframe.cage.processes import Allowance, unprivileged_user
@@ -14,6 +13,7 @@ from loadframe.targets.catalogue import SettingSpec, canonical
 from loadframe.targets.mariadb_control import Control, driver
 from loadframe.targets.mariadb_server import SCHEMA, Server, known_options, required, version
 from loadframe.targets.mariadb_settings import CATALOGUE, CHECKPOINT, DERIVED, RESERVED, STATUS, VARIABLES
+from loadframe.targets.private_server import soft_nofile
 
 NOFILE = "RLIMIT_NOFILE"
 
@@ -111,7 +111,7 @@ class MariadbTarget:
         names = dict.fromkeys([*CATALOGUE.names(), *self._running().settings])
         found = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
         values = {name: _read(CATALOGUE.get(name), found[name]) for name in names if name in found}
-        return {**values, NOFILE: self._soft_nofile()}
+        return {**values, NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
         """Two SHOW statements on the kept connection."""
@@ -124,6 +124,9 @@ class MariadbTarget:
 
     def pids(self) -> tuple[int, ...]:
         return () if self._server.pid is None else (self._server.pid,)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
         """options: user, password, schema, socket; `option_file` holds the same for --defaults-extra-file, so that no
@@ -187,15 +190,6 @@ class MariadbTarget:
             control.ask(f"SET GLOBAL {name} = %s", [value])
             settings[name] = value
         self._state = replace(current, settings=settings)
-
-    def _soft_nofile(self) -> int:
-        pid = self._server.pid
-        if pid is None:
-            self._running()
-        for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
-            if line.startswith("Max open files"):
-                return int(line.split()[3])
-        raise TargetError(f"/proc/{pid}/limits does not tell the open-files limit")
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

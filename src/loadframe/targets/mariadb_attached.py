@@ -78,6 +78,11 @@ class AttachedMariadb:
         """Its process, None where it is on another machine or hidden from us."""
         return self._control.peer or self._pid_from_file()
 
+    def pids(self) -> tuple[int, ...]:
+        """Its one process."""
+        pid = self.pid()
+        return () if pid is None else (pid,)
+
     def local(self) -> bool:
         """Whether it is on this machine, as far as can be told."""
         return self.pid() is not None or self._control.socket is not None

@@ -1,29 +1,20 @@
-"""The mariadbd process: find the programs, make the data directory, start, wait until it answers, stop."""
+"""The mariadbd process: find the programs, make the data directory, start."""
 
 from __future__ import annotations
 
 import functools
 import os
-import pwd
 import re
-import secrets
 import shutil
-import signal
-import socket as sockets
 import subprocess
-import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance, spawn, unreachable
+from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
+from loadframe.targets.private_server import Account, PrivateServer, write_secret
 
-SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
-START_TIMEOUT_S = 120.0  # crash recovery of a large redo log takes minutes at worst; a normal start 0.2 s
-STOP_TIMEOUT_S = 120.0
 INSTALL = "apt-get install mariadb-server"
 SCHEMA = "loadframe"
 
@@ -62,48 +53,30 @@ def _output(command: Sequence[str]) -> str:
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
 
 
-@dataclass(frozen=True)
-class Account:
-    """A database account with a random password; the password is never part of a printed record."""
-
-    user: str
-    password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
-
-
-class Server:
+class Server(PrivateServer):
     """A private mariadbd in a lease's folder."""
 
+    name = "MariaDB"
+
     def __init__(self, lease: Lease, user: str | None, port: int | None) -> None:
-        """user: runs the server; None for ourselves. port: also listen on 127.0.0.1, None for the socket alone."""
-        self.folder = lease.folder / "mariadb"
+        super().__init__(lease, "mariadb", user, port)
         self.data = self.folder / "data"
-        self.socket = self.folder / "run" / "mariadb.sock"
-        self.log = self.folder / "error.log"
         self.option_file = self.folder / "workload.cnf"
         self.control_account = Account("loadframe_control")
         self.workload_account = Account("loadframe")
-        self.port = port
         self._accounts_file = self.folder / "accounts.sql"
-        self._lease, self._user = lease, user
-        self._process: subprocess.Popen[bytes] | None = None
-        self.command: tuple[str, ...] = ()
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "run" / "mariadb.sock"
 
     def create(self) -> None:
         """Make the folders and an empty data directory. MissingTool, TargetError."""
-        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
-            raise TargetError(
-                f"The socket's path has more than {SOCKET_PATH_BYTES} bytes: {self.socket}",
-                remedy="Set LOADFRAME_SCRATCH to a folder with a shorter path.",
-            )
         required("mariadbd")
         installer = required("mariadb-install-db")
-        if (barrier := unreachable(self._lease.folder, self._user)) is not None:
-            raise TargetError(
-                f"User {self._user} runs the server and may not enter {barrier}",
-                remedy=f"chmod o+x {barrier}, or set LOADFRAME_SCRATCH to another folder.",
-            )
+        self.check_place()
         try:
-            self._make_folders()
+            self.make_folders(self.data, self.folder / "tmp")
             self._write_accounts()
             self._install(installer)
         except OSError as error:
@@ -112,101 +85,10 @@ class Server:
             ) from error
 
     def start(self, settings: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these options (--name=value) and return when `answers` says yes.
-
-        TargetError with the last log lines where it ends instead, or does not answer within START_TIMEOUT_S.
-        """
-        self._check_port()
-        self.command = (required("mariadbd"), *self._own_options(), *settings)
-        self.socket.unlink(missing_ok=True)
-        with self.log.open("ab") as log:
-            self._process = spawn(self.command, allowance, stdout=log, stderr=log, cwd=self._lease.folder)
-        self._lease.add_process(self._process.pid)
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not (self.socket.exists() and answers()):
-            if (error := self.died("would not start")) is not None:
-                self._process = None
-                raise error
-            if time.monotonic() > deadline:
-                self.kill()
-                raise TargetError(f"MariaDB does not answer after {START_TIMEOUT_S:.0f} s", details=self.log_tail())
-            self._wait(0.01)
+        """Start with these options (--name=value) and return when `answers` says yes. TargetError where it does not."""
+        self.take_port()
+        self.launch((required("mariadbd"), *self._own_options(), *settings), allowance, answers)
         self._accounts_file.unlink(missing_ok=True)  # its statements were executed by this first start
-
-    def died(self, how: str = "died") -> TargetError | None:
-        """Why the server is gone, None while its process lives."""
-        if self._process is None:
-            return TargetError("MariaDB is not running", remedy="Start it first.", details=self.log_tail())
-        status = self._process.poll()
-        if status is None:
-            return None
-        reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return TargetError(
-            f"MariaDB {how} ({reason})",
-            remedy=f"Its last log lines say why; the command was: {' '.join(self.command)}",
-            details=self.log_tail(),
-        )
-
-    def stop(self) -> None:
-        """Ask it to end and wait; the data stay. TargetError where it had to be killed."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        if self._wait(STOP_TIMEOUT_S):
-            self._process = None
-            return
-        self.kill()
-        raise TargetError(f"MariaDB did not stop within {STOP_TIMEOUT_S:.0f} s: killed", details=self.log_tail())
-
-    def kill(self) -> None:
-        """End it at once. Never raises."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def destroy(self) -> None:
-        """End it and remove its folder. Never raises."""
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    @property
-    def pid(self) -> int | None:
-        """The process, None where none runs."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
-
-    @property
-    def started(self) -> bool:
-        """Whether a start succeeded and no stop followed; the process may have died since."""
-        return self._process is not None
-
-    def log_tail(self, lines: int = 20) -> str:
-        """The last lines of the error log; empty where there is none."""
-        if not self.log.exists():
-            return ""
-        with self.log.open(errors="replace") as log:
-            return "".join(deque(log, maxlen=lines)).rstrip()
-
-    def _wait(self, seconds: float) -> bool:
-        assert self._process is not None
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def _make_folders(self) -> None:
-        self.folder.mkdir()
-        self.folder.chmod(0o755)
-        for folder, mode in ((self.data, 0o700), (self.folder / "tmp", 0o700), (self.socket.parent, 0o755)):
-            folder.mkdir()
-            folder.chmod(mode)
-            self._give(folder)
-
-    def _give(self, path: Path) -> None:
-        if self._user is not None:
-            account = pwd.getpwnam(self._user)
-            os.chown(path, account.pw_uid, account.pw_gid)
 
     def _install(self, installer: str) -> None:
         command = [
@@ -217,17 +99,7 @@ class Server:
             f"--datadir={self.data}",
             f"--tmpdir={self.folder / 'tmp'}",
         ]
-        with self.log.open("ab") as log:
-            process = spawn(command, Allowance(user=self._user), stdout=log, stderr=log, cwd=self._lease.folder)
-            self._lease.add_process(process.pid)
-            status = process.wait()
-        if status != 0:
-            raise TargetError(
-                f"mariadb-install-db failed with exit status {status}",
-                remedy="Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
-                details=self.log_tail(),
-            )
-        self.log.rename(self.folder / "install.log")
+        self.run_once(command, "install.log")
 
     def _write_accounts(self) -> None:
         """Accounts by way of files that only their readers may read, never by way of a command line.
@@ -236,7 +108,7 @@ class Server:
         """
         control, workload = self.control_account, self.workload_account
         grants = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLES, CREATE TEMPORARY TABLES"
-        _write_secret(
+        write_secret(
             self._accounts_file,
             "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\n"
             "FLUSH PRIVILEGES;\n"
@@ -251,8 +123,8 @@ class Server:
                 for host in ("localhost", "127.0.0.1")
             ),
         )
-        self._give(self._accounts_file)
-        _write_secret(
+        self.give(self._accounts_file)
+        write_secret(
             self.option_file,
             f"[client]\nuser={workload.user}\npassword={workload.password}\nsocket={self.socket}\n"
             f"[mysql]\ndatabase={SCHEMA}\n",
@@ -274,24 +146,3 @@ class Server:
             *network,
             *first,
         ]
-
-    def _check_port(self) -> None:
-        """Take a free port where 0 was asked for; TargetError where the one asked for is taken."""
-        if self.port is None:
-            return
-        with sockets.socket() as probe:
-            probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", self.port))
-            except OSError as error:
-                raise TargetError(
-                    f"Port {self.port} cannot be used: {error.strerror}",
-                    remedy="Leave the port out (a socket is used), ask for port 0 (a free one), or end what listens.",
-                ) from error
-            self.port = int(probe.getsockname()[1])
-
-
-def _write_secret(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import importlib.util
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Requirement, SettingValue
-from loadframe.targets import mariadb, mariadb_server, sqlite, sqlite_settings
+from loadframe.targets import (
+    mariadb,
+    mariadb_server,
+    postgres,
+    postgres_server,
+    postgres_shards,
+    sqlite,
+    sqlite_settings,
+)
 from loadframe.targets.base import Target
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 from loadframe.targets.mariadb_settings import CATALOGUE as MARIADB
+from loadframe.targets.postgres_settings import CATALOGUE as POSTGRES
 
 
 @dataclass(frozen=True, slots=True)
 class KindOfTarget:
-    """One row of the registry."""
+    """One row of the registry. make_shards: for kinds of which there may be several side by side."""
 
     make: Callable[[Lease, Allowance], Target]
     catalogue: Catalogue
     check_settings: Callable[[Mapping[str, SettingValue]], dict[str, SettingValue]]
     requirements: Callable[[], list[Requirement]]
     embedded: bool
+    make_shards: Callable[[Lease, Sequence[Allowance]], Target] | None = None
 
 
 def _mariadb_requirements() -> list[Requirement]:
@@ -35,6 +45,15 @@ def _mariadb_requirements() -> list[Requirement]:
     ]
     package = "importable" if importlib.util.find_spec("pymysql") else None
     return [*programs, Requirement("mariadb", "Python package pymysql", package, "pip install 'loadframe[mariadb]'")]
+
+
+def _postgres_requirements() -> list[Requirement]:
+    programs = [
+        Requirement("postgres", name, postgres_server.program(name), postgres_server.INSTALL)
+        for name in ("postgres", "initdb")
+    ]
+    package = "importable" if importlib.util.find_spec("psycopg") else None
+    return [*programs, Requirement("postgres", "Python package psycopg", package, "pip install 'loadframe[postgres]'")]
 
 
 def _sqlite_requirements() -> list[Requirement]:
@@ -49,6 +68,14 @@ KINDS: Mapping[str, KindOfTarget] = {
         _mariadb_requirements,
         embedded=mariadb.MariadbTarget.embedded,
     ),
+    "postgres": KindOfTarget(
+        lambda lease, allowance: postgres.PostgresTarget(lease=lease, allowance=allowance),
+        POSTGRES,
+        postgres.check_settings,
+        _postgres_requirements,
+        embedded=postgres.PostgresTarget.embedded,
+        make_shards=lambda lease, allowances: postgres_shards.PostgresShards(lease=lease, allowances=allowances),
+    ),
     "sqlite": KindOfTarget(
         lambda lease, allowance: sqlite.SqliteTarget(lease=lease, allowance=allowance),
         sqlite_settings.CATALOGUE,
@@ -62,6 +89,24 @@ KINDS: Mapping[str, KindOfTarget] = {
 def make(kind: str, *, lease: Lease, allowance: Allowance) -> Target:
     """A target of this kind that keeps its data in the lease's folder. StudyError for an unknown kind."""
     return _kind(kind).make(lease, allowance)
+
+
+def make_shards(kind: str, *, lease: Lease, allowances: Sequence[Allowance]) -> Target:
+    """A target of this kind in several pieces, one for each allowance: their names are those of `shard_names`.
+    StudyError for an unknown kind, or one of which there is only one."""
+    made = _kind(kind).make_shards
+    if made is None:
+        sharded = sorted(name for name, one in KINDS.items() if one.make_shards is not None)
+        raise StudyError(
+            f"target.shards = {len(allowances)}: there is only one {kind}",
+            remedy=f"Leave it out; of these there may be several: {', '.join(sharded)}.",
+        )
+    return made(lease, allowances)
+
+
+def shard_names(count: int) -> tuple[str, ...]:
+    """The components of a target in so many pieces."""
+    return tuple(postgres_shards.shard_name(number) for number in range(1, count + 1))
 
 
 def check_settings(kind: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

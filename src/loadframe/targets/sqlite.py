@@ -107,6 +107,9 @@ class SqliteTarget:
     def pids(self) -> tuple[int, ...]:
         return ()
 
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {}
+
     def endpoint(self) -> Endpoint:
         return Endpoint("sqlite", str(self._file), {"pragmas": json.dumps(self._pragmas(self._settings or {}))})
 

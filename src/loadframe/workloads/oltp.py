@@ -1,4 +1,4 @@
-"""oltp: short transactions on a few large tables (targets: mariadb; axis: concurrency = threads).
+"""oltp: short transactions on a few large tables (targets: mariadb, postgres; axis: concurrency = threads).
 
 Each thread has a connection. read fetches one row by its key, update writes one row anew, transfer changes two rows in
 one transaction. Rows are chosen evenly; with hot_rows, updates and transfers choose among few. sysbench runs oltp.lua
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
-from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import farm
+from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.workloads import farm, postgres
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
-from loadframe.workloads.requirements import demand
+from loadframe.workloads.requirements import demand, program, python_package
 from loadframe.workloads.sysbench import start_script
 
 MOST_THREADS = 4096
@@ -30,18 +30,28 @@ class OltpOptions:
     tables: int = whole(4, 1, 1000, "number of tables")
     rows: int = whole(10_000, 1, 100_000_000, "rows in each table")
     payload_bytes: int = whole(200, 1, 60_000, "payload of each row in bytes")
-    engine: str = choice("InnoDB", farm.ENGINES, "storage engine of the tables")
+    engine: str = choice("InnoDB", farm.ENGINES, "storage engine of the tables, in MariaDB")
     hot_rows: int = whole(0, 0, 100_000_000, "updates and transfers choose among so many rows of a table; 0: among all")
     read: int = whole(8, 0, 1_000_000, "weight of read in the mix of requests")
     update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
     transfer: int = whole(1, 0, 1_000_000, "weight of transfer in the mix of requests")
 
 
+FILL_PERCENT = 80
+"""PostgreSQL writes a changed row beside the old one: with room in its page, pages and indexes stay what they are (HOT
+updates), and a table does not grow from step to step."""
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs whatever the target; the Python package for the target's kind is the target's requirement too."""
+    return (program(kind, "sysbench", "sysbench"),)
+
+
 class Oltp:
     """The workload. Options: OltpOptions."""
 
     kind = "oltp"
-    target_kinds = frozenset({"mariadb"})
+    target_kinds = frozenset({"mariadb", "postgres"})
     axes = frozenset({"concurrency"})
     axis_unit = "threads"
     operations: tuple[str, ...] = MIX
@@ -67,8 +77,15 @@ class Oltp:
         return f"{level:g} thread" + ("" if level == 1 else "s")
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema with all its rows; what was there before is dropped."""
-        demand(farm.requirements(self.kind))
+        """Make the schema with all its rows; what was there before is dropped. StudyError for an engine that the target
+        does not have."""
+        if endpoint.kind == "postgres":
+            self._install_in_postgres(endpoint)
+        else:
+            self._install_in_mariadb(endpoint)
+
+    def _install_in_mariadb(self, endpoint: Endpoint) -> None:
+        demand((*requirements(self.kind), python_package(self.kind, "pymysql", "mariadb")))
         schema, options = farm.schema_of(endpoint), self.options
         columns = (
             f"id INT NOT NULL PRIMARY KEY, state INT NOT NULL, payload VARBINARY({options.payload_bytes}) NOT NULL"
@@ -87,15 +104,33 @@ class Oltp:
                     ],
                 )
 
+    def _install_in_postgres(self, endpoint: Endpoint) -> None:
+        demand((*requirements(self.kind), python_package(self.kind, "psycopg", "postgres")))
+        options = self.options
+        if options.engine != OltpOptions.engine:
+            raise StudyError(
+                f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines",
+                remedy="Leave it out.",
+            )
+        columns = f"id INT PRIMARY KEY, state INT NOT NULL, payload VARCHAR({options.payload_bytes}) NOT NULL"
+        statements = postgres.new_schema(endpoint)
+        for number in range(1, options.tables + 1):
+            rows = f"SELECT n, 0, REPEAT('x', {options.payload_bytes}) FROM generate_series(1, {options.rows}) n"
+            statements += [
+                f"CREATE TABLE oltp_{number} ({columns}) WITH (fillfactor = {FILL_PERCENT})",
+                f"INSERT INTO oltp_{number} {rows}",
+                f"VACUUM ANALYZE oltp_{number}",
+            ]
+        with postgres.connected(endpoint, "to make the tables") as connection:
+            postgres.execute(connection, statements)
+
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Nothing but waiting for the last driver to be gone: there are always the same rows."""
-        wanted = self.check_level(level)
-        with farm.connected(endpoint, f"{wanted} threads") as connection:
-            farm.await_drivers_gone(connection)
+        _await_drivers_gone(endpoint, f"{self.check_level(level)} threads")
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
-        demand(farm.requirements(self.kind))
+        demand(requirements(self.kind))
         return start_script(
             self.kind,
             "oltp.lua",
@@ -116,5 +151,13 @@ class Oltp:
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Wait until the driver is gone from the server."""
-        with farm.connected(endpoint, "to tidy up after a step") as connection:
-            farm.await_drivers_gone(connection)
+        _await_drivers_gone(endpoint, "to tidy up after a step")
+
+
+def _await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
+    if endpoint.kind == "postgres":
+        with postgres.connected(endpoint, doing) as connection:
+            postgres.await_drivers_gone(connection)
+    else:
+        with farm.connected(endpoint, doing) as own:
+            farm.await_drivers_gone(own)

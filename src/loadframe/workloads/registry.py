@@ -24,7 +24,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
-    "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), farm.requirements),
+    "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), oltp.requirements),
     "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),
     "render-farm-burst": Kind(
         render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), farm.requirements

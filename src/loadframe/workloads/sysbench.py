@@ -1,4 +1,5 @@
-"""sysbench as a driver: starts one of our Lua scripts against a MariaDB, with the password out of everybody's sight."""
+"""sysbench as a driver: starts one of our Lua scripts against a MariaDB or a PostgreSQL, with the password out of
+everybody's sight."""
 
 from __future__ import annotations
 
@@ -9,13 +10,15 @@ from pathlib import Path
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint
+from loadframe.workloads import postgres
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.farm import schema_of, socket_of
 
 SCRIPTS = Path(__file__).parent
 RETRIED = "1213,1020,1205,1146"
 """Errors after which a farm asks again: sysbench's own list (deadlock, row changed, lock wait), and a table that is not
-there because somebody completed its job meanwhile."""
+there because somebody completed its job meanwhile. For PostgreSQL its list is fixed: deadlock, unique violation and
+serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
 
@@ -39,8 +42,9 @@ def start_script(
         log.unlink(missing_ok=True)
     # All seconds, events and statistics are the script's business: sysbench only runs the threads.
     command = ["sysbench", f"--config-file={_connection_file(endpoint, folder)}", f"--threads={threads}"]
-    command += ["--time=0", "--events=0", "--percentile=0", "--db-driver=mysql", "--db-ps-mode=disable"]
-    command += [f"--mysql-ignore-errors={RETRIED}"]
+    command += ["--time=0", "--events=0", "--percentile=0", "--db-ps-mode=disable"]
+    own = ["--db-driver=mysql", f"--mysql-ignore-errors={RETRIED}"]
+    command += ["--db-driver=pgsql"] if endpoint.kind == "postgres" else own
     command += [str(SCRIPTS / script), f"--folder={folder}"]
     command += [f"--{option}={value}" for option, value in options.items()]
     printed = folder / "sysbench.txt"
@@ -52,12 +56,16 @@ def start_script(
 
 def _connection_file(endpoint: Endpoint, folder: Path) -> Path:
     """How to reach the server, in a file that only its owner can read: argv is readable by everybody."""
-    lines = {
-        "mysql-socket": socket_of(endpoint),
-        "mysql-user": endpoint.options.get("user", "root"),
-        "mysql-password": endpoint.options.get("password", ""),
-        "mysql-db": schema_of(endpoint),
-    }
+    if endpoint.kind == "postgres":
+        given = postgres.parameters(endpoint)
+        lines = {f"pgsql-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
+    else:
+        lines = {
+            "mysql-socket": socket_of(endpoint),
+            "mysql-user": endpoint.options.get("user", "root"),
+            "mysql-password": endpoint.options.get("password", ""),
+            "mysql-db": schema_of(endpoint),
+        }
     for name, value in lines.items():
         if "\n" in value or value != value.strip():
             raise StudyError(

@@ -1,0 +1,163 @@
+"""A PostgreSQL that runs already: read, never changed. It is reached by its socket's folder or by host and port."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import pwd
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadframe.cage.identity import parent_of
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import CounterSpec, SettingValue
+from loadframe.targets.postgres import CHILDREN, in_our_units, read_settings
+from loadframe.targets.postgres_control import Control
+from loadframe.targets.postgres_counters import Looks, statement
+from loadframe.targets.postgres_server import OLDEST, PORT
+from loadframe.targets.postgres_settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
+
+SOCKETS = "/var/run/postgresql"
+"""Debian's folder of sockets."""
+NAMES = ("postgres", "postmaster")
+MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
+
+
+class AttachedPostgres:
+    """See targets.attached.Attached. The password comes from the option file or from where libpq looks for one
+    (PGPASSWORD, a password file), never from a command line, and is not part of a printed record."""
+
+    kind = "postgres"
+    counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
+
+    def __init__(self, address: str = "", *, option_file: Path | None = None, user: str = "") -> None:
+        """address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
+        Debian's folder. option_file: a connection service file of libpq, whose first section is taken.
+
+        TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, or
+        the account may not see what others do; MissingTool without psycopg.
+        """
+        options = read_service(option_file) if option_file is not None else {}
+        name = user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
+        self._where = {**options, **_where(address, options), "user": name}
+        self._where.setdefault("dbname", "postgres")
+        self._control = Control(self._where, lambda: None)
+        self._looks = Looks()
+        try:
+            self._version, self._statement = self._met()
+        except TargetError:
+            self._control.close()
+            raise
+
+    def _met(self) -> tuple[str, str]:
+        """The server's version, and the statement that asks it."""
+        try:
+            ((number, version, sees_all),) = self._control.ask(
+                "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
+                " pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')"
+            )
+        except TargetError as error:
+            raise TargetError(
+                f"Cannot attach to {self.describe()}: {error.fact}",
+                remedy="Name an account with --option-file (a connection service file) or --user; its password may be "
+                "in PGPASSWORD or a password file.",
+            ) from error
+        if number < 10000 * OLDEST:
+            raise TargetError(
+                f"PostgreSQL {version} at {self.describe()} is older than {OLDEST}", remedy="It is not supported."
+            )
+        if not sees_all:
+            raise TargetError(
+                f"The account {self._where['user']} may not see what others do in {self.describe()}",
+                remedy=f"As administrator: {MONITOR}.",
+            )
+        return str(version), statement(number)
+
+    def counters(self) -> dict[str, float]:
+        """One statement. What only the log tells (refused connections) is left out."""
+        return self._looks.read(self._control.row(self._statement))
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as the server uses them."""
+        return read_settings(self._control, list(CATALOGUE.names()))
+
+    def configured(self) -> dict[str, SettingValue]:
+        """The catalogue's settings that somebody has set: in the configuration, with ALTER SYSTEM or on the command
+        line. PostgreSQL takes them as they are, or does not start."""
+        rows = self._control.ask(
+            "SELECT name, setting, unit FROM pg_settings"
+            " WHERE name = ANY(%s) AND source NOT IN ('default', 'override')",
+            [list(CATALOGUE.names())],
+        )
+        return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
+
+    def pid(self) -> int | None:
+        """The postmaster, None where it is on another machine or hidden from us."""
+        found = parent_of(self._control.pid()) if self._is_here() else None
+        return found if found is not None and _name_of(found) in NAMES else None
+
+    def pids(self) -> tuple[int, ...]:
+        """The postmaster and a process for each connection and worker; empty where they are out of our sight."""
+        first = self.pid()
+        return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
+
+    def local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+        return self._is_here()
+
+    def version(self) -> str:
+        return f"PostgreSQL {self._version.split()[0]}"
+
+    def describe(self) -> str:
+        """Where it is, in words; no secret."""
+        host = self._where["host"]
+        return host if host.startswith("/") else f"{host}:{self._where['port']}"
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+        self._control.close()
+
+    def _is_here(self) -> bool:
+        """By a socket; or by a network address that this machine has for itself."""
+        if self._where["host"].startswith("/"):
+            return True
+        ((same,),) = self._control.ask("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)")
+        return bool(same)
+
+
+def read_service(path: Path) -> dict[str, str]:
+    """The connection parameters of the first section of a connection service file (libpq). TargetError."""
+    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    try:
+        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise TargetError(
+            f"Cannot read the option file {path}: {error.strerror}",
+            remedy="Name a connection service file: [NAME], then host, port, dbname, user and password.",
+        ) from error
+    except configparser.Error as error:
+        raise TargetError(
+            f"{path} is no connection service file: {' '.join(str(error).split())}",
+            remedy="Its form: [NAME], then lines such as host=..., user=..., password=...",
+        ) from error
+    return dict(parser[parser.sections()[0]]) if parser.sections() else {}
+
+
+def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
+    """host and port. StudyError for a port that is none."""
+    port = options.get("port", str(PORT))
+    if address.startswith("/"):
+        folder, mark, number = address.rpartition("/.s.PGSQL.")
+        return {"host": folder, "port": number} if mark else {"host": address, "port": port}
+    host, colon, named = address.rpartition(":") if address.count(":") == 1 else (address, "", "")
+    port = named if colon else port
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise StudyError(f"{address!r} has no port that could be meant: {port!r}", remedy="Write HOST:PORT.")
+    return {"host": host or address or options.get("host", SOCKETS), "port": port}
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:  # not of this machine after all
+        return ""

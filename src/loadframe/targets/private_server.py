@@ -1,0 +1,233 @@
+"""What all private servers have in common: a folder of the lease, a process, a log, waiting until it answers, ending.
+
+A server is a subclass that says which programs it is made of and how they are asked to end.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket as sockets
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance, spawn, unreachable
+from loadframe.errors import TargetError
+
+SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
+START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s
+STOP_TIMEOUT_S = 120.0
+KILL_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Account:
+    """A database account with a random password; the password is never part of a printed record."""
+
+    user: str
+    password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+
+
+class PrivateServer:
+    """A server process in a lease's folder. name: as messages call it.
+
+    stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end.
+    """
+
+    name: str
+    stop_signal = signal.SIGTERM
+    kill_signal = signal.SIGKILL
+    death_signal = signal.SIGKILL
+
+    def __init__(self, lease: Lease, folder: str, user: str | None, port: int | None) -> None:
+        """folder: its name in the lease's. user: runs the server; None for ourselves. port: also listen on 127.0.0.1,
+        None for the socket alone."""
+        self.folder = lease.folder / folder
+        self.log = self.folder / "error.log"
+        self.port = port
+        self.command: tuple[str, ...] = ()
+        self._lease, self._user = lease, user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket(self) -> Path:
+        """The socket on which it listens."""
+        raise NotImplementedError
+
+    # --- before the start -----------------------------------------------------------------------------------------
+
+    def check_place(self) -> None:
+        """TargetError where the socket's path is too long for the kernel, or the server's user cannot reach it."""
+        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
+            raise TargetError(
+                f"The socket's path has more than {SOCKET_PATH_BYTES} bytes: {self.socket}",
+                remedy="Set LOADFRAME_SCRATCH to a folder with a shorter path.",
+            )
+        if (barrier := unreachable(self._lease.folder, self._user)) is not None:
+            raise TargetError(
+                f"User {self._user} runs the server and may not enter {barrier}",
+                remedy=f"chmod o+x {barrier}, or set LOADFRAME_SCRATCH to another folder.",
+            )
+
+    def make_folders(self, *private: Path) -> None:
+        """The server's folder, the socket's folder for everybody, and folders that are the server's alone. OSError."""
+        self.folder.mkdir()
+        self.folder.chmod(0o755)
+        for folder, mode in ((self.socket.parent, 0o755), *((one, 0o700) for one in private)):
+            folder.mkdir()
+            folder.chmod(mode)
+            self.give(folder)
+
+    def give(self, path: Path) -> None:
+        """To the user who runs the server."""
+        if self._user is not None:
+            account = pwd.getpwnam(self._user)
+            os.chown(path, account.pw_uid, account.pw_gid)
+
+    def run_once(self, command: Sequence[str], log: str) -> None:
+        """Run a program as the server's user to its end; what it says is kept as `log`. TargetError where it fails."""
+        with self.log.open("ab") as output:
+            process = spawn(command, Allowance(user=self._user), stdout=output, stderr=output, cwd=self._lease.folder)
+            self._lease.add_process(process.pid)
+            status = process.wait()
+        if status != 0:
+            raise TargetError(
+                f"{Path(command[0]).name} failed with exit status {status}",
+                remedy="Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
+                details=self.log_tail(),
+            )
+        self.log.rename(self.folder / log)
+
+    def take_port(self) -> None:
+        """Take a free port where 0 was asked for; TargetError where the one asked for is taken."""
+        if self.port is None:
+            return
+        with sockets.socket() as probe:
+            probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.port))
+            except OSError as error:
+                raise TargetError(
+                    f"Port {self.port} cannot be used: {error.strerror}",
+                    remedy="Leave the port out (a socket is used), ask for port 0 (a free one), or end what listens.",
+                ) from error
+            self.port = int(probe.getsockname()[1])
+
+    # --- its life ---------------------------------------------------------------------------------------------------
+
+    def launch(self, command: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """Start it and return when `answers` says yes.
+
+        TargetError with the last log lines where it ends instead, or does not answer within START_TIMEOUT_S.
+        """
+        self.command = tuple(command)
+        self.socket.unlink(missing_ok=True)
+        with self.log.open("ab") as log:
+            self._process = spawn(
+                self.command,
+                allowance,
+                stdout=log,
+                stderr=log,
+                cwd=self._lease.folder,
+                death_signal=self.death_signal,
+            )
+        self._lease.add_process(self._process.pid)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not (self.socket.exists() and answers()):
+            if (error := self.died("would not start")) is not None:
+                self._process = None
+                raise error
+            if time.monotonic() > deadline:
+                self.kill()
+                raise TargetError(f"{self.name} does not answer after {START_TIMEOUT_S:.0f} s", details=self.log_tail())
+            self._wait(0.01)
+
+    def died(self, how: str = "died") -> TargetError | None:
+        """Why the server is gone, None while its process lives."""
+        if self._process is None:
+            return TargetError(f"{self.name} is not running", remedy="Start it first.", details=self.log_tail())
+        status = self._process.poll()
+        if status is None:
+            return None
+        reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return TargetError(
+            f"{self.name} {how} ({reason})",
+            remedy=f"Its last log lines say why; the command was: {' '.join(self.command)}",
+            details=self.log_tail(),
+        )
+
+    def stop(self) -> None:
+        """Ask it to end and wait; the data stay. TargetError where it had to be killed."""
+        if self._process is None:
+            return
+        self._process.send_signal(self.stop_signal)
+        if self._wait(STOP_TIMEOUT_S):
+            self._process = None
+            return
+        self.kill()
+        raise TargetError(f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed", details=self.log_tail())
+
+    def kill(self) -> None:
+        """End it at once. Never raises."""
+        if self._process is not None:
+            self._process.send_signal(self.kill_signal)
+            if not self._wait(KILL_TIMEOUT_S):
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+    def destroy(self) -> None:
+        """End it and remove its folder. Never raises."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, None where none runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    @property
+    def started(self) -> bool:
+        """Whether a start succeeded and no stop followed; the process may have died since."""
+        return self._process is not None
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of the error log; empty where there is none."""
+        if not self.log.exists():
+            return ""
+        with self.log.open(errors="replace") as log:
+            return "".join(deque(log, maxlen=lines)).rstrip()
+
+    def _wait(self, seconds: float) -> bool:
+        assert self._process is not None
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def write_secret(path: Path, text: str) -> None:
+    """A file that only we may read; FileExistsError where there is one."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+
+
+def soft_nofile(pid: int | None) -> int:
+    """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
+    try:
+        for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
+            if line.startswith("Max open files"):
+                return int(line.split()[3])
+    except OSError as error:
+        raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
+    raise TargetError(f"/proc/{pid}/limits does not tell the open-files limit")

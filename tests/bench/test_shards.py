@@ -1,0 +1,81 @@
+"""A target in several pieces: each has a cage, processes and metrics of its own, and the target is all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loadframe.bench.bench import Bench
+from loadframe.bench.checking import check_study
+from loadframe.cage import groups
+from loadframe.errors import StudyError
+from loadframe.runs.folder import RunFolder
+from loadframe.study import parse
+from loadframe.workloads.oltp import Oltp
+
+STUDY = """
+[study]
+name = "q"
+question = "?"
+[target]
+kind = "{kind}"
+{shards}
+[workload]
+kind = "{workload}"
+[load]
+axis = "concurrency"
+levels = [2]
+[measure]
+window = "400ms"
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "workload", "shards", "cage", "fact"),
+    [
+        ("postgres", "oltp", "shards = 2", "", "cannot load a target of kind 'sharded postgres'"),
+        ("sqlite", "job-queue", "shards = 2", "", "cannot load a target of kind 'sharded sqlite'"),
+        ("postgres", "oltp", "", "[cage.shard]\nprocesses = 100", "postgres has no component 'shard'"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(kind: str, workload: str, shards: str, cage: str, fact: str) -> None:
+    with pytest.raises(StudyError, match=fact):
+        check_study(parse(STUDY.format(kind=kind, workload=workload, shards=shards) + cage))
+
+
+def test_shards_have_their_own_cages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Oltp, "target_kinds", frozenset({"sharded postgres"}))
+    text = STUDY.format(kind="postgres", workload="oltp", shards="shards = 2")
+    with pytest.raises(StudyError, match="no cage of its own") as caught:
+        check_study(parse(text + "[cage]\nprocesses = 100"))
+    assert "[cage.shard]" in caught.value.remedy
+    with pytest.raises(StudyError, match="no component 'shards'") as caught:
+        check_study(parse(text + "[cage.shards]\nprocesses = 100"))
+    assert "[cage.shard]" in caught.value.remedy
+
+
+@pytest.mark.server
+@pytest.mark.skipif(groups.available()["cpu"] is None, reason="this machine grants no control group for CPU time")
+def test_each_shard_is_seen_by_itself_and_all_together_as_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load goes to the first one; the second one has nothing to do."""
+    monkeypatch.setattr(Oltp, "target_kinds", frozenset({"sharded postgres"}))
+    text = STUDY.format(kind="postgres", workload="oltp", shards="shards = 2")
+    study = parse(text + "[cage.shard]\ncpu_quota = 0.5\n[workload.options]\nrows = 500\n")
+    check_study(study)
+    run = RunFolder.create(tmp_path, "q")
+    run.write_document("study.json", "study", study.resolved())
+    with Bench(study, run) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        assert bench.use("A")["cpu.max"] == 50_000
+        step = bench.take_step(round_number=1, block=1, treatment="A", level=2)
+        found = step.metrics
+        assert found["shard1.cage.cpu.limit"] == found["shard2.cage.cpu.limit"] == 0.5
+        assert found["shard1.cpu.cores"] > 5 * found["shard2.cpu.cores"]
+        assert found["target.cpu.cores"] == pytest.approx(found["shard1.cpu.cores"] + found["shard2.cpu.cores"])
+        assert found["target.cage.cpu"] == found["shard1.cage.cpu"]
+        assert found["target.saturation"] <= 1.5, "of its own half CPU, not of both halves"
+        assert found["shard2.threads.count"] >= 5
+        assert found["target.memory.rss"] > found["shard1.memory.rss"]

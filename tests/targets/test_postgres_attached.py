@@ -1,0 +1,106 @@
+"""A PostgreSQL that runs already is read, not changed, and no secret is shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import TargetState
+from loadframe.targets.attached import attach
+from loadframe.targets.base import Target
+from loadframe.targets.postgres import PostgresTarget
+from loadframe.targets.postgres_attached import AttachedPostgres, _where, read_service
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "host", "port"),
+    [
+        ("", {}, "/var/run/postgresql", "5432"),
+        ("", {"host": "db", "port": "6000"}, "db", "6000"),
+        ("/run/pg", {}, "/run/pg", "5432"),
+        ("/run/pg/.s.PGSQL.6001", {}, "/run/pg", "6001"),
+        ("db.example", {"port": "6000"}, "db.example", "6000"),
+        ("db.example:6002", {"port": "6000"}, "db.example", "6002"),
+        ("::1", {}, "::1", "5432"),
+    ],
+)
+def test_an_address_is_a_folder_a_socket_or_a_host(address: str, options: dict[str, str], host: str, port: str) -> None:
+    assert _where(address, options) == {"host": host, "port": port}
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "x", ""])
+def test_an_impossible_port_is_refused(port: str) -> None:
+    with pytest.raises(StudyError, match="no port"):
+        attach(f"postgres:db.example:{port}")
+
+
+def test_a_server_that_is_not_there_is_said_with_the_way_in(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="Cannot attach to") as caught:
+        attach(f"postgres:{tmp_path}")
+    assert "--option-file" in caught.value.remedy
+
+
+def test_an_option_file_is_a_service_file(tmp_path: Path) -> None:
+    path = tmp_path / "service.conf"
+    path.write_text("# mine\n[first]\nhost=/run/pg\npassword=a=b%c\n[second]\nhost=other\n")
+    assert read_service(path) == {"host": "/run/pg", "password": "a=b%c"}
+    path.write_text("host=/run/pg\n")
+    with pytest.raises(TargetError, match="no connection service file"):
+        read_service(path)
+    with pytest.raises(TargetError, match="Cannot read the option file"):
+        read_service(tmp_path / "none")
+
+
+@pytest.mark.server
+def test_settings_asked_for_and_in_use_by_the_socket(postgres: Target) -> None:
+    postgres.start(TargetState({"shared_buffers": "24MB"}))
+    endpoint = postgres.endpoint()
+    server = attach(f"postgres:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
+    try:
+        assert server.pid() == postgres.pids()[0]
+        assert set(server.pids()) <= set(postgres.pids())
+        assert server.local()
+        assert server.version() == postgres.version()
+        assert server.configured() == {"shared_buffers": 24 << 20}
+        assert server.effective()["shared_buffers"] == 24 << 20
+        assert {spec.name for spec in server.counter_specs} == server.counters().keys(), "this server tells them all"
+        assert endpoint.options["password"] not in server.describe()
+    finally:
+        server.close()
+
+
+@pytest.mark.server
+def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = PostgresTarget(lease=lease, allowance=Allowance(), port=0)
+    try:
+        target.create()
+        target.start(TargetState())
+        options = target.endpoint().options
+        address = f"{options['host']}:{options['port']}"
+        monkeypatch.setenv("PGPASSWORD", "wrong")
+        with pytest.raises(TargetError, match="password"):
+            AttachedPostgres(address, user=options["user"])
+        monkeypatch.setenv("PGPASSWORD", options["password"])
+        server = AttachedPostgres(address, user=options["user"])
+        assert server.counters()["connections"] >= 1
+        assert server.pid() == target.pids()[0], "its address is this machine's own"
+        assert os.path.exists(f"/proc/{server.pid()}")  # noqa: PTH110
+        server.close()
+    finally:
+        target.destroy()
+
+
+@pytest.mark.server
+def test_an_account_that_sees_only_itself_is_told_what_it_needs(postgres: Target) -> None:
+    postgres.start(TargetState())
+    assert isinstance(postgres, PostgresTarget)
+    options = postgres.endpoint().options
+    postgres._talk().ask(f"REVOKE pg_monitor FROM {options['user']}")
+    with pytest.raises(TargetError, match="may not see what others do") as caught:
+        attach(f"postgres:{postgres.endpoint().address}", option_file=Path(options["option_file"]))
+    assert "GRANT pg_monitor" in caught.value.remedy
