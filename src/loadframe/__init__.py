@@ -15,6 +15,7 @@ and proves the gain.
     compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
+    read_observations(place), fit_curve(observations)    the curve of a CSV file that anybody measured
     conduct(run)                  how a run went: flags of its steps, what recording cost
     conclude(run)                 the Investigation of a run, also of one that was killed
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
@@ -45,6 +46,8 @@ _API = {
     "compare": ("loadframe.lab", "compare"),
     "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
+    "read_observations": ("loadframe.observations", "read_observations"),
+    "fit_curve": ("loadframe.analysis.curve", "of"),
     "conduct": ("loadframe.lab", "conduct"),
     "conclude": ("loadframe.lab", "conclude"),
     "open_run": ("loadframe.lab", "open_run"),

@@ -136,13 +136,17 @@ def conclude(run: RunFolder) -> Investigation:
     return run.investigation() or write_down(run, partial(run), interrupted=not run.closed())
 
 
-def curves(run: RunFolder) -> dict[str, Curve]:
-    """The curve of every treatment of a run, computed anew from its steps. RunError where there are none."""
+def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
+    """The curve of every treatment of a run, computed anew from its steps; under another objective than its study's
+    where one is given. RunError where there are no steps."""
     steps = run.steps()
     _check_steps(run, steps)
     if not steps:
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
-    study = validate(run.study(), name=str(run.path / "study.json"))
+    declared = run.study()
+    if within_latency_p95_ms is not None:
+        declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
+    study = validate(declared, name=str(run.path / "study.json"))
     treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
     return {name: curve_of(steps, study, name) for name in treatments}
 

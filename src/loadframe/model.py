@@ -147,6 +147,45 @@ DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder
 """Flags that say that something outside the study disturbed the step."""
 
 
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one window showed at one load, whoever measured it. throughput in 1/s; utilizations: share of each resource
+    in use (0..1) by its name; latencies None where they were not measured."""
+
+    load: float
+    throughput: float
+    latency_p95_ms: float | None = None
+    latency_mean_ms: float | None = None
+    utilizations: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Windows at several loads; several at one load are blocks.
+
+    name: where they come from. axis: what grows. servers: how many equal servers a resource consists of (1 where it is
+    not there). ceilings: resources that are part of another one or hold it, so that their time must not be added to
+    it: they bound the throughput, and no more.
+    """
+
+    name: str
+    rows: tuple[Observation, ...]
+    axis: str = "load"
+    servers: Mapping[str, float] = field(default_factory=dict)
+    ceilings: frozenset[str] = frozenset()
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Every load once, ascending."""
+        return tuple(sorted({row.load for row in self.rows}))
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources whose utilisation is known in every row, in the order of the first."""
+        names = self.rows[0].utilizations if self.rows else ()
+        return tuple(name for name in names if all(name in row.utilizations for row in self.rows))
+
+
 # --- curve and comparison -------------------------------------------------------------------------------------------
 
 
