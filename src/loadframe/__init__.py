@@ -20,6 +20,8 @@ and proves the gain.
     conclude(run)                 the Investigation of a run, also of one that was killed
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
+    predict(observations, at), predict_run(run, at)    what higher loads will give, from measurements -> Forecast
+    verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs that were measured apart -> Comparison
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
@@ -52,6 +54,12 @@ _API = {
     "conclude": ("loadframe.lab", "conclude"),
     "open_run": ("loadframe.lab", "open_run"),
     "limits": ("loadframe.bench.limits_now", "limits"),
+    "predict": ("loadframe.bench.forecasting", "predict"),
+    "predict_run": ("loadframe.bench.forecasting", "predict_run"),
+    "calibration": ("loadframe.bench.forecasting", "calibration"),
+    "verify": ("loadframe.lab", "verify"),
+    "render_forecast": ("loadframe.reporting", "render_forecast"),
+    "forecast_json": ("loadframe.reporting", "forecast_json"),
     "render_limits": ("loadframe.reporting.limits_report", "render_limits"),
     "ledger_json": ("loadframe.reporting.limits_report", "ledger_json"),
     "render_text": ("loadframe.reporting", "render_text"),

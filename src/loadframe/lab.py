@@ -3,6 +3,7 @@
 investigate   the whole loop -> run folder and report
 measure       the curve only
 compare       a study's alternatives against its target, side by side
+verify        a forecast against what its loads then give
 conclude      what a run folder says, also one that was stopped or killed
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing
+from loadframe.bench import comparing, forecasting
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
@@ -26,7 +27,19 @@ from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import conduct_from, partial, series_of, write_down
 from loadframe.errors import Interrupted, RunError, StudyError, UserError
-from loadframe.model import Comparison, Conduct, Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
+from loadframe.model import (
+    Comparison,
+    Conduct,
+    Curve,
+    Forecast,
+    Investigation,
+    Round,
+    SettingValue,
+    Step,
+    TargetState,
+    Verdict,
+)
+from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress, Silent
 from loadframe.reporting import words
 from loadframe.runs.folder import Effective, RunFolder
@@ -122,6 +135,14 @@ def compare(
     )
     run.close()
     return found
+
+
+def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
+    """A forecast scored by measuring the study's levels, and the run folder of that; the scores are kept. Raises as
+    `investigate` does."""
+    measured = measure(study, runs, progress=progress)
+    rows = resources.observe(open_run(measured.run).steps(), name=str(measured.run), axis=study.load.axis).rows
+    return forecasting.remember(scoring.score(forecast, rows)), measured.run
 
 
 def open_run(path: Path) -> RunFolder:

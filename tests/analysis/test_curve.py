@@ -140,8 +140,8 @@ def test_single_blocks_place_the_knee_between_neighbouring_levels() -> None:
 
 
 def test_another_definition_of_a_knee_lies_within_our_interval() -> None:
-    """kneed's figure 2 has its knee, the farthest point from the chord, at 0.222. Ours is where two straight pieces meet;
-    a smooth curve has none, and with single points the answer is an interval between levels. Moved to positive numbers."""
+    """kneed's figure 2 has its knee, the farthest point from the chord, at 0.222. Ours is where two straight pieces
+    meet; a smooth curve has no such place, and the answer is the interval between two levels. Moved to above zero."""
     x = np.linspace(0, 1, 10)
     y = -1 / (x + 0.1) + 5
     found = curve(list(x + 1), [[value + 6] for value in y])

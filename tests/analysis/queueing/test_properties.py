@@ -42,7 +42,8 @@ def test_every_bound_holds_the_exact_answer(demands: np.ndarray, population: int
         assert (
             bound.response_low_s - CLOSE <= population / exact - think_s <= bound.response_high_s * (1 + CLOSE) + CLOSE
         )
-        assert bound.throughput_high <= wide.throughput_high * (1 + CLOSE)
+    assert balanced.throughput_high <= wide.throughput_high * (1 + CLOSE)
+    assert balanced.throughput_low >= wide.throughput_low * (1 - CLOSE)
 
 
 @given(some_demands, populations, think_times, st.data())
@@ -57,12 +58,27 @@ def test_asymptotic_bounds_hold_with_several_servers(
 
 @given(some_demands, populations, think_times, st.data())
 def test_mean_values_and_convolution_agree(demands: np.ndarray, population: int, think_s: float, data: Any) -> None:
-    servers = data.draw(arrays(np.float64, len(demands), elements=st.sampled_from([1.0, 2.0, 3.0, 8.0, math.inf])))
+    servers = data.draw(arrays(np.float64, len(demands), elements=st.sampled_from([1.0, math.inf])))
     one = mva.exact(demands, population, think_s, servers)
     two = convolution.multi_server(demands, population, think_s, servers)
     assert float(one.throughput) == pytest.approx(two.throughput, rel=1e-8)
     assert one.queue == pytest.approx(two.queue, rel=1e-6, abs=1e-8)
     assert one.utilization == pytest.approx(two.utilization, rel=1e-8, abs=1e-12)
+    assert convolution.throughputs(demands, population, think_s, servers)[-1] == pytest.approx(two.throughput)
+
+
+@given(some_demands, populations, think_times, st.data())
+def test_several_servers_lie_between_one_and_one_that_is_as_fast(
+    demands: np.ndarray, population: int, think_s: float, data: Any
+) -> None:
+    servers = data.draw(arrays(np.float64, len(demands), elements=st.sampled_from([1.0, 2.0, 8.0, 300.0])))
+    found = convolution.multi_server(demands, population, think_s, servers)
+    assert found.queue.sum() + found.throughput * think_s == pytest.approx(population)
+    assert found.utilization == pytest.approx(laws.utilization(found.throughput, demands, servers))
+    assert float(mva.exact(demands, population, think_s).throughput) <= found.throughput * (1 + CLOSE)
+    assert found.throughput <= float(mva.exact(demands / servers, population, think_s).throughput) * (1 + CLOSE)
+    near = float(mva.schweitzer(demands, population, think_s, servers).throughput)
+    assert near == pytest.approx(found.throughput, rel=0.25)
 
 
 @given(some_demands, populations, think_times)
@@ -103,7 +119,7 @@ def test_schweitzer_is_near(demands: np.ndarray, population: int, think_s: float
 def test_many_networks_at_once_are_the_same_as_each_alone() -> None:
     demands = np.random.default_rng(3).uniform(0.1, 2, (4, 2, 3))
     population = np.array([3, 11])
-    servers = [1, 2, math.inf]
+    servers = [1, 1, math.inf]
     together = mva.exact(demands, population, 1.5, servers)
     for draw in range(4):
         for level, count in enumerate(population):
@@ -169,7 +185,8 @@ def test_erlangs_queue_follows_littles_law(servers: int, utilization: float) -> 
     [
         lambda: mva.exact([-1.0], 1),
         lambda: mva.exact([1.0], 1.5),
-        lambda: mva.exact([1.0], 1, 0.0, [0]),
+        lambda: mva.exact([1.0], 1, 0.0, [2]),
+        lambda: mva.schweitzer([1.0], 1, 0.0, [0]),
         lambda: mva.exact([1.0], math.inf),
         lambda: mva.schweitzer([math.nan], 1),
         lambda: bounds.asymptotic([0.0], 1),

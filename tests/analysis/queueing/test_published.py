@@ -57,11 +57,10 @@ def test_think_time_and_visits() -> None:
     assert agrees(found.queue, case["queue"], 3)
 
 
-@pytest.mark.parametrize("method", [mva.exact, convolution.multi_server])
-def test_several_servers_and_a_delay(method: Any) -> None:
+def test_several_servers_and_a_delay() -> None:
     case = ANSWERS["bolch_8_4"]
     servers = [math.inf if count is None else count for count in case["servers"]]
-    found = method(demands(case), case["population"], 0.0, servers)
+    found = convolution.multi_server(demands(case), case["population"], 0.0, servers)
     # Printed from steps that were rounded on the way: the last digit may differ by one.
     assert np.abs(found.queue - case["queue"]).max() < 0.0011
     assert np.abs(found.throughput * np.array(case["visits"]) - case["station_throughput"]).max() < 0.0011
@@ -99,10 +98,9 @@ def test_one_queue_with_several_servers(servers: str) -> None:
     assert agrees(found.response_s, printed["response_s"], 3)
 
 
-@pytest.mark.parametrize("method", [mva.exact, convolution.multi_server])
-def test_many_servers_do_not_lose_digits(method: Any) -> None:
+def test_many_servers_do_not_lose_digits() -> None:
     case = ANSWERS["many_servers"]
-    found = method([case["service_s"]], case["population"], 0.0, [case["servers"]])
+    found = convolution.multi_server([case["service_s"]], case["population"], 0.0, [case["servers"]])
     assert agrees(found.throughput, case["throughput"], 4)
     assert agrees(found.response_s, case["response_s"], 4)
     assert agrees(laws.response_s(case["population"], found.throughput), case["response_s"], 4)

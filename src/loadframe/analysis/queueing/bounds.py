@@ -58,7 +58,8 @@ def balanced_job(demands_s: ArrayLike, population: float, think_s: float = 0.0) 
 
 def geometric(demands_s: ArrayLike, population: int, think_s: float = 0.0) -> Bounds:
     """Queues below the bottleneck are nearly geometric, which bounds them on both sides; the rest of the population
-    is at the bottlenecks. For Z > 0 the bounds are the roots of the quadratic that Little's law leaves (GSB)."""
+    is at the bottlenecks. For Z > 0 the bounds are the roots of the quadratic that Little's law leaves (GSB); far below
+    saturation the asymptotic ones are closer then."""
     demands = _checked(demands_s, population, think_s)
     total, largest, others = float(demands.sum()), float(demands.max()), population - 1
     below = demands[demands < largest]
@@ -108,6 +109,6 @@ def _checked(demands_s: ArrayLike, population: float, think_s: float) -> Floats:
     if not (population >= 1 and think_s >= 0 and demands.ndim == 1 and demands.sum() > 0):
         raise ValueError(
             f"bounds need a population of at least 1, a think time of at least 0 and a demand above 0; "
-            f"got {population}, {think_s} and {demands_s}"
+            f"got {population!r}, {think_s!r} and {demands_s!r}"
         )
     return demands

@@ -2,7 +2,7 @@
 (CACM 16, 1973; Bolch et al., 8.1) in logarithms.
 
 Mean value analysis of such stations subtracts probabilities from 1 and fails from a few dozen requests on (Chandy and
-Sauer 1980; Casale 2011); here every term is positive, and logarithms keep it within what a double holds. Costs K N^2.
+Sauer, CACM 23, 1980); here every term is positive, and logarithms keep it within what a double holds. Costs K N^2.
 """
 
 from __future__ import annotations
@@ -38,6 +38,17 @@ def multi_server(
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape)
     found = load_dependent(demands, np.minimum(np.arange(1, population + 1), counts[:, None]), population, think_s)
     return replace(found, utilization=utilization(found.throughput, demands, counts))
+
+
+def throughputs(demands_s: ArrayLike, population: int, think_s: float = 0.0, servers: ArrayLike = 1.0) -> Floats:
+    """X with 0, 1, ... N requests, for the price of the last: (N + 1,)."""
+    demands = positive(demands_s, "service demands")
+    counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape)
+    jobs = np.arange(1.0, population + 1)
+    whole = _factors(think_s, jobs)
+    for demand, count in zip(demands, counts, strict=True):
+        whole = _convolve(whole, _factors(float(demand), np.minimum(jobs, count)))
+    return np.concatenate([[0.0], np.exp(whole[:-1] - whole[1:])])
 
 
 def load_dependent(demands_s: ArrayLike, speeds: ArrayLike, population: int, think_s: float = 0.0) -> LoadDependent:

@@ -32,5 +32,5 @@ def positive(values: ArrayLike, what: str) -> Floats:
     """The values as an array. ValueError where one is negative or not a number; zeros are allowed."""
     array = np.asarray(values, dtype=np.float64)
     if not (array >= 0).all():
-        raise ValueError(f"{what} must be 0 or more, got {values}")
+        raise ValueError(f"{what} must be 0 or more, got {values!r}")
     return array
