@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe import samples
+from loadframe import csv_text
 from loadframe.errors import SampleError
 from loadframe.samples import parse_sample, read_sample
 
@@ -83,7 +83,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ]:
         with pytest.raises(SampleError, match=word):
             read_sample(str(place))
-    monkeypatch.setattr(samples, "LARGEST_BYTES", 3)
+    monkeypatch.setattr(csv_text, "LARGEST_BYTES", 3)
     (tmp_path / "long.csv").write_text("value\n1\n")
     with pytest.raises(SampleError, match="larger than"):
         read_sample(str(tmp_path / "long.csv"))

@@ -15,10 +15,13 @@ and proves the gain.
     compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
+    read_observations(place), fit_curve(observations)    the curve of a CSV file that anybody measured
     conduct(run)                  how a run went: flags of its steps, what recording cost
     conclude(run)                 the Investigation of a run, also of one that was killed
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
+    predict(observations, at), predict_run(run, at)    what higher loads will give, from measurements -> Forecast
+    verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs that were measured apart -> Comparison
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
@@ -45,10 +48,18 @@ _API = {
     "compare": ("loadframe.lab", "compare"),
     "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
+    "read_observations": ("loadframe.observations", "read_observations"),
+    "fit_curve": ("loadframe.analysis.curve", "of"),
     "conduct": ("loadframe.lab", "conduct"),
     "conclude": ("loadframe.lab", "conclude"),
     "open_run": ("loadframe.lab", "open_run"),
     "limits": ("loadframe.bench.limits_now", "limits"),
+    "predict": ("loadframe.bench.forecasting", "predict"),
+    "predict_run": ("loadframe.bench.forecasting", "predict_run"),
+    "calibration": ("loadframe.bench.forecasting", "calibration"),
+    "verify": ("loadframe.lab", "verify"),
+    "render_forecast": ("loadframe.reporting", "render_forecast"),
+    "forecast_json": ("loadframe.reporting", "forecast_json"),
     "render_limits": ("loadframe.reporting.limits_report", "render_limits"),
     "ledger_json": ("loadframe.reporting.limits_report", "ledger_json"),
     "render_text": ("loadframe.reporting", "render_text"),

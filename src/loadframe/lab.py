@@ -3,6 +3,7 @@
 investigate   the whole loop -> run folder and report
 measure       the curve only
 compare       a study's alternatives against its target, side by side
+verify        a forecast against what its loads then give
 conclude      what a run folder says, also one that was stopped or killed
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing
+from loadframe.bench import comparing, forecasting
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
@@ -26,7 +27,19 @@ from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import conduct_from, partial, series_of, write_down
 from loadframe.errors import Interrupted, RunError, StudyError, UserError
-from loadframe.model import Comparison, Conduct, Curve, Investigation, Round, SettingValue, Step, TargetState, Verdict
+from loadframe.model import (
+    Comparison,
+    Conduct,
+    Curve,
+    Forecast,
+    Investigation,
+    Round,
+    SettingValue,
+    Step,
+    TargetState,
+    Verdict,
+)
+from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress, Silent
 from loadframe.reporting import words
 from loadframe.runs.folder import Effective, RunFolder
@@ -124,6 +137,14 @@ def compare(
     return found
 
 
+def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
+    """A forecast scored by measuring the study's levels, and the run folder of that; the scores are kept. Raises as
+    `investigate` does."""
+    measured = measure(study, runs, progress=progress)
+    rows = resources.observe(open_run(measured.run).steps(), name=str(measured.run), axis=study.load.axis).rows
+    return forecasting.remember(scoring.score(forecast, rows)), measured.run
+
+
 def open_run(path: Path) -> RunFolder:
     """An existing run folder. RunError where it is none."""
     return RunFolder.open(path)
@@ -136,13 +157,17 @@ def conclude(run: RunFolder) -> Investigation:
     return run.investigation() or write_down(run, partial(run), interrupted=not run.closed())
 
 
-def curves(run: RunFolder) -> dict[str, Curve]:
-    """The curve of every treatment of a run, computed anew from its steps. RunError where there are none."""
+def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
+    """The curve of every treatment of a run, computed anew from its steps; under another objective than its study's
+    where one is given. RunError where there are no steps."""
     steps = run.steps()
     _check_steps(run, steps)
     if not steps:
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
-    study = validate(run.study(), name=str(run.path / "study.json"))
+    declared = run.study()
+    if within_latency_p95_ms is not None:
+        declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
+    study = validate(declared, name=str(run.path / "study.json"))
     treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
     return {name: curve_of(steps, study, name) for name in treatments}
 

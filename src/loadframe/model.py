@@ -149,6 +149,45 @@ DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder
 """Flags that say that something outside the study disturbed the step."""
 
 
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one window showed at one load, whoever measured it. throughput in 1/s; utilizations: share of each resource
+    in use (0..1) by its name; latencies None where they were not measured."""
+
+    load: float
+    throughput: float
+    latency_p95_ms: float | None = None
+    latency_mean_ms: float | None = None
+    utilizations: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Windows at several loads; several at one load are blocks.
+
+    name: where they come from. axis: what grows. servers: how many equal servers a resource consists of (1 where it is
+    not there). ceilings: resources that are part of another one or hold it, so that their time must not be added to
+    it: they bound the throughput, and no more.
+    """
+
+    name: str
+    rows: tuple[Observation, ...]
+    axis: str = "load"
+    servers: Mapping[str, float] = field(default_factory=dict)
+    ceilings: frozenset[str] = frozenset()
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Every load once, ascending."""
+        return tuple(sorted({row.load for row in self.rows}))
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources whose utilisation is known in every row, in the order of the first."""
+        names = self.rows[0].utilizations if self.rows else ()
+        return tuple(name for name in names if all(name in row.utilizations for row in self.rows))
+
+
 # --- curve and comparison -------------------------------------------------------------------------------------------
 
 
@@ -438,6 +477,97 @@ class UntriedRemedy:
 
     remedy: Remedy
     because: str
+
+
+# --- forecasts ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number that was worked out, with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastPoint:
+    """What one window at this load should show: throughput in 1/s, and p95 latency where latencies were measured."""
+
+    load: float
+    throughput: Estimate
+    latency_p95_ms: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastCapacity:
+    """The highest throughput (1/s) that the resources allow, and the load at which the first of them saturates."""
+
+    throughput: Estimate
+    load: Estimate
+    limited_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """One resource. demand_s: seconds of one of its servers per request, at the highest load measured, with its
+    interval; growth: the demand at its saturation, as a ratio to that at the lowest load. utilization: at the highest
+    load measured. at_load: where it saturates; None where that is out of sight."""
+
+    resource: str
+    demand_s: float
+    demand_low_s: float
+    demand_high_s: float
+    servers: float
+    utilization: float
+    growth: Estimate | None
+    at_load: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A forecast throughput beside the measured one; inside: within the interval."""
+
+    load: float
+    predicted: float
+    low: float
+    high: float
+    actual: float
+    inside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All forecasts that were ever scored on this machine: of `count`, `inside` were within their interval of 90 %;
+    median_error: of |predicted / actual - 1|."""
+
+    inside: int
+    count: int
+    median_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a system will do at loads that were not measured, or why that cannot be told.
+
+    source: where the measurements come from; measured: their loads. kind: the load is clients that wait for their
+    answers (closed), or a rate that is offered. saturation: the first to saturate first. exhaustion: limits of the
+    ledger with the load at which they run out, the first first. refused: the reason, then there is nothing else but
+    exhaustion. notes: what a reader must know, in sentences.
+    """
+
+    source: str
+    axis: str
+    kind: Literal["closed", "rate"]
+    measured: tuple[float, ...]
+    at: tuple[ForecastPoint, ...] = ()
+    capacity: ForecastCapacity | None = None
+    saturation: tuple[Saturation, ...] = ()
+    exhaustion: tuple[Limit, ...] = ()
+    refused: str | None = None
+    scored: tuple[Scored, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 # --- profiles -------------------------------------------------------------------------------------------------------

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
+from loadframe.csv_text import Row, beginning, header, name_of, number, read_text, rows
 from loadframe.errors import SampleError
-
-STDIN = "-"
-LARGEST_BYTES = 50_000_000
-"""A million values and more; whatever is larger was given by mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,67 +27,38 @@ class Sample:
 
 def read_sample(place: str) -> Sample:
     """The sample in a file, or on standard input for "-". SampleError names the line and the value that is wrong."""
-    name = "standard input" if place == STDIN else place
-    return parse_sample(_text(place, name), name)
+    return parse_sample(read_text(place, remedy="Give two runs, two CSV files, or one study."), name_of(place))
 
 
 def parse_sample(text: str, name: str) -> Sample:
     """The sample in CSV text; columns other than `value` and `block`, and empty lines, are passed over."""
-    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
-    try:
-        lines = [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise SampleError(f"{name}, line {rows.line_num}: {error}", remedy="Give a comma-separated file.") from error
-    header = [cell.strip().lower() for cell in lines[0][1]] if lines else []
-    if header.count("value") != 1 or header.count("block") > 1:
-        seen = ", ".join(header[:8]) or "nothing"
+    lines = rows(text, name)
+    names = header(lines)
+    if names.count("value") != 1 or names.count("block") > 1:
         raise SampleError(
-            f"{name} has no first line that names one column `value`; it begins with {seen[:100]!r}",
+            f"{name} has no first line that names one column `value`; it begins with {beginning(names)}",
             remedy="Write `value` (and `block`, if there are blocks) above the numbers.",
         )
-    at, block_at = header.index("value"), header.index("block") if "block" in header else None
+    at, block_at = names.index("value"), names.index("block") if "block" in names else None
     body = lines[1:]
     if not body:
         raise SampleError(f"{name} has no values below its first line", remedy="Measure something first.")
-    values = tuple(_number(row, at, f"{name}, line {line}") for line, row in body)
-    blocks = tuple(_cell(row, block_at) for _, row in body) if block_at is not None else None
+    values = tuple(_value(row, at) for row in body)
+    blocks = tuple(_cell(row, block_at) for row in body) if block_at is not None else None
     if blocks is not None and "" in blocks:
-        line = body[blocks.index("")][0]
-        raise SampleError(f"{name}, line {line} has no block", remedy="Give every value its block, or none.")
+        raise SampleError(f"{body[blocks.index('')].where} has no block", remedy="Give every value its block, or none.")
     return Sample(name, values, blocks)
 
 
-def _cell(row: list[str], at: int) -> str:
-    return row[at].strip() if at < len(row) else ""
+def _cell(row: Row, at: int) -> str:
+    return row.cells[at] if at < len(row.cells) else ""
 
 
-def _number(row: list[str], at: int, where: str) -> float:
-    text = _cell(row, at)
-    try:
-        value = float(text)
-    except ValueError:
-        raise SampleError(f"{where}: {text[:100]!r} is not a number", remedy="Write numbers as 1234.5.") from None
-    if not math.isfinite(value) or value < 0:
+def _value(row: Row, at: int) -> float:
+    value = number(_cell(row, at), row.where)
+    if value < 0:
         raise SampleError(
-            f"{where}: {text[:100]} cannot be compared as a ratio",
+            f"{row.where}: {_cell(row, at)[:100]} cannot be compared as a ratio",
             remedy="Values are finite and not negative: rates, times, sizes.",
         )
     return value
-
-
-def _text(place: str, name: str) -> str:
-    try:
-        if place == STDIN:
-            data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
-        else:
-            with Path(place).open("rb") as file:
-                data = file.read(LARGEST_BYTES + 1)
-        if len(data) > LARGEST_BYTES:
-            raise SampleError(f"{name} is larger than {LARGEST_BYTES:,} bytes", remedy="Thin it out first.")
-        return data.decode("utf-8")
-    except FileNotFoundError:
-        raise SampleError(
-            f"there is no file or run folder {place}", remedy="Give two runs, two CSV files, or one study."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SampleError(f"{name} cannot be read: {error}", remedy="It must be a text file in UTF-8.") from error

@@ -139,6 +139,17 @@ def test_single_blocks_place_the_knee_between_neighbouring_levels() -> None:
     assert any("One block" in warning for warning in found.warnings)
 
 
+def test_another_definition_of_a_knee_lies_within_our_interval() -> None:
+    """kneed's figure 2 has its knee, the farthest point from the chord, at 0.222. Ours is where two straight pieces
+    meet; a smooth curve has no such place, and the answer is the interval between two levels. Moved to above zero."""
+    x = np.linspace(0, 1, 10)
+    y = -1 / (x + 0.1) + 5
+    found = curve(list(x + 1), [[value + 6] for value in y])
+    assert found.shape == "plateau"
+    assert found.knee is not None
+    assert found.knee.low - 1e-9 <= 1 + 0.222 <= found.knee.high + 1e-3
+
+
 def test_points_carry_median_interval_and_peak() -> None:
     found = curve([1, 2], [[90, 100, 111], [50]])
     point = found.points[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from loadframe.analysis import scalability as law
 from loadframe.analysis import segments, student
-from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Peak, Scalability, Shape
+from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 
 CONFIDENCE = 0.95
 
@@ -92,6 +92,23 @@ def fit(
         capacity=capacity,
         usl=usl,
         warnings=tuple(warnings + capacity_warnings + usl_warnings),
+    )
+
+
+def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
+    """The curve of what somebody measured: a level for each load, its rows as blocks; with the scalability law where
+    there are levels enough for it. Raises as `fit`."""
+    samples = []
+    for load in observations.loads:
+        at_load = [row for row in observations.rows if row.load == load]
+        latencies = tuple(row.latency_p95_ms for row in at_load if row.latency_p95_ms is not None)
+        samples.append(LevelSample(load, tuple(row.throughput for row in at_load), latencies))
+    return fit(
+        samples,
+        axis=observations.axis,
+        treatment="A",
+        within_latency_p95_ms=within_latency_p95_ms,
+        scalability=sum(max(sample.throughputs) > 0 for sample in samples) >= law.FEWEST_POINTS,
     )
 
 

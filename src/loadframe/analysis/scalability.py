@@ -12,7 +12,6 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, nnls
 
 from loadframe.analysis import student
 from loadframe.model import Scalability
@@ -63,6 +62,8 @@ def fit(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> Scalabili
 def _start(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> NDArray[np.float64]:
     """Linear first guess: N / X = 1/lambda (1 + sigma (N - 1) + kappa N (N - 1)), coefficients not negative."""
     # Only a first guess: the throughput's floor, as a share of the largest, keeps the division finite.
+    from scipy.optimize import nnls
+
     columns = np.column_stack([np.ones_like(load), load - 1, load * (load - 1)])
     widths = np.maximum(np.abs(columns).max(axis=0), 1e-300)
     coefficients = nnls(columns / widths, load / np.maximum(throughput, 1e-9))[0] / widths
@@ -89,6 +90,8 @@ def _least_squares(load: NDArray[np.float64], throughput: NDArray[np.float64]) -
 def _solve(
     load: NDArray[np.float64], throughput: NDArray[np.float64], start: NDArray[np.float64], free: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], float]:
+    from scipy.optimize import least_squares
+
     upper = np.array([np.inf, 1.0, np.inf])
 
     def residual(values: NDArray[np.float64]) -> NDArray[np.float64]:

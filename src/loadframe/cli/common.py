@@ -59,6 +59,14 @@ def _fail(message: str, remedy: str, kind: str, json_wanted: bool, code: int) ->
     raise typer.Exit(code)
 
 
+def is_folder(name: str) -> bool:
+    """Whether an argument is a folder, a run; anything else is read as a file, and reading it says what is wrong."""
+    try:
+        return Path(name).is_dir()
+    except OSError:  # too long a name, a folder that may not be entered
+        return False
+
+
 def show_investigation(investigation: Investigation, json_wanted: bool) -> None:
     """The end of an investigation, for people or programs."""
     if json_wanted:

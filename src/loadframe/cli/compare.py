@@ -13,11 +13,12 @@ import typer
 import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import samples
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit, is_folder
 from loadframe.cli.progress import shown
+from loadframe.csv_text import STDIN
 from loadframe.errors import SampleError, StudyError
 from loadframe.model import Comparison, Margin, Verdict
-from loadframe.samples import STDIN, Sample, read_sample
+from loadframe.samples import Sample, read_sample
 
 FAILED = 3
 """Exit code of a verdict that the user asked to fail on."""
@@ -47,7 +48,7 @@ def compare(
             found = _alternatives(first, overrides or [], allowed, runs, as_json)
         elif overrides:
             raise StudyError("--set changes a study, and none was given", remedy="Leave it out.")
-        elif _is_folder(first) or _is_folder(second):
+        elif is_folder(first) or is_folder(second):
             _refuse_direction(lower_is_better)
             found = [loadframe.compare_runs(loadframe.open_run(Path(first)), loadframe.open_run(Path(second)))]
         else:
@@ -61,15 +62,8 @@ def compare(
             raise typer.Exit(FAILED)
 
 
-def _is_folder(name: str) -> bool:
-    try:
-        return Path(name).is_dir()
-    except OSError:  # too long a name, a folder that may not be entered: reading it says so
-        return False
-
-
 def _alternatives(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
-    if path == STDIN or _is_folder(path) or path.endswith(".csv"):
+    if path == STDIN or is_folder(path) or path.endswith(".csv"):
         raise StudyError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
     with shown(quiet=quiet) as progress:

@@ -1,4 +1,4 @@
-"""loadframe curve RUN: knee, cliff, capacity and scalability law from a run's data."""
+"""loadframe curve RUN|CSV: knee, cliff, capacity and scalability law from data."""
 
 from __future__ import annotations
 
@@ -8,27 +8,56 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, emit
-from loadframe.errors import RunError
+from loadframe.cli.common import Json, command, emit, is_folder
+from loadframe.errors import RunError, SampleError
+
+UNIT = "units of load"
+"""What the axis of a CSV file counts: it does not say."""
 
 
 def curve(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    data: Annotated[
+        str, typer.Argument(metavar="RUN|CSV", help="A run folder, or a CSV file of load,throughput; - is stdin.")
+    ],
     treatment: Annotated[
-        str, typer.Option("--treatment", help="The state of the target (A is the one it started in).")
-    ] = "A",
+        str | None, typer.Option("--treatment", help="Of a run: the state of the target (A is the one it started in).")
+    ] = None,
+    within_latency_p95_ms: Annotated[
+        float | None, typer.Option("--within-latency-p95-ms", metavar="MS", help="The objective, for the capacity.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute a run's curve anew from its steps."""
+    """Compute a curve anew from a run's steps, or from anybody's measurements."""
     with command(as_json):
-        folder = loadframe.open_run(run)
-        curves = loadframe.curves(folder)
-        if treatment not in curves:
-            raise RunError(
-                f"{run} has no treatment {treatment!r}", remedy=f"It has: {', '.join(curves)}. Choose with --treatment."
+        if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < float("inf"):
+            raise SampleError(
+                f"--within-latency-p95-ms {within_latency_p95_ms:g} is no objective", remedy="Milliseconds above zero."
             )
-        conduct = loadframe.conduct(folder)
-        if as_json:
-            emit(loadframe.curve_json(curves[treatment], conduct=conduct))
+        if is_folder(data):
+            _of_run(Path(data), treatment or "A", within_latency_p95_ms, as_json)
+        elif treatment is not None:
+            raise SampleError("--treatment is for run folders", remedy="Leave it out.")
         else:
-            print(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), conduct=conduct))
+            _of_csv(data, within_latency_p95_ms, as_json)
+
+
+def _of_csv(place: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
+    found = loadframe.fit_curve(loadframe.read_observations(place), within_latency_p95_ms=within_latency_p95_ms)
+    if as_json:
+        emit(loadframe.curve_json(found))
+    else:
+        print(loadframe.render_curve(found, unit=UNIT))
+
+
+def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
+    folder = loadframe.open_run(run)
+    curves = loadframe.curves(folder, within_latency_p95_ms=within_latency_p95_ms)
+    if treatment not in curves:
+        raise RunError(
+            f"{run} has no treatment {treatment!r}", remedy=f"It has: {', '.join(curves)}. Choose with --treatment."
+        )
+    conduct = loadframe.conduct(folder)
+    if as_json:
+        emit(loadframe.curve_json(curves[treatment], conduct=conduct))
+    else:
+        print(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), conduct=conduct))

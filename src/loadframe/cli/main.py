@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli import case, changes, compare, curve, demo, doctor, investigate, limits, measure, report, study
+from loadframe.cli import (
+    case,
+    changes,
+    compare,
+    curve,
+    demo,
+    doctor,
+    investigate,
+    limits,
+    measure,
+    predict,
+    report,
+    study,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,6 +50,7 @@ app.command()(demo.demo)
 app.command()(investigate.investigate)
 app.command()(measure.measure)
 app.command()(curve.curve)
+app.command()(predict.predict)
 app.command()(limits.limits)
 app.command()(compare.compare)
 app.command()(report.report)

@@ -2,8 +2,8 @@
 
 write_page(investigation, path)     the case study, one HTML file that needs nothing else
 render_text(investigation)          the same facts at the end of a command
-render_curve, render_comparison     a curve alone, a verdict alone
-investigation_json, curve_json, verdict_json, limits_json, comparison_json    the shapes that other tools read
+render_curve, render_comparison, render_forecast    a curve, a verdict, a forecast alone
+investigation_json, curve_json, verdict_json, limits_json, comparison_json, forecast_json    what other tools read
 speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
 """
@@ -11,7 +11,15 @@ chart_svg(investigation)            the before/after chart alone, for a README
 from __future__ import annotations
 
 from loadframe.reporting.charts import chart_svg
-from loadframe.reporting.json_shapes import comparison_json, curve_json, investigation_json, limits_json, verdict_json
+from loadframe.reporting.forecasts import render_forecast
+from loadframe.reporting.json_shapes import (
+    comparison_json,
+    curve_json,
+    forecast_json,
+    investigation_json,
+    limits_json,
+    verdict_json,
+)
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_comparison, render_curve, render_text
@@ -21,10 +29,12 @@ __all__ = [
     "chart_svg",
     "comparison_json",
     "curve_json",
+    "forecast_json",
     "investigation_json",
     "limits_json",
     "render_comparison",
     "render_curve",
+    "render_forecast",
     "render_page",
     "render_text",
     "speedscope_json",

@@ -11,11 +11,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from loadframe.model import (
+    Calibration,
     Cliff,
     Comparison,
     Conduct,
     Curve,
     Finding,
+    Forecast,
     Investigation,
     Limit,
     LoadInterval,
@@ -67,6 +69,12 @@ def _comparison(comparison: Comparison) -> Json:
     about = {name: value for name, value in _record(comparison).items() if name not in ("verdict", "axis_unit")}
     ratios = about.pop("levels")
     return {**verdict_json(comparison.verdict), **_object({**about, "level_ratios": ratios})}
+
+
+def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
+    """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
+    calibration: how often the intervals of all forecasts scored on this machine held."""
+    return _object({"schema": "loadframe.forecast/1", **_record(forecast), "calibration": calibration})
 
 
 def limits_json(limits: Iterable[Limit]) -> Json:

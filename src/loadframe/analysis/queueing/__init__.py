@@ -1,0 +1,15 @@
+"""Queueing: what throughput and response time must be, given the seconds of each resource that a request needs.
+
+laws          utilisation law, Little's law, service demand
+bounds        asymptotic, balanced-job and geometric bounds: no solution needed
+mva           closed networks of one class: exact and Schweitzer's mean value analysis, several servers
+convolution   closed networks whose stations work at any speed that depends on their queue: exact, in logarithms
+classes       several classes: closed (exact, Schweitzer), open, mixed
+erlang        the queue with m servers: M/M/m
+
+Symbols: N requests circulate (population), Z seconds think time (think_s), D_k seconds of station k per request
+(demands_s), m_k servers (servers), X requests per second (throughput), R seconds in the system (response_s), R_k at
+station k (residence_s), Q_k requests there (queue), U_k share of the station's servers in use (utilization).
+Sources: Lazowska, Zahorjan, Graham, Sevcik, "Quantitative System Performance" (1984); Jain, "The Art of Computer
+Systems Performance Analysis" (1991); Bolch, Greiner, de Meer, Trivedi, "Queueing Networks and Markov Chains" (2006).
+"""

@@ -1,0 +1,100 @@
+"""loadframe predict RUN|CSV: what higher loads will give, what saturates first, and how good such forecasts were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit, is_folder, say
+from loadframe.cli.progress import shown
+from loadframe.errors import SampleError
+from loadframe.model import Forecast
+
+KINDS = {"clients": "closed", "rate": "rate"}
+UNIT = "units of load"
+
+
+def predict(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|CSV", help="A run folder, or a CSV file of load,throughput,util.NAME...; - is stdin."
+        ),
+    ],
+    at: Annotated[str | None, typer.Option("--at", metavar="L,..", help="The loads to forecast: 4,8,12.")] = None,
+    up_to: Annotated[
+        float | None,
+        typer.Option("--up-to", metavar="LOAD", help="Forecast from the loads up to this, and score it at the others."),
+    ] = None,
+    load_is: Annotated[
+        str | None,
+        typer.Option("--load-is", metavar="clients|rate", help="What the load counts, where the data do not tell."),
+    ] = None,
+    treatment: Annotated[
+        str | None, typer.Option("--treatment", help="Of a run: the state of the target (A is the one it started in).")
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option("--verify", metavar="STUDY", help="Measure the loads of --at, and score the forecast."),
+    ] = None,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Forecast throughput, latency and what gives first from measurements at low loads."""
+    with command(as_json):
+        loads = _loads(at)
+        if load_is is not None and load_is not in KINDS:
+            raise SampleError(f"--load-is {load_is!r} is unknown", remedy=f"It is one of: {', '.join(KINDS)}.")
+        if verify is None and overrides:
+            raise SampleError(
+                "--set changes a study, and none was given", remedy="Leave it out, or add --verify STUDY."
+            )
+        kind = cast(Literal["closed", "rate"] | None, KINDS.get(load_is or ""))
+        unit = UNIT
+        if is_folder(data):
+            run = loadframe.open_run(Path(data))
+            unit = run.axis_unit()
+            found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
+        elif treatment is not None:
+            raise SampleError("--treatment is for run folders", remedy="Leave it out.")
+        else:
+            found = loadframe.predict(loadframe.read_observations(data), loads, up_to=up_to, kind=kind)
+        where = None
+        if verify is not None:
+            found, where = _verified(found, verify, overrides or [], runs, as_json)
+        calibration = loadframe.calibration()
+        if as_json:
+            shape = loadframe.forecast_json(found, calibration=calibration)
+            emit(shape if where is None else {**shape, "run": str(where)})
+        else:
+            print(loadframe.render_forecast(found, unit=unit, calibration=calibration))
+            if where is not None:
+                print(f"Run folder: {where}")
+
+
+def _verified(
+    found: Forecast, study: Path, overrides: list[str], runs: Path, quiet: bool
+) -> tuple[Forecast, Path | None]:
+    """The forecast scored by measuring its loads; as it is where it was refused."""
+    if found.refused is not None:
+        say("There is no forecast to verify; nothing was measured.")
+        return found, None
+    levels = ",".join(f"{point.load:g}" for point in found.at)
+    declared = loadframe.load_study(study, [*overrides, f"load.levels=[{levels}]"])
+    with shown(quiet=quiet) as progress:
+        scored, run = loadframe.verify(found, declared, runs, progress=progress)
+    return scored, run
+
+
+def _loads(text: str | None) -> list[float]:
+    """4,8,12 as numbers."""
+    if text is None:
+        return []
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise SampleError(f"--at {text!r} is no list of loads", remedy="For instance --at 4,8,12.") from None

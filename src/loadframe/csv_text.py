@@ -1,0 +1,82 @@
+"""Comma-separated text from a file or standard input, as other tools and people write it: rows that know their line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.errors import SampleError
+
+STDIN = "-"
+LARGEST_BYTES = 50_000_000
+"""A million values and more; whatever is larger was given by mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: its cells without spaces around them, and where it stands ("points.csv, line 3")."""
+
+    cells: tuple[str, ...]
+    where: str
+
+
+def name_of(place: str) -> str:
+    """What messages call a place; "-" is standard input."""
+    return "standard input" if place == STDIN else place
+
+
+def read_text(place: str, *, remedy: str) -> str:
+    """The text of a file, or of standard input for "-". SampleError where it cannot be read; remedy: what to give
+    instead of a file that is not there."""
+    name = name_of(place)
+    try:
+        if place == STDIN:
+            data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
+        else:
+            with Path(place).open("rb") as file:
+                data = file.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
+            raise SampleError(f"{name} is larger than {LARGEST_BYTES:,} bytes", remedy="Thin it out first.")
+        return data.decode("utf-8")
+    except FileNotFoundError:
+        raise SampleError(f"there is no file or run folder {place}", remedy=remedy) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SampleError(f"{name} cannot be read: {error}", remedy="It must be a text file in UTF-8.") from error
+
+
+def rows(text: str, name: str) -> list[Row]:
+    """The lines of CSV text that are not empty. SampleError names the line that is no CSV."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
+    try:
+        return [
+            Row(tuple(cell.strip() for cell in row), f"{name}, line {reader.line_num}")
+            for row in reader
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise SampleError(f"{name}, line {reader.line_num}: {error}", remedy="Give a comma-separated file.") from error
+
+
+def header(lines: list[Row]) -> list[str]:
+    """The names in the first line, in lower case; none where there is no line."""
+    return [cell.lower() for cell in lines[0].cells] if lines else []
+
+
+def beginning(names: list[str]) -> str:
+    """The first names of a header, as a message quotes them."""
+    return repr((", ".join(names[:8]) or "nothing")[:100])
+
+
+def number(text: str, where: str) -> float:
+    """A cell as a number. SampleError for text, and for what is not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise SampleError(f"{where}: {text[:100]!r} is not a number", remedy="Write numbers as 1234.5.") from None
+    if not math.isfinite(value):
+        raise SampleError(f"{where}: {text[:100]} is not a finite number", remedy="Leave out what was not measured.")
+    return value

@@ -1,0 +1,146 @@
+"""CSV curves: rows of load and throughput, perhaps with latency and utilisations, measured by anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from loadframe.csv_text import Row, beginning, header, name_of, number, read_text, rows
+from loadframe.errors import SampleError
+from loadframe.model import Observation, Observations
+
+COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
+REMEDY = f"The first line names the columns: {COLUMNS}."
+
+LARGEST = 1e15
+"""A load or a throughput beyond this was given by mistake."""
+
+SMALLEST = 1e-9
+MOST_LOADS = 200
+"""A curve of more levels than this is a time series."""
+
+
+def read_observations(place: str) -> Observations:
+    """The curve in a file, or on standard input for "-". SampleError names the line and the value that is wrong."""
+    return parse_observations(read_text(place, remedy="Give a run folder or a CSV file."), name_of(place))
+
+
+def parse_observations(text: str, name: str) -> Observations:
+    """The curve in CSV text; several rows of one load are blocks. SampleError for what is no curve."""
+    lines = rows(text, name)
+    names = header(lines)
+    _check_columns(names, name)
+    body = lines[1:]
+    for row in body:
+        if len(row.cells) != len(names):
+            raise SampleError(
+                f"{row.where} has {len(row.cells)} cells where the first line names {len(names)} columns",
+                remedy="Give every row a cell for each column.",
+            )
+    found = tuple(_observation(dict(zip(names, row.cells, strict=True)), row) for row in body)
+    _check_loads(found, body, name)
+    return Observations(name, found, servers=_servers(names, body))
+
+
+def _check_columns(names: list[str], name: str) -> None:
+    """Which columns there are: the two that must be there, none twice, none unknown."""
+    if not names:
+        raise SampleError(f"{name} is empty", remedy=REMEDY)
+    missing = [column for column in ("load", "throughput") if column not in names]
+    if missing:
+        raise SampleError(
+            f"{name}, line 1 has no column `{missing[0]}`; it begins with {beginning(names)}", remedy=REMEDY
+        )
+    twice = next((column for column in names if names.count(column) > 1), None)
+    if twice is not None:
+        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Leave one of them out.")
+    resources = {_resource(column) for column in names if column.startswith("util.")}
+    for column in names:
+        kind, dot, resource = column.partition(".")
+        if column in ("load", "throughput", "latency_p95_ms"):
+            continue
+        if kind not in ("util", "servers") or not dot or not resource:
+            raise SampleError(f"{name}, line 1 has an unknown column {column[:100]!r}", remedy=REMEDY)
+        if kind == "servers" and resource not in resources:
+            raise SampleError(
+                f"{name}, line 1 has servers.{resource[:100]} without util.{resource[:100]}",
+                remedy="Servers belong to a resource whose utilisation is given.",
+            )
+
+
+def _check_loads(found: tuple[Observation, ...], body: list[Row], name: str) -> None:
+    loads = {row.load for row in found}
+    if len(loads) < 2:
+        where = f"{body[-1].where} ends the data with" if body else f"{name} has"
+        raise SampleError(
+            f"{where} {len(loads)} load{'' if len(loads) == 1 else 's'}; a curve needs at least 2",
+            remedy="Measure more levels.",
+        )
+    if len(loads) > MOST_LOADS:
+        raise SampleError(
+            f"{name} has {len(loads):,} different loads; a curve has at most {MOST_LOADS} levels",
+            remedy="Round the loads to levels, and give the rows of a level as its blocks.",
+        )
+
+
+def _observation(cells: Mapping[str, str], row: Row) -> Observation:
+    where = row.where
+    throughput = _checked(
+        cells["throughput"],
+        f"{where}: throughput",
+        lambda value: 0 <= value <= LARGEST,
+        "Requests per second, 0 or more.",
+    )
+    latency = cells.get("latency_p95_ms")
+    if latency == "" and throughput == 0:  # nothing was answered, so nothing has a latency
+        latency = None
+    return Observation(
+        load=_checked(
+            cells["load"],
+            f"{where}: load",
+            lambda value: SMALLEST <= value <= LARGEST,
+            "A load is above zero: clients, jobs, requests per second.",
+        ),
+        throughput=throughput,
+        latency_p95_ms=None
+        if latency is None
+        else _checked(
+            latency, f"{where}: latency_p95_ms", lambda value: 0 <= value <= LARGEST, "Milliseconds, 0 or more."
+        ),
+        utilizations={
+            _resource(column): _checked(
+                cell, f"{where}: {column}", lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."
+            )
+            for column, cell in cells.items()
+            if column.startswith("util.")
+        },
+    )
+
+
+def _servers(names: list[str], body: list[Row]) -> dict[str, float]:
+    """The servers of each resource, which must be the same in every row."""
+    found: dict[str, float] = {}
+    for at, column in enumerate(names):
+        if not column.startswith("servers."):
+            continue
+        for row in body:
+            count = _checked(
+                row.cells[at], f"{row.where}: {column}", lambda value: 1 <= value <= LARGEST, "A count, 1 or more."
+            )
+            if found.setdefault(_resource(column), count) != count:
+                raise SampleError(
+                    f"{row.where}: {column} is {count:g}, and {found[_resource(column)]:g} above",
+                    remedy="A curve is measured with the same servers throughout; split the file where they change.",
+                )
+    return found
+
+
+def _resource(column: str) -> str:
+    return column.partition(".")[2]
+
+
+def _checked(cell: str, where: str, right: Callable[[float], bool], remedy: str) -> float:
+    """A cell's number. SampleError where it is none, or not a right one."""
+    value = number(cell, where)
+    if not right(value):
+        raise SampleError(f"{where} is {cell[:100]}", remedy=remedy)
+    return value

@@ -1,0 +1,188 @@
+"""What a request needs of a resource, and how that grows with the load: draws from what the measurements leave open.
+
+Utilisation law with a background and growth, for one resource (U: share of its servers in use, u = D / m):
+
+    U_i = U0 + u X_i (1 + c g(N_i)),          g(N) = (h(N) - h(N_low)) / (h(N_sat) - h(N_low))
+
+N_low is the lowest load measured, N_sat the load at which the ceiling would be met if nothing grew: c is the growth on
+the way there. Six models are weighed against each other by their evidence (Bayesian model averaging; Hoeting, Madigan,
+Raftery, Volinsky, Statistical Science 14, 1999): h is nothing, logarithmic (what gets colder with more clients, as
+caches do), or linear (what each request pays for every other one: the coherence term of the scalability law); U0 is 0,
+or what the resource does without requests. The error of U_i is a share of it, unknown, on a grid. All else is normal,
+so that evidence and draws are exact: a few numbers of linear algebra for each model.
+
+A straight line through few points far below saturation leaves the growth open. Then c keeps what is believed of it
+beforehand: the interval carries a growth that the data cannot exclude, and the forecast does not follow noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.analysis.queueing.laws import Floats
+
+GROWTHS: dict[str, Callable[[Floats], Floats]] = {"log": np.log, "linear": np.asarray}
+"""The shapes of growth, each believed as much as the other beforehand."""
+
+STEADY_PRIOR = 0.5
+"""Beforehand, a request is as likely to need the same at every load as it is to need more or less."""
+
+GROWTH_MEAN, GROWTH_DEVIATION = 0.1, 0.25
+"""If it grows: by this share until saturation, and how far that is off. Contention and coherence terms of published
+scalability fits give 0 to 0.6; group commit and other economies give less than 0."""
+
+BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
+"""How likely a resource is used without requests, and its utilisation then (about)."""
+
+RESOLUTION = 0.003
+"""Utilisations are counted in ticks and rounded; nobody knows one better than this."""
+
+ERRORS = np.geomspace(0.003, 0.3, 24)
+"""Relative errors of a utilisation divided by its throughput that are thought possible."""
+
+TYPICAL_ERROR, ERROR_FREEDOM = 0.03, 4.0
+"""What a window's error is beforehand, and as how many observations that counts (scaled inverse chi-square)."""
+
+LEAST_LEFT = 0.5
+"""No economy of scale takes more than half of the work away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Draws of u(N) = U / X beyond the background, seconds of the whole resource per request.
+
+    base, growth, background: (S,); shape: (S,), index of the growth's shape, -1 for none. error: (S,), relative error
+    of one window. low, saturation: N_low and N_sat.
+    """
+
+    base: Floats
+    growth: Floats
+    shape: NDArray[np.int64]
+    background: Floats
+    error: Floats
+    low: float
+    saturation: float
+
+    def at(self, loads: Floats) -> Floats:
+        """u at each load: (S, L)."""
+        return self.base[:, None] * self.grown(loads)
+
+    def grown(self, loads: Floats) -> Floats:
+        """The same, as a share of u at the lowest load measured."""
+        shares = np.ones((len(self.base), len(loads)))
+        for index, grow in enumerate(GROWTHS.values()):
+            mine = self.shape == index
+            way = _way(grow, np.asarray(loads, dtype=np.float64), self.low, self.saturation)
+            shares[mine] += self.growth[mine, None] * way
+        return np.maximum(shares, LEAST_LEFT)
+
+
+def draw(
+    loads: Floats,
+    throughputs: Floats,
+    utilizations: Floats,
+    saturation: float,
+    count: int,
+    random: np.random.Generator,
+) -> Demand:
+    """`count` draws of what the measurements, (n,) each, say of one resource. saturation: N_sat; throughputs above
+    zero."""
+    low = float(loads.min())
+    far = max(saturation, 1.5 * low)
+    scale = np.hypot(utilizations, RESOLUTION)
+    guess = float((utilizations / throughputs).mean())
+    models = [
+        _weigh(loads, throughputs, utilizations, scale, guess, shape, background, low, far)
+        for shape, background in itertools.product([-1, *range(len(GROWTHS))], [False, True])
+    ]
+    weights = np.exp(np.concatenate([model.evidence for model in models]) - max(m.evidence.max() for m in models))
+    chosen = random.choice(len(weights), size=count, p=weights / weights.sum())
+    base, growth, background, shape = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+    for index, model in enumerate(models):
+        mine = np.flatnonzero(chosen // len(ERRORS) == index)
+        drawn = model.coefficients(chosen[mine] % len(ERRORS), random)
+        base[mine] = np.maximum(drawn[:, 0], 1e-3 * guess)
+        growth[mine] = drawn[:, 1] / base[mine]
+        background[mine] = drawn[:, 2]
+        shape[mine] = model.shape
+    return Demand(base, growth, shape, background, ERRORS[chosen % len(ERRORS)], low, far)
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """One model at every error of the grid. evidence: (E,) logarithms, prior included; mean: (E, p); root: (E, p, p),
+    root of the covariance; free: which of (u, u c, U0) it has."""
+
+    shape: int
+    free: tuple[int, ...]
+    evidence: Floats
+    mean: Floats
+    root: Floats
+
+    def coefficients(self, errors: NDArray[np.int64], random: np.random.Generator) -> Floats:
+        """Draws of (u, u c, U0), one for each index of an error: (len(errors), 3)."""
+        noise = random.standard_normal((len(errors), len(self.free)))
+        drawn = np.zeros((len(errors), 3))
+        drawn[:, self.free] = self.mean[errors] + np.einsum("npq,nq->np", self.root[errors], noise)
+        return drawn
+
+
+def _weigh(
+    loads: Floats,
+    throughputs: Floats,
+    utilizations: Floats,
+    scale: Floats,
+    guess: float,
+    shape: int,
+    background: bool,
+    low: float,
+    far: float,
+) -> _Model:
+    """Posterior and evidence of one model: normal prior times normal likelihood, in units of each window's error."""
+    columns, prior_mean, prior_deviation, free = [throughputs], [guess], [10 * guess], [0]
+    if shape >= 0:
+        way = _way(list(GROWTHS.values())[shape], loads, low, far)
+        columns.append(throughputs * way)
+        prior_mean.append(GROWTH_MEAN * guess)
+        prior_deviation.append(GROWTH_DEVIATION * guess)
+        free.append(1)
+    if background:
+        columns.append(np.ones_like(loads))
+        prior_mean.append(0.0)
+        prior_deviation.append(BACKGROUND_DEVIATION)
+        free.append(2)
+    # In units of the prior's deviation, so that the matrices are well conditioned.
+    unit = np.array(prior_deviation)
+    centre = np.array(prior_mean) / unit
+    design = np.column_stack(columns) * unit / scale[:, None]
+    target = utilizations / scale
+    precision = np.eye(len(free)) + (design.T @ design)[None] / ERRORS[:, None, None] ** 2
+    covariance = np.linalg.inv(precision)
+    pull = centre + (design.T @ target)[None] / ERRORS[:, None] ** 2
+    mean = np.einsum("epq,eq->ep", covariance, pull)
+    misfit = ((target - mean @ design.T) ** 2).sum(axis=1) / ERRORS**2 + ((mean - centre) ** 2).sum(axis=1)
+    evidence = -0.5 * (misfit + np.linalg.slogdet(precision)[1]) - len(loads) * np.log(ERRORS)
+    evidence += error_prior() + np.log(_prior(shape, background))
+    return _Model(shape, tuple(free), evidence, mean * unit, unit[:, None] * np.linalg.cholesky(covariance))
+
+
+def error_prior() -> Floats:
+    """log density of each error of the grid, per step of the grid: scaled inverse chi-square, in logarithms."""
+    ratio = (TYPICAL_ERROR / ERRORS) ** 2
+    return np.asarray(0.5 * ERROR_FREEDOM * (np.log(ratio) - ratio))
+
+
+def _prior(shape: int, background: bool) -> float:
+    growth = STEADY_PRIOR if shape < 0 else (1 - STEADY_PRIOR) / len(GROWTHS)
+    return growth * (BACKGROUND_PRIOR if background else 1 - BACKGROUND_PRIOR)
+
+
+def _way(grow: Callable[[Floats], Floats], loads: Floats, low: float, far: float) -> Floats:
+    """g(N): 0 at the lowest load, 1 at saturation."""
+    ends = grow(np.array([low, far]))
+    return np.asarray((grow(loads) - ends[0]) / (ends[1] - ends[0]))

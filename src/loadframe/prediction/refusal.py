@@ -1,0 +1,106 @@
+"""When the data cannot carry a forecast: the reasons, in words. A guess that looks like one is worse than none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from loadframe.analysis import student
+from loadframe.model import Observations
+from loadframe.prediction import system as systems
+from loadframe.prediction.system import System
+
+FEWEST_LOADS = 3
+"""Two loads cannot tell a demand that grows from an error of measurement."""
+
+LEAST_USED = 0.05
+"""A resource that is used less than this at the highest load is twenty loads away from its limit: out of sight."""
+
+CONFIDENCE = 0.95
+NEAR = 0.85
+"""A resource used this much explains a throughput that stops growing."""
+
+UNEXPLAINED, ERRORS = 0.15, 3.0
+"""A throughput lower than the resources explain by this share, and by so many standard errors, is held up by something
+that nobody measured."""
+
+
+def rising(observations: Observations) -> tuple[str, ...]:
+    """The resources whose utilisation grows with the throughput, beyond what errors of measurement would do (one-sided
+    t-test, 95 %), or that are nearly used up."""
+    rows = [row for row in observations.rows if row.throughput > 0]
+    throughputs = np.array([row.throughput for row in rows])
+    found = []
+    for name in observations.resources:
+        used = np.array([row.utilizations[name] for row in rows])
+        if max(used) >= LEAST_USED and (_rises(throughputs, used) or np.median(used) >= NEAR):
+            found.append(name)
+    return tuple(found)
+
+
+def before(observations: Observations) -> str | None:
+    """Why there can be no forecast whatever the model; None where there can."""
+    loads = sorted({row.load for row in observations.rows if row.throughput > 0})
+    if not observations.resources:
+        return (
+            "No utilisation of any resource was measured, so nothing tells what would saturate. "
+            "Give columns util.NAME, or a run."
+        )
+    if len(loads) < FEWEST_LOADS:
+        return (
+            f"{len(loads)} load{'' if len(loads) == 1 else 's'} with throughput cannot tell a demand that grows from "
+            f"an error of measurement; measure at least {FEWEST_LOADS}."
+        )
+    if not rising(observations):
+        most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
+        return (
+            f"No resource is seen rising up to load {loads[-1]:g}: the most used stays at {100 * most:.2g} %, or does "
+            "not follow the throughput. What gives first is out of sight; measure higher loads, or more resources."
+        )
+    return None
+
+
+def after(system: System, observations: Observations) -> str | None:
+    """Why the model does not explain the measurements; None where it does.
+
+    The delay is fitted at the lower half of the loads; at the highest one the throughput must be what the resources
+    and this delay give, unless a resource is nearly used up there.
+    """
+    rows = [row for row in observations.rows if row.throughput > 0]
+    loads = sorted({row.load for row in rows})
+    top = loads[-1]
+    used = max(float(np.median([row.utilizations[name] for row in rows if row.load == top])) for name in system.demands)
+    low = [row for row in rows if row.load <= loads[(len(loads) - 1) // 2]]
+    if used >= NEAR:
+        return None
+    lower = systems.fitted(
+        system,
+        np.array([row.load for row in low]),
+        np.array([row.throughput for row in low]),
+        np.random.default_rng(0),
+    )
+    lower = replace(lower, error=system.error)
+    expected = float(np.median(lower.throughput(np.array([top]))))
+    at_top = [row.throughput for row in rows if row.load == top]
+    short = 1 - float(np.median(at_top)) / expected
+    error = float(np.median(system.error)) * math.sqrt(1 / len(low) + 1 / len(at_top))
+    if short <= max(UNEXPLAINED, ERRORS * error):
+        return None
+    return (
+        f"At load {top:g} the throughput is {100 * short:.0f} % lower than the resources explain, the most used of "
+        f"which is at {100 * used:.2g} %: something not measured (a lock, a queue, a network) holds requests up."
+    )
+
+
+def _rises(throughputs: np.ndarray, used: np.ndarray) -> bool:
+    away = throughputs - throughputs.mean()
+    spread = float((away**2).sum())
+    if spread <= 0:
+        return False
+    slope = float((away * used).sum()) / spread
+    residuals = used - used.mean() - slope * away
+    freedom = len(used) - 2
+    error = math.sqrt(float((residuals**2).sum()) / freedom / spread)
+    return slope > float(student.quantile(CONFIDENCE, freedom)) * error

@@ -1,0 +1,91 @@
+"""Which resources the steps of a run tell of: of the machine, of each component and its cage, of the driver.
+
+A component in a cage has CPUs of its own: then these are stations, and the machine's CPUs, which hold them, only bound
+the throughput. Without cages the machine's CPUs are the station, and each component's share of them bounds. Rate limits
+(bytes and operations per second) take no time until they are met: they bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from loadframe.model import DISTURBED, Observation, Observations, Step
+
+MACHINE_CPU = "cpu"
+
+STATIONS: Mapping[str, str] = {
+    "system.cpu.utilization": MACHINE_CPU,
+    "system.disk.busy": "disk",
+    "workload.lock_held": "lock.writer",
+}
+"""Metrics of the machine that are the utilisation of one thing, and what that is called."""
+
+CAGED = re.compile(r"(?P<component>.+)\.cage\.(?P<what>cpu|read_bytes|write_bytes|reads|writes)\.utilization")
+OWN_CPU = re.compile(r"(?P<component>(?!system\b).+)\.cpu\.utilization")
+HOTTEST = re.compile(r"(?P<component>.+)\.cpu\.hottest_thread")
+COUNTS: Mapping[str, str] = {
+    "system.cpu.utilization": "system.cpu.count",
+    "cage.cpu.utilization": "cage.cpu.limit",
+    "cpu.utilization": "cpu.limit",
+}
+"""The metric that tells how many servers there are, by the end of the metric that tells how much they are used."""
+
+FEWEST_SOUND = 2
+"""At a level with so many undisturbed steps, the others do not count, as for the curve."""
+
+
+def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
+    """The steps of one treatment as a forecast needs them. Only what every step tells is a resource."""
+    sound = [step for step in steps if _counts(step, steps)]
+    metrics = sorted(set.intersection(*(set(step.metrics) for step in sound))) if sound else []
+    named = {metric: resource for metric in metrics if (resource := _resource(metric, metrics)) is not None}
+    rows = tuple(
+        Observation(
+            load=step.level,
+            throughput=step.throughput,
+            latency_p95_ms=step.latency.p95_ms,
+            latency_mean_ms=step.latency.mean_ms,
+            utilizations={resource: min(step.metrics[metric], 1.0) for metric, resource in named.items()},
+        )
+        for step in sound
+    )
+    servers = {
+        resource: max(1.0, max(step.metrics[count] for step in sound))
+        for metric, resource in named.items()
+        if (count := _count(metric)) in metrics
+    }
+    return Observations(name, rows, axis=axis, servers=servers, ceilings=_ceilings(named))
+
+
+def _counts(step: Step, steps: Sequence[Step]) -> bool:
+    undisturbed = sum(one.level == step.level and not DISTURBED.intersection(one.flags) for one in steps)
+    return not DISTURBED.intersection(step.flags) or undisturbed < FEWEST_SOUND
+
+
+def _resource(metric: str, metrics: Sequence[str]) -> str | None:
+    """What a metric is the utilisation of; None for other metrics, and for a component's CPUs where its cage's are
+    told."""
+    if metric in STATIONS:
+        return STATIONS[metric]
+    if caged := CAGED.fullmatch(metric):
+        return f"{caged['component']}.{caged['what']}"
+    if own := OWN_CPU.fullmatch(metric):
+        component = own["component"]
+        return None if f"{component}.cage.cpu.utilization" in metrics else f"{component}.cpu"
+    if hottest := HOTTEST.fullmatch(metric):
+        return f"{hottest['component']}.hottest_thread"
+    return None
+
+
+def _ceilings(named: Mapping[str, str]) -> frozenset[str]:
+    caged = {resource for metric, resource in named.items() if metric.endswith(".cage.cpu.utilization")}
+    stations = {*STATIONS.values(), *caged} - ({MACHINE_CPU} if caged else set())
+    return frozenset(resource for resource in named.values() if resource not in stations)
+
+
+def _count(metric: str) -> str | None:
+    for end, count in COUNTS.items():
+        if metric == end or metric.endswith("." + end):
+            return metric.removesuffix(end) + count
+    return None

@@ -1,0 +1,222 @@
+"""The system as a forecast sees it: resources with drawn demands, a delay for all that nobody measured, and its load.
+
+Closed (a number of clients or pipelines, N): a network of the stations, whose throughput mean value analysis gives. The
+delay Z is what is left of the cycle N / X at the loads measured: think time, waits for things that no utilisation tells
+of, and work beside the resources. Where requests use several resources at once it is negative.
+Rate (requests per second are offered): throughput is the load itself until a ceiling is met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from loadframe.analysis.queueing import convolution, mva
+from loadframe.analysis.queueing.laws import Floats
+from loadframe.model import Observations
+from loadframe.prediction import demands
+from loadframe.prediction.demands import Demand
+
+Kind = Literal["closed", "rate"]
+
+AS_OFFERED = 0.05
+"""A throughput within this share of the load at every level is that of a rate that is offered, not of clients."""
+
+LARGEST_EXACT = 300
+"""Beyond so many clients Schweitzer's approximation is good enough: its error falls with the population, to 0.3 %."""
+
+APPROXIMATE = 1e-6
+"""Of a queue, as a share of the population: finer than any measurement."""
+
+UNSATURATED = 0.8
+"""The delay is fitted at loads below this share of saturation: beyond, the throughput says nothing of it."""
+
+DELAY_ROUNDS = 12
+REACH = 64.0
+"""Saturations are looked for up to this many times the first guess."""
+
+GRID = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Stations:
+    """work, waiting_s: seconds of a request at each station, (S, L, K)."""
+
+    work: Floats
+    waiting_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """S draws of a system with K stations. demands: of every resource by its name, stations and ceilings; delay_s: Z,
+    (S,); offered: X / N for rates, (S,); error: relative error of one window's throughput, (S,); saturation: the first
+    guess of the load at which it saturates."""
+
+    kind: Kind
+    demands: dict[str, Demand]
+    stations: tuple[str, ...]
+    servers: Floats
+    delay_s: Floats
+    offered: Floats
+    error: Floats
+    saturation: float
+
+    def ceiling(self, name: str, loads: Floats) -> Floats:
+        """What a resource allows at each load, 1/s: (S, L)."""
+        return np.asarray(1 / self.demands[name].at(loads))
+
+    def throughput(self, loads: Floats) -> Floats:
+        """X at each load: (S, L)."""
+        most = np.min([self.ceiling(name, loads) for name in self.demands], axis=0)
+        wanted = self.offered[:, None] * loads if self.kind == "rate" else self._closed(loads)
+        return np.asarray(np.minimum(wanted, most))
+
+    def saturates_at(self, name: str) -> Floats:
+        """The load at which requests would keep a resource busy all the time, if none had to wait: (S,), inf where
+        that is too far away. Closed: N* with N* u = Z + sum D, both at N*; rate: where the ceiling is offered."""
+        loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
+        wanted = 1 / self.offered[:, None] if self.kind == "rate" else self._cycle_s(loads)
+        over = np.log(loads * self.demands[name].at(loads) / np.maximum(wanted, 1e-300))
+        crossed = over >= 0
+        first = crossed.argmax(axis=1)
+        rows, before = np.arange(len(over)), np.maximum(first - 1, 0)
+        rise = over[rows, first] - over[rows, before]
+        share = np.where(rise > 0, -over[rows, before] / np.where(rise > 0, rise, 1), 0.0)
+        found = np.exp(np.log(loads[before]) + np.clip(share, 0, 1) * np.log(loads[first] / loads[before]))
+        return np.where(crossed.any(axis=1), found, np.inf)
+
+    def _cycle_s(self, loads: Floats) -> Floats:
+        """Z + sum D at each load, without waiting: (S, L)."""
+        longest = np.max([self.demands[name].at(loads) for name in self.demands], axis=0)
+        return np.asarray(np.maximum(self.delay_s[:, None] + self._work_s(loads).sum(axis=-1), longest))
+
+    def _work_s(self, loads: Floats) -> Floats:
+        """D of each station at each load: (S, L, K)."""
+        each = [self.demands[name].at(loads) * count for name, count in zip(self.stations, self.servers, strict=False)]
+        return np.stack(each, axis=-1) if each else np.zeros((len(self.delay_s), len(loads), 1))
+
+    def stations_at(self, loads: Floats) -> Stations:
+        """What a request does at each station: seconds of work, and of waiting (inf beyond what a rate can get)."""
+        work = self._work_s(loads)
+        if self.kind == "rate":
+            return Stations(work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers))
+        found = mva.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
+        return Stations(work, np.maximum(found.residence_s - work, 0.0))
+
+    def _delay(self, work: Floats) -> Floats:
+        """A negative delay never takes more away than what is not the longest station."""
+        return np.asarray(np.maximum(self.delay_s[:, None], (work / self.servers).max(axis=-1) - work.sum(axis=-1)))
+
+    def _closed(self, loads: Floats) -> Floats:
+        """The network with as many requests as clients, (S, L): Schweitzer's approximation for every draw, corrected by
+        what is exact at the middle of the draws."""
+        work = self._work_s(loads)
+        delay = self._delay(work)
+        near = mva.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput
+        middle, think = np.median(work, axis=0), np.median(delay, axis=0)
+        once = mva.schweitzer(middle, loads, think, self.servers, APPROXIMATE).throughput
+        right = [
+            _exact(middle[at], float(load), float(think[at]), self.servers) or once[at] for at, load in enumerate(loads)
+        ]
+        return np.asarray(near * (np.array(right) / once))
+
+
+def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
+    """Mean wait at stations with m servers, Poisson arrivals and exponential service, nearly:
+    D / m U^(sqrt(2 (m + 1)) - 1) / (1 - U) (Sakasegawa, Annals of the Institute of Statistical Mathematics 29, 1977).
+    """
+    used = arrivals[..., None] * work / servers
+    below = np.minimum(used, 1 - 1e-12)
+    waiting = work / servers * below ** (np.sqrt(2 * (servers + 1)) - 1) / (1 - below)
+    return np.where(used < 1, waiting, np.inf)
+
+
+def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
+    """X with so many clients; between whole numbers what lies between. None where that would take long, or for a
+    negative delay."""
+    if load > LARGEST_EXACT or think_s < 0:
+        return None
+    below = math.floor(load)
+    around = convolution.throughputs(work, below + 1, think_s, servers)
+    return float(around[below] + (load - below) * (around[below + 1] - around[below]))
+
+
+def kind_of(observations: Observations) -> Kind:
+    """What the load is: a rate where the throughput equals it at the lowest loads, clients otherwise."""
+    if observations.axis in ("rate", "concurrency"):
+        return "rate" if observations.axis == "rate" else "closed"
+    lowest = [row for row in observations.rows if row.load <= observations.loads[len(observations.loads) // 2]]
+    return "rate" if all(abs(row.throughput / row.load - 1) <= AS_OFFERED for row in lowest) else "closed"
+
+
+def draw(
+    observations: Observations, resources: Sequence[str], kind: Kind, count: int, random: np.random.Generator
+) -> System:
+    """`count` systems that the observations may come from. resources: those to follow, used at every load."""
+    rows = [row for row in observations.rows if row.throughput > 0]
+    loads = np.array([row.load for row in rows])
+    throughputs = np.array([row.throughput for row in rows])
+    used = {name: np.array([row.utilizations[name] for row in rows]) for name in resources}
+    guess = first_guess(loads, throughputs, used)
+    drawn = {name: demands.draw(loads, throughputs, values, guess, count, random) for name, values in used.items()}
+    stations = tuple(name for name in resources if name not in observations.ceilings)
+    system = System(
+        kind=kind,
+        demands=drawn,
+        stations=stations,
+        servers=np.array([observations.servers.get(name, 1.0) for name in stations] or [1.0]),
+        delay_s=np.zeros(count),
+        offered=np.full(count, float(np.median(throughputs / loads))),
+        error=np.zeros(count),
+        saturation=guess,
+    )
+    return fitted(system, loads, throughputs, random)
+
+
+def first_guess(loads: Floats, throughputs: Floats, used: dict[str, Floats]) -> float:
+    """The load at which the first resource would be used up if throughput went on as at the lowest load and no demand
+    grew."""
+    lowest = loads == loads.min()
+    per_load = float(np.median(throughputs[lowest] / loads[lowest]))
+    dearest = max(float(np.median(values / throughputs)) for values in used.values())
+    return 1 / (per_load * dearest)
+
+
+def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random.Generator) -> System:
+    """The same system with the delay (or the rate) that the throughputs at low loads ask for, and the error that they
+    leave."""
+    low = loads <= max(UNSATURATED * system.saturation, loads.min())
+    loads, throughputs = loads[low], throughputs[low]
+    levels, where = np.unique(loads, return_inverse=True)
+    count = len(system.delay_s)
+    if system.kind == "rate":
+        misfit = np.log(throughputs / loads)
+        centre, residuals = np.full(count, misfit.mean()), np.broadcast_to(misfit - misfit.mean(), (count, len(loads)))
+        error = _errors(residuals, random)
+        moved = centre + error / np.sqrt(len(loads)) * random.standard_normal(count)
+        return replace(system, offered=np.exp(moved), error=error)
+    cycle = loads / throughputs
+    delay = np.full(count, float(np.median(cycle)))
+    for _ in range(DELAY_ROUNDS):
+        now = replace(system, delay_s=delay).throughput(levels)[:, where]
+        # Each window knows the cycle to the same share of itself.
+        weight = 1 / cycle**2
+        step = ((cycle - loads / now) * weight).sum(axis=1) / weight.sum()
+        delay = delay + step
+    residuals = np.log(throughputs / replace(system, delay_s=delay).throughput(levels)[:, where])
+    error = _errors(residuals, random)
+    spread = error * random.standard_normal(count) / np.sqrt((1 / cycle**2).sum())
+    return replace(system, delay_s=delay + spread, error=error)
+
+
+def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
+    """Draws of a window's relative error, from what the fit leaves, (S, n), and what is believed beforehand."""
+    squares = (residuals**2).sum(axis=1)
+    freedom = residuals.shape[1] - 1
+    typical = demands.ERROR_FREEDOM * demands.TYPICAL_ERROR**2
+    chance = random.chisquare(demands.ERROR_FREEDOM + freedom, len(residuals))
+    return np.asarray(np.sqrt((squares + typical) / chance))

@@ -1,0 +1,123 @@
+"""A forecast as text: the answer, what it rests on, and how often such forecasts were right on this machine."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from loadframe.model import Calibration, Estimate, Forecast, LoadInterval, Saturation, Scored
+from loadframe.reporting import rounding, words
+
+MOST_LIMITS = 5
+
+
+def render_forecast(
+    forecast: Forecast, *, unit: str = "", calibration: Calibration | None = None, width: int = 100
+) -> str:
+    """What saturates first and what each load will give; or why that cannot be told. unit: what the axis counts."""
+    unit = unit or forecast.axis.replace("_", " ")
+    lines = [_answer(forecast, unit), ""] if forecast.refused is None else [f"No forecast. {forecast.refused}", ""]
+    lines += _table(forecast, unit)
+    lines += _listed("Resources", [_resource(one, unit) for one in forecast.saturation])
+    lines += _listed("Limits", _limits(forecast, unit))
+    lines += _listed("Scored", [_scored(one, unit) for one in forecast.scored])
+    lines += _listed("Mind", forecast.notes)
+    lines += [_calibration(calibration)] if calibration is not None else []
+    wrapped = [
+        piece
+        for line in lines
+        for piece in textwrap.wrap(line, width, subsequent_indent=_hang(line), break_on_hyphens=False) or [""]
+    ]
+    return "\n".join(wrapped).rstrip()
+
+
+def _hang(line: str) -> str:
+    return "    " if line.startswith("  - ") else ""
+
+
+def _answer(forecast: Forecast, unit: str) -> str:
+    capacity = forecast.capacity
+    if capacity is None:
+        return "Nothing is expected to saturate."
+    load = words.load_interval(LoadInterval(capacity.load.value, capacity.load.low, capacity.load.high), unit)
+    return (
+        f"{capacity.limited_by} saturates first, at {load}; at most {_throughput(capacity.throughput)}. "
+        f"Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
+    )
+
+
+def _measured(loads: Sequence[float], unit: str) -> str:
+    if len(loads) <= 4:
+        return words.and_list([*(rounding.exact(load) for load in loads[:-1]), words.load(loads[-1], unit)])
+    return f"{rounding.exact(loads[0])} to {words.load(loads[-1], unit)}, {len(loads)} levels"
+
+
+def _table(forecast: Forecast, unit: str) -> list[str]:
+    rows = [
+        (
+            rounding.exact(point.load),
+            _throughput(point.throughput),
+            _latency(point.latency_p95_ms) if point.latency_p95_ms else "",
+        )
+        for point in forecast.at
+    ]
+    if not rows:
+        return []
+    head = (unit, "throughput", "p95" if any(row[2] for row in rows) else "")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
+    table = [f"{a:>{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in (head, *rows)]
+    return [*table, ""]
+
+
+def _throughput(estimate: Estimate) -> str:
+    return f"{_interval(estimate)[0]} requests/s ({_interval(estimate)[1]})"
+
+
+def _latency(estimate: Estimate) -> str:
+    value, between = _interval(estimate)
+    return f"{value} ms ({between})"
+
+
+def _interval(estimate: Estimate) -> tuple[str, str]:
+    """ "146", "135 to 157"."""
+    value, low, high = rounding.with_interval(estimate.value, estimate.low, estimate.high)
+    return value, f"{low} to {high}"
+
+
+def _listed(head: str, items: Sequence[str]) -> list[str]:
+    return [f"{head}:", *(f"  - {item}" for item in items), ""] if items else []
+
+
+def _resource(one: Saturation, unit: str) -> str:
+    where = "out of sight"
+    if one.at_load is not None:
+        where = words.load_interval(LoadInterval(one.at_load.value, one.at_load.low, one.at_load.high), unit)
+    servers = f" of {one.servers:g}" if one.servers != 1 else ""
+    demand = f"{rounding.plain(1000 * one.demand_s)} ms per request"
+    return f"{one.resource}: {rounding.percent(one.utilization)}{servers} used, {demand}; saturates at {where}"
+
+
+def _limits(forecast: Forecast, unit: str) -> list[str]:
+    found = [
+        f"{limit.id} runs out at {words.load_interval(limit.exhausted_at, unit)}"
+        for limit in forecast.exhaustion
+        if limit.exhausted_at is not None
+    ]
+    more = len(found) - MOST_LIMITS
+    return [*found[:MOST_LIMITS], *([f"{more} more, with --json"] if more > 0 else [])]
+
+
+def _scored(one: Scored, unit: str) -> str:
+    off = f"{100 * (one.predicted / one.actual - 1):+.1f} %" if one.actual > 0 else "nothing was done"
+    inside = "inside" if one.inside else "outside"
+    return (
+        f"at {words.load(one.load, unit)}: {rounding.plain(one.predicted)} forecast, {rounding.plain(one.actual)} "
+        f"measured ({off}), {inside} the interval"
+    )
+
+
+def _calibration(found: Calibration) -> str:
+    return (
+        f"On this machine the interval held in {found.inside} of {found.count} forecasts that were scored "
+        f"(90 % expected); the median error was {rounding.percent(found.median_error)}."
+    )

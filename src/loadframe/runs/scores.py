@@ -1,0 +1,53 @@
+"""The scores of all forecasts that were ever made on this machine: a line each, in Loadframe's own state directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from loadframe.errors import RunError
+from loadframe.model import Scored
+from loadframe.runs.formats import decode, encode
+
+FILE = "forecast-scores.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """source: what the forecast was made from; at: when it was scored, UTC."""
+
+    source: str
+    at: str
+    score: Scored
+
+
+def add(folder: Path, source: str, scores: Sequence[Scored]) -> None:
+    """Keep scores, on the disk when this returns. RunError where they cannot be written."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        with (folder / FILE).open("ab") as file:
+            file.writelines(encode("score", Score(source, now, score)) + b"\n" for score in scores)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise RunError(
+            f"{folder / FILE} cannot be written: {error.strerror or error}", remedy="Set LOADFRAME_STATE."
+        ) from error
+
+
+def read(folder: Path) -> list[Scored]:
+    """Every score once: the same forecast of the same measurement, made again, does not count twice. A torn last line
+    is left out. RunError for a file that cannot be read."""
+    path = folder / FILE
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}", remedy="Check the file, or remove it.") from error
+    found: dict[tuple[str, float, float], Scored] = {}
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), start=1):
+        one = decode("score", line, Score, where=f"{path}, line {number}")
+        found[one.source, one.score.load, one.score.actual] = one.score
+    return list(found.values())
