@@ -9,10 +9,11 @@ from dataclasses import replace
 from statistics import geometric_mean
 
 from loadframe.analysis import samples
+from loadframe.analysis.soundness import sound
 from loadframe.bench.proof import decided, prove
-from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.model import DISTURBED, FLAGS, Comparison, LevelRatio, Step, TargetState, Verdict
+from loadframe.model import FLAGS, Comparison, LevelRatio, Step, TargetState, Verdict
 from loadframe.runs.folder import RunFolder
 
 START = "A"
@@ -104,8 +105,7 @@ def _steps(run: RunFolder, treatment: str) -> list[Step]:
     if not mine:
         known = ", ".join(run.treatments()) or "none"
         raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy=f"It has: {known}.")
-    sound = Counter(step.level for step in mine if not DISTURBED.intersection(step.flags))
-    return [step for step in mine if not DISTURBED.intersection(step.flags) or sound[step.level] < FEWEST_BLOCKS]
+    return sound(mine)
 
 
 def _working(steps: Sequence[Step]) -> set[float]:

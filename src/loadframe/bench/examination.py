@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadframe.analysis import exhaustion
+from loadframe.analysis.soundness import sound
 from loadframe.cage.processes import most_open_files
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.remedies import Situation
@@ -43,7 +44,7 @@ def examine(
     """Read the ledger and diagnose, from all steps of one treatment."""
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
-    windows = look(curve, steps)
+    windows = look(curve, sound(steps))
     findings, ruled_out = diagnose(windows, limits)
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)

@@ -10,6 +10,7 @@ from statistics import mean
 
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search
+from loadframe.analysis.soundness import sound
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.model import DISTURBED, Curve, Step, TargetState
@@ -84,22 +85,17 @@ def _letters(count: int) -> str:
 
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
-    """The curve of one treatment among these steps. At a level with enough sound steps, those with flags that spoil
-    them do not count."""
+    """The curve of one treatment among these steps, from those that count (analysis/soundness.py)."""
     mine = [step for step in steps if step.treatment == treatment]
-    samples = []
-    for level in sorted({step.level for step in mine}):
-        at_level = [step for step in mine if step.level == level]
-        sound = [step for step in at_level if not DISTURBED.intersection(step.flags)]
-        if len(sound) < FEWEST_BLOCKS:
-            sound = at_level
-        samples.append(
-            curves.LevelSample(
-                load=level,
-                throughputs=tuple(step.throughput for step in sound),
-                latencies_p95_ms=tuple(step.latency.p95_ms for step in sound),
-            )
+    counting = sound(mine)
+    samples = [
+        curves.LevelSample(
+            load=level,
+            throughputs=tuple(step.throughput for step in counting if step.level == level),
+            latencies_p95_ms=tuple(step.latency.p95_ms for step in counting if step.level == level),
         )
+        for level in sorted({step.level for step in counting})
+    ]
     fitted = curves.fit(
         samples,
         axis=study.load.axis,
