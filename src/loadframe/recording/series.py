@@ -100,9 +100,14 @@ _PROCESS = (
     Column("open_files", "fd", r"^(\d+)", False),
     Column("paging.minor_faults", "stat", _AFTER_NAME + r"(?: -?\d+){6} (\d+)", True),
     Column("paging.major_faults", "stat", _AFTER_NAME + r"(?: -?\d+){8} (\d+)", True),
-    Column("memory.rss", "stat", _AFTER_NAME + r"(?: -?\d+){20} (\d+)", False),
 )
 """Of each followed process; the source is the last word of its name."""
+_RESIDENT = Column("memory.rss", "stat", _AFTER_NAME + r"(?: -?\d+){20} (\d+)", False)
+_SHARED = (
+    Column("memory.rss", "status", r"(?m)^RssFile:\s+(\d+)", False, 1024),
+    Column("memory.rss", "status", r"(?m)^RssShmem:\s+(\d+)", False, 1024),
+)
+"""What processes may share: of those of a component it counts once."""
 _CAGE = (
     Column("cage.cpu", "cpuacct.usage", r"^(\d+)", True, 1e-9),
     Column("cage.cpu", "cpu.stat", r"(?m)^usage_usec (\d+)", True, 1e-6),
@@ -240,7 +245,7 @@ def _cpu() -> list[polars.Expr]:
 # --- components -----------------------------------------------------------------------------------------------------
 
 _SOURCES = (
-    re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat)"),
+    re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat|/proc/\2/status)"),
     re.compile(rf"([^:]+):cgroup:(.*)(/(?:{'|'.join(sorted({re.escape(column.source) for column in _CAGE}))}))"),
 )
 """Component, process or folder, and what is read of it."""
@@ -272,10 +277,32 @@ def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
             .with_columns(value.alias("value"))
             .filter(polars.col("value").is_not_null())
             .group_by("component", "at_s")
-            .agg(together * (facts.page_bytes if column.metric == "memory.rss" else 1))
+            .agg(together)
             .select("at_s", metric, "value")
         )
+    parts.append(_memory(frame, facts))
     return polars.concat(parts).filter(polars.col("metric").is_in(list(METRICS)))
+
+
+def _memory(frame: polars.DataFrame, facts: Facts) -> polars.DataFrame:
+    """Columns at_s, metric, value: the memory of each component's processes together. Shared memory is recorded less
+    often than the rest: what a process said last holds on."""
+    members = ["component", "member"]
+    shared = (
+        frame.filter(polars.col("kind") == "status")
+        .with_columns(polars.sum_horizontal(*(_number(column, "text") for column in _SHARED)).alias("shared"))
+        .select("at_s", *members, "shared")
+    )
+    return (
+        frame.filter(polars.col("kind") == _RESIDENT.source)
+        .with_columns((_number(_RESIDENT, "text") * facts.page_bytes).alias("whole"))
+        .join_asof(shared, on="at_s", by=members, strategy="backward", check_sortedness=False)
+        .with_columns(polars.min_horizontal("whole", polars.col("shared").fill_null(0)).alias("shared"))
+        .filter(polars.col("whole").is_not_null())
+        .group_by("component", "at_s")
+        .agg((polars.col("whole").sum() - polars.col("shared").sum() + polars.col("shared").max()).alias("value"))
+        .select("at_s", polars.concat_str("component", polars.lit(".memory.rss")).alias("metric"), "value")
+    )
 
 
 # --- the server -----------------------------------------------------------------------------------------------------
