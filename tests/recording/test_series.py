@@ -97,6 +97,18 @@ def test_the_processes_of_a_component_count_together_and_end_on_their_own(tmp_pa
     assert values(table, "target.threads.count") == [(1.0, 4), (2.0, 4), (3.0, 2)]
 
 
+def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
+    """What a process shares is recorded once per second: at the ticks between, what it said last holds on."""
+
+    def shared(pid: int, files_kb: int, memory_kb: int) -> dict[str, bytes]:
+        return {f"target:{pid}:/proc/{pid}/status": b"RssFile:\t%d kB\nRssShmem:\t%d kB\n" % (files_kb, memory_kb)}
+
+    first = process(7, 0, 0, 100, 1) | shared(7, 20, 300) | process(8, 0, 0, 60, 1) | shared(8, 20, 180)
+    second = process(7, 0, 0, 110, 1) | process(8, 0, 0, 60, 1) | process(9, 0, 0, 5, 1)
+    table = table_of(record(tmp_path / "a.lfr", [(1.0, first), (2.0, second)]))
+    assert values(table, "target.memory.rss") == [(1.0, (400 + 240 - 200) * 1024), (2.0, (440 + 240 + 20 - 200) * 1024)]
+
+
 def test_the_servers_counters_are_there_between_the_notes_of_one_step(tmp_path: Path) -> None:
     path = tmp_path / "a.lfr"
     writer = FrameWriter(path, FACTS)

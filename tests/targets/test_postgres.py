@@ -135,17 +135,30 @@ def client(endpoint: Endpoint) -> Iterator[Any]:
         yield connection
 
 
+@pytest.fixture(scope="module")
+def running(pristine: PostgresTarget) -> Iterator[PostgresTarget]:
+    """One for the tests that leave it as it is."""
+    pristine_folder = pristine._server.folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOADFRAME_STATE", str(pristine_folder.parent / "state"))
+        with Lease.acquire("tests that look", scratch=pristine_folder.parent) as lease:
+            patch.undo()
+            target = PostgresTarget(lease=lease, allowance=Allowance())
+            target.create_like(pristine)
+            target.start(TargetState())
+            yield target
+            target.destroy()
+
+
 @pytest.mark.server
-def test_the_catalogue_says_what_the_server_says(postgres: Target) -> None:
+def test_the_catalogue_says_what_the_server_says(running: PostgresTarget) -> None:
     """Bounds, defaults, units and what takes a restart, for every setting that this version has as the table has it."""
-    postgres.start(TargetState())
-    assert isinstance(postgres, PostgresTarget)
-    rows = postgres._talk().ask("SELECT name, context, vartype, unit, min_val, max_val, boot_val FROM pg_settings")
+    rows = running._talk().ask("SELECT name, context, vartype, unit, min_val, max_val, boot_val FROM pg_settings")
     found = {name: rest for name, *rest in rows}
     kinds = {"bool": ["boolean"], "enum": ["text"], "real": ["number", "duration"]}
     kinds["integer"] = ["integer", "bytes", "duration"]
-    if not postgres.version().startswith("PostgreSQL 15."):
-        pytest.skip(f"the table is that of PostgreSQL 15; here is {postgres.version()}")
+    if not running.version().startswith("PostgreSQL 15."):
+        pytest.skip(f"the table is that of PostgreSQL 15; here is {running.version()}")
     for spec in CATALOGUE.specs:
         context, vartype, unit, low, high, default = found[spec.name]
         assert spec.kind in kinds[vartype], spec.name
@@ -189,13 +202,12 @@ def test_a_server_that_will_not_start_shows_its_last_log_lines(postgres: Target)
 
 
 @pytest.mark.server
-def test_a_process_for_each_connection_is_known(postgres: Target) -> None:
-    postgres.start(TargetState())
-    with client(postgres.endpoint()) as connection:
-        assert connection.info.backend_pid in postgres.pids()
-        assert postgres.counters()["connections"] == 2, "this one and our own"
-    data = Path(postgres.describe()["data"].split()[0])
-    assert postgres.pids()[0] == int((data / "postmaster.pid").read_text().split()[0])
+def test_a_process_for_each_connection_is_known(running: PostgresTarget) -> None:
+    with client(running.endpoint()) as connection:
+        assert connection.info.backend_pid in running.pids()
+        assert running.counters()["connections"] == 2, "this one and our own"
+    data = Path(running.describe()["data"].split()[0])
+    assert running.pids()[0] == int((data / "postmaster.pid").read_text().split()[0])
 
 
 @pytest.mark.server
@@ -254,26 +266,24 @@ def test_counters_go_on_after_the_connection_was_lost(postgres: Target) -> None:
 
 
 @pytest.mark.server
-def test_the_password_is_in_no_command_line_and_in_no_open_file(postgres: Target, lease: Lease) -> None:
-    postgres.start(TargetState())
-    secret = postgres.endpoint().options["password"].encode()
+def test_the_password_is_in_no_command_line_and_in_no_open_file(running: PostgresTarget) -> None:
+    secret = running.endpoint().options["password"].encode()
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             assert secret not in command.read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-    outside = [path for path in lease.folder.rglob("*.*") if path.is_file() and "/data/" not in str(path)]
+    outside = [path for path in running._server.folder.rglob("*.*") if path.is_file() and "/data/" not in str(path)]
     holders = [path for path in outside if secret in path.read_bytes()]
     assert [path.name for path in holders] == ["service.conf"]
     assert holders[0].stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.server
-def test_the_option_file_lets_a_client_in_and_nobody_comes_in_without_a_password(postgres: Target) -> None:
+def test_the_option_file_lets_a_client_in_and_nobody_comes_in_without_a_password(running: PostgresTarget) -> None:
     import psycopg
 
-    postgres.start(TargetState())
-    endpoint = postgres.endpoint()
+    endpoint = running.endpoint()
     environment = {**os.environ, "PGSERVICEFILE": endpoint.options["option_file"]}
     psql = postgres_server.program("psql") or "psql"
     command = [psql, "service=loadframe", "-Atc", "SELECT current_database(), current_user"]

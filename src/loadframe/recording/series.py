@@ -32,6 +32,8 @@ from loadframe.recording.series_columns import (
     OF_THE_MOST,
     PROCESS,
     PROTOCOL_LINE,
+    RESIDENT,
+    SHARED,
     Column,
 )
 from loadframe.recording.system_metrics import NETWORK
@@ -193,7 +195,7 @@ def _cpu(facts: Facts) -> list[polars.Expr]:
 # --- components -----------------------------------------------------------------------------------------------------
 
 _SOURCES = (
-    re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat)"),
+    re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat|/proc/\2/status)"),
     re.compile(rf"([^:]+):cgroup:(.*)(/(?:{'|'.join(sorted({re.escape(column.source) for column in CAGE}))}))"),
 )
 """Component, process or folder, and what is read of it."""
@@ -228,6 +230,7 @@ def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
             .agg(together)
             .select("at_s", metric, "value")
         )
+    parts.append(_memory(frame, facts))
     return polars.concat(parts).filter(polars.col("metric").is_in(list(METRICS)))
 
 
@@ -257,6 +260,27 @@ def _by_state(census: bytes, threads: bytes) -> dict[str, float]:
     except RecordingError:
         return {}
     return {state: everybody * seen.count(letter) / len(seen) for state, letter in STATES.items()} if seen else {}
+
+
+def _memory(frame: polars.DataFrame, facts: Facts) -> polars.DataFrame:
+    """Columns at_s, metric, value: the memory of each component's processes together. Shared memory is recorded less
+    often than the rest: what a process said last holds on."""
+    members = ["component", "member"]
+    shared = (
+        frame.filter(polars.col("kind") == "status")
+        .with_columns(polars.sum_horizontal(*(_number(column, "text", facts) for column in SHARED)).alias("shared"))
+        .select("at_s", *members, "shared")
+    )
+    return (
+        frame.filter(polars.col("kind") == RESIDENT.source)
+        .with_columns(_number(RESIDENT, "text", facts).alias("whole"))
+        .join_asof(shared, on="at_s", by=members, strategy="backward", check_sortedness=False)
+        .with_columns(polars.min_horizontal("whole", polars.col("shared").fill_null(0)).alias("shared"))
+        .filter(polars.col("whole").is_not_null())
+        .group_by("component", "at_s")
+        .agg((polars.col("whole").sum() - polars.col("shared").sum() + polars.col("shared").max()).alias("value"))
+        .select("at_s", polars.concat_str("component", polars.lit(".memory.rss")).alias("metric"), "value")
+    )
 
 
 # --- the server -----------------------------------------------------------------------------------------------------

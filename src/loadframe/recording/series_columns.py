@@ -83,9 +83,14 @@ PROCESS = (
     Column("open_files", "fd", r"^(\d+)", False),
     Column("paging.minor_faults", "stat", _AFTER_NAME + r"(?: -?\d+){6} (\d+)", True),
     Column("paging.major_faults", "stat", _AFTER_NAME + r"(?: -?\d+){8} (\d+)", True),
-    Column("memory.rss", "stat", _AFTER_NAME + r"(?: -?\d+){20} (\d+)", False),
 )
 """Of each followed process; the source is the last word of its name."""
+RESIDENT = Column("memory.rss", "stat", _AFTER_NAME + r"(?: -?\d+){20} (\d+)", False)
+SHARED = (
+    Column("shared", "status", r"(?m)^RssFile:\s+(\d+)", False, 1024),
+    Column("shared", "status", r"(?m)^RssShmem:\s+(\d+)", False, 1024),
+)
+"""What processes may share: of those of a component it counts once."""
 CAGE = (
     Column("cage.cpu", "cpuacct.usage", r"^(\d+)", True, 1e-9),
     Column("cage.cpu", "cpu.stat", r"(?m)^usage_usec (\d+)", True, 1e-6),
