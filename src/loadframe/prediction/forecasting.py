@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from loadframe.analysis import scalability
 from loadframe.analysis.queueing.laws import Floats
 from loadframe.model import (
     Estimate,
@@ -195,8 +196,6 @@ def _law_note(observations: Observations, points: Sequence[ForecastPoint]) -> li
     medians = [float(np.median([row.throughput for row in observations.rows if row.load == load])) for load in loads]
     if len(loads) < LAW_LEVELS or min(medians) <= 0 or not points:
         return []
-    from loadframe.analysis import scalability  # needs scipy, which takes a while to import
-
     law = scalability.fit(np.array(loads), np.array(medians))
     last = points[-1]
     says = float(scalability.predict(np.array([last.load]), law.lambda_, law.sigma, law.kappa)[0])
