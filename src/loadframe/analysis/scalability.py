@@ -21,6 +21,8 @@ FEWEST_POINTS = 5
 
 CONFIDENCE = 0.95
 MOST_STEPS = 500
+LARGEST, LARGEST_KAPPA = 1e12, 1e6
+"""Of lambda in units of the highest throughput, its reciprocal, and kappa: beyond there is nothing but overflow."""
 
 
 def predict(load: NDArray[np.float64], lambda_: float, sigma: float, kappa: float) -> NDArray[np.float64]:
@@ -73,7 +75,12 @@ def _start(load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDA
     found = np.zeros(3)
     found[free] = np.linalg.lstsq(terms / widths, load / np.maximum(throughput, 1e-9), rcond=None)[0] / widths
     found[0] = found[0] if found[0] > 0 else 1 / float((throughput / load).max())
-    return np.asarray(np.clip(found, 0.0, [np.inf, found[0], np.inf]))
+    return _within_bounds(found)
+
+
+def _within_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    first = min(max(float(values[0]), 1 / LARGEST), LARGEST)
+    return np.asarray(np.clip([first, *values[1:]], 0.0, [first, first, LARGEST_KAPPA * first]))
 
 
 def _least_squares(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -105,7 +112,7 @@ def _solve(
         moved = values.copy()
         moved[free] += step / widths
         moved[0] = moved[0] if moved[0] > 0 else values[0] / 2
-        moved = np.clip(moved, 0.0, [np.inf, moved[0], np.inf])
+        moved = _within_bounds(moved)
         next_cost = _cost(terms, moved, load, throughput)
         if next_cost < cost:
             done = cost - next_cost <= 1e-16 * cost and damping <= 1e-9

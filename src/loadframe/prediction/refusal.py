@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -65,8 +64,8 @@ def before(observations: Observations) -> str | None:
 def after(system: System, observations: Observations) -> str | None:
     """Why the model does not explain the measurements; None where it does.
 
-    The delay is fitted at the lower half of the loads; at the highest one the throughput must be what the resources
-    and this delay give, unless a resource is nearly used up there.
+    The delay and the error of a window are fitted at the lower half of the loads; at the highest one the throughput
+    must be what the resources and this delay give, unless a resource is nearly used up there.
     """
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
@@ -81,11 +80,10 @@ def after(system: System, observations: Observations) -> str | None:
         np.array([row.throughput for row in low]),
         np.random.default_rng(0),
     )
-    lower = replace(lower, error=system.error)
     expected = float(np.median(lower.throughput(np.array([top]))))
     at_top = [row.throughput for row in rows if row.load == top]
     short = 1 - float(np.median(at_top)) / expected
-    error = float(np.median(system.error)) * math.sqrt(1 / len(low) + 1 / len(at_top))
+    error = float(np.median(lower.error)) * math.sqrt(1 / len(low) + 1 / len(at_top))
     if short <= max(UNEXPLAINED, ERRORS * error):
         return None
     return (
