@@ -44,6 +44,7 @@ bench: install servers
 	$(BIN)/python benchmarks/planted.py
 	-$(BIN)/python benchmarks/recorder.py
 	-$(BIN)/python benchmarks/verdicts.py --live 10
+	-$(BIN)/python benchmarks/forecasts.py
 
 planted: install servers
 	$(BIN)/python benchmarks/planted.py

@@ -55,7 +55,7 @@ _API = {
     "open_run": ("loadframe.lab", "open_run"),
     "limits": ("loadframe.bench.limits_now", "limits"),
     "predict": ("loadframe.bench.forecasting", "predict"),
-    "predict_run": ("loadframe.bench.forecasting", "predict_run"),
+    "predict_run": ("loadframe.bench.run_forecasting", "predict_run"),
     "calibration": ("loadframe.bench.forecasting", "calibration"),
     "verify": ("loadframe.lab", "verify"),
     "render_forecast": ("loadframe.reporting", "render_forecast"),

@@ -39,12 +39,15 @@ def commands() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the studies of README and docs/comparing.md, and two samples."""
+    """A folder with the studies of README and docs/comparing.md, two samples, and the curves of docs/predicting.md."""
     folder = tmp_path_factory.mktemp("reader")
     (study,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (folder / "queue.toml").write_text(study)
     (alternatives,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/comparing.md").read_text(), re.S)
     (folder / "modes.toml").write_text(alternatives)
+    csv = re.findall(r"```csv\n(.*?)```", (ROOT / "docs/predicting.md").read_text(), re.S)
+    for name, text in zip(("points.csv", "sdm91.csv"), csv, strict=True):
+        (folder / name).write_text(text)
     for name, level in (("before.csv", 100), ("after.csv", 110)):
         values = [f"{level + i % 5}" for i in range(40)]
         (folder / name).write_text("\n".join(["value", *values]))

@@ -20,6 +20,9 @@ FEWEST_POINTS = 5
 """Three parameters and at least two degrees of freedom for their intervals."""
 
 CONFIDENCE = 0.95
+MOST_STEPS = 500
+LARGEST, LARGEST_KAPPA = 1e12, 1e6
+"""Of lambda in units of the highest throughput, its reciprocal, and kappa: beyond there is nothing but overflow."""
 
 
 def predict(load: NDArray[np.float64], lambda_: float, sigma: float, kappa: float) -> NDArray[np.float64]:
@@ -59,60 +62,74 @@ def fit(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> Scalabili
     )
 
 
-def _start(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Linear first guess: N / X = 1/lambda (1 + sigma (N - 1) + kappa N (N - 1)), coefficients not negative."""
-    # Only a first guess: the throughput's floor, as a share of the largest, keeps the division finite.
-    from scipy.optimize import nnls
+def _terms(load: NDArray[np.float64]) -> NDArray[np.float64]:
+    """N / X is linear in a = 1 / lambda, b = sigma / lambda, c = kappa / lambda: their factors, (n, 3)."""
+    return np.column_stack([np.ones_like(load), load - 1, load * (load - 1)])
 
-    columns = np.column_stack([np.ones_like(load), load - 1, load * (load - 1)])
-    widths = np.maximum(np.abs(columns).max(axis=0), 1e-300)
-    coefficients = nnls(columns / widths, load / np.maximum(throughput, 1e-9))[0] / widths
-    if coefficients[0] <= 0:
-        return np.array([float((throughput / load).max()), 0.1, 1e-4])
-    return np.array(
-        [1 / coefficients[0], min(coefficients[1] / coefficients[0], 1.0), coefficients[2] / coefficients[0]]
-    )
+
+def _start(load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """First guess of (a, b, c): linear least squares of N / X, cut at 0."""
+    # Only a first guess: the throughput's floor, as a share of the largest, keeps the division finite.
+    terms = _terms(load)[:, free]
+    widths = np.maximum(np.abs(terms).max(axis=0), 1e-300)
+    found = np.zeros(3)
+    found[free] = np.linalg.lstsq(terms / widths, load / np.maximum(throughput, 1e-9), rcond=None)[0] / widths
+    found[0] = found[0] if found[0] > 0 else 1 / float((throughput / load).max())
+    return _within_bounds(found)
+
+
+def _within_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    first = min(max(float(values[0]), 1 / LARGEST), LARGEST)
+    return np.asarray(np.clip([first, *values[1:]], 0.0, [first, first, LARGEST_KAPPA * first]))
 
 
 def _least_squares(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> NDArray[np.float64]:
     """Best (lambda, sigma, kappa) within the bounds; a parameter counts as 0 where 0 fits as well."""
-    start = _start(load, throughput)
-    best, best_cost = start, math.inf
+    best, best_cost = np.zeros(3), math.inf
     # Smaller models first: a larger one must fit better than rounding alone could make it.
     for with_sigma, with_kappa in product((False, True), repeat=2):
         free = np.array([True, with_sigma, with_kappa])
-        candidate, cost = _solve(load, throughput, start, free)
+        candidate, cost = _solve(load, throughput, free)
         if cost < best_cost * (1 - 1e-9) - 1e-18:
             best, best_cost = candidate, cost
     return best
 
 
 def _solve(
-    load: NDArray[np.float64], throughput: NDArray[np.float64], start: NDArray[np.float64], free: NDArray[np.bool_]
+    load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], float]:
-    from scipy.optimize import least_squares
+    """(lambda, sigma, kappa) and half the sum of squares, by Levenberg and Marquardt's method within the bounds."""
+    terms = _terms(load)
+    values = _start(load, throughput, free)
+    damping, cost = 1e-3, _cost(terms, values, load, throughput)
+    for _ in range(MOST_STEPS):
+        below = terms @ values
+        slopes = -(load / below**2)[:, None] * terms[:, free]
+        widths = np.maximum(np.linalg.norm(slopes, axis=0), 1e-300)
+        scaled = slopes / widths
+        matrix = scaled.T @ scaled
+        step = np.linalg.solve(matrix + damping * np.eye(len(matrix)), scaled.T @ (throughput - load / below))
+        moved = values.copy()
+        moved[free] += step / widths
+        moved[0] = moved[0] if moved[0] > 0 else values[0] / 2
+        moved = _within_bounds(moved)
+        next_cost = _cost(terms, moved, load, throughput)
+        if next_cost < cost:
+            done = cost - next_cost <= 1e-16 * cost and damping <= 1e-9
+            values, cost, damping = moved, next_cost, max(damping / 10, 1e-12)
+            if done:
+                break
+        else:
+            damping *= 10
+            if damping > 1e12:
+                break
+    return np.array([1 / values[0], values[1] / values[0], values[2] / values[0]]), cost
 
-    upper = np.array([np.inf, 1.0, np.inf])
 
-    def residual(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        full = np.zeros(3)
-        full[free] = values
-        return predict(load, *full) - throughput
-
-    first = np.clip(start, [1e-12, 1e-6, 1e-12], [np.inf, 1 - 1e-6, np.inf])
-    solution = least_squares(
-        residual,
-        first[free],
-        bounds=(np.zeros(3)[free], upper[free]),
-        x_scale=np.maximum(first[free], 1e-9),
-        xtol=1e-14,
-        ftol=1e-14,
-        gtol=1e-14,
-        max_nfev=2000,
-    )
-    values = np.zeros(3)
-    values[free] = solution.x
-    return values, float(solution.cost)
+def _cost(
+    terms: NDArray[np.float64], values: NDArray[np.float64], load: NDArray[np.float64], throughput: NDArray[np.float64]
+) -> float:
+    return 0.5 * float(((load / (terms @ values) - throughput) ** 2).sum())
 
 
 def _standard_errors(

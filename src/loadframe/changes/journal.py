@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from loadframe.model import Change, SettingValue, TargetState
-from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 from loadframe.targets.base import Target
+
+if TYPE_CHECKING:  # it imports tables, which every command would wait for
+    from loadframe.runs.folder import RunFolder
 
 Phase = Literal["intent", "applied", "failed", "reverted", "ended"]
 FILE = "changes.jsonl"
@@ -127,6 +129,8 @@ def differences(now: TargetState, then: TargetState) -> list[Change]:
 
 def read(path: Path) -> list[Entry]:
     """The journal of a run folder, oldest line first; a torn last line is left out."""
+    from loadframe.runs.folder import RunFolder
+
     run = RunFolder(path)
     return [decode("change", line, Entry, where=where) for line, where in run.lines(FILE)]
 

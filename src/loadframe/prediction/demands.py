@@ -5,7 +5,7 @@ Utilisation law with a background and growth, for one resource (U: share of its 
     U_i = U0 + u X_i (1 + c g(N_i)),          g(N) = (h(N) - h(N_low)) / (h(N_sat) - h(N_low))
 
 N_low is the lowest load measured, N_sat the load at which the ceiling would be met if nothing grew: c is the growth on
-the way there. Six models are weighed against each other by their evidence (Bayesian model averaging; Hoeting, Madigan,
+the way there. Some models are weighed against each other by their evidence (Bayesian model averaging; Hoeting, Madigan,
 Raftery, Volinsky, Statistical Science 14, 1999): h is nothing, logarithmic (what gets colder with more clients, as
 caches do), or linear (what each request pays for every other one: the coherence term of the scalability law); U0 is 0,
 or what the resource does without requests. The error of U_i is a share of it, unknown, on a grid. All else is normal,
@@ -32,9 +32,10 @@ GROWTHS: dict[str, Callable[[Floats], Floats]] = {"log": np.log, "linear": np.as
 STEADY_PRIOR = 0.5
 """Beforehand, a request is as likely to need the same at every load as it is to need more or less."""
 
-GROWTH_MEAN, GROWTH_DEVIATION = 0.1, 0.25
-"""If it grows: by this share until saturation, and how far that is off. Contention and coherence terms of published
-scalability fits give 0 to 0.6; group commit and other economies give less than 0."""
+GROWTH_MEAN = 0.1
+GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
+"""If it grows: by about GROWTH_MEAN until saturation, and how far that may be off, with how much each is believed.
+Economies of scale (group commit) make it negative; what grows by more than a half is rare, and not excluded."""
 
 BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
 """How likely a resource is used without requests, and its utilisation then (about)."""
@@ -43,13 +44,14 @@ RESOLUTION = 0.003
 """Utilisations are counted in ticks and rounded; nobody knows one better than this."""
 
 ERRORS = np.geomspace(0.003, 0.3, 24)
-"""Relative errors of a utilisation divided by its throughput that are thought possible."""
+"""Relative errors of a window that are thought possible, of its throughput or its utilisation."""
 
-TYPICAL_ERROR, ERROR_FREEDOM = 0.03, 4.0
-"""What a window's error is beforehand, and as how many observations that counts (scaled inverse chi-square)."""
+TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
+"""What a window's error is beforehand, and the standard deviation of its logarithm: two thirds lie within a factor of
+two. Three windows hardly tell their own error."""
 
-LEAST_LEFT = 0.5
-"""No economy of scale takes more than half of the work away."""
+LEAST_LEFT = 0.7
+"""No economy of scale that still shows as a rising utilisation takes more of the work away than this leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,8 @@ def draw(
     scale = np.hypot(utilizations, RESOLUTION)
     guess = float((utilizations / throughputs).mean())
     models = [
-        _weigh(loads, throughputs, utilizations, scale, guess, shape, background, low, far)
-        for shape, background in itertools.product([-1, *range(len(GROWTHS))], [False, True])
+        _weigh(loads, throughputs, utilizations, scale, guess, shape, deviation, background, low, far)
+        for (shape, deviation), background in itertools.product(_growths(), [False, True])
     ]
     weights = np.exp(np.concatenate([model.evidence for model in models]) - max(m.evidence.max() for m in models))
     chosen = random.choice(len(weights), size=count, p=weights / weights.sum())
@@ -139,6 +141,7 @@ def _weigh(
     scale: Floats,
     guess: float,
     shape: int,
+    deviation: float,
     background: bool,
     low: float,
     far: float,
@@ -149,7 +152,7 @@ def _weigh(
         way = _way(list(GROWTHS.values())[shape], loads, low, far)
         columns.append(throughputs * way)
         prior_mean.append(GROWTH_MEAN * guess)
-        prior_deviation.append(GROWTH_DEVIATION * guess)
+        prior_deviation.append(deviation * guess)
         free.append(1)
     if background:
         columns.append(np.ones_like(loads))
@@ -167,18 +170,22 @@ def _weigh(
     mean = np.einsum("epq,eq->ep", covariance, pull)
     misfit = ((target - mean @ design.T) ** 2).sum(axis=1) / ERRORS**2 + ((mean - centre) ** 2).sum(axis=1)
     evidence = -0.5 * (misfit + np.linalg.slogdet(precision)[1]) - len(loads) * np.log(ERRORS)
-    evidence += error_prior() + np.log(_prior(shape, background))
+    evidence += error_prior() + np.log(_prior(shape, deviation, background))
     return _Model(shape, tuple(free), evidence, mean * unit, unit[:, None] * np.linalg.cholesky(covariance))
 
 
 def error_prior() -> Floats:
-    """log density of each error of the grid, per step of the grid: scaled inverse chi-square, in logarithms."""
-    ratio = (TYPICAL_ERROR / ERRORS) ** 2
-    return np.asarray(0.5 * ERROR_FREEDOM * (np.log(ratio) - ratio))
+    """log density of each error of the grid, in logarithms of the error."""
+    return np.asarray(-0.5 * (np.log(ERRORS / TYPICAL_ERROR) / ERROR_SPREAD) ** 2)
 
 
-def _prior(shape: int, background: bool) -> float:
-    growth = STEADY_PRIOR if shape < 0 else (1 - STEADY_PRIOR) / len(GROWTHS)
+def _growths() -> list[tuple[int, float]]:
+    """Every shape of growth with every deviation; -1 is none."""
+    return [(-1, 0.0), *itertools.product(range(len(GROWTHS)), GROWTH_DEVIATIONS)]
+
+
+def _prior(shape: int, deviation: float, background: bool) -> float:
+    growth = STEADY_PRIOR if shape < 0 else (1 - STEADY_PRIOR) / len(GROWTHS) * GROWTH_DEVIATIONS[deviation]
     return growth * (BACKGROUND_PRIOR if background else 1 - BACKGROUND_PRIOR)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from loadframe.analysis import scalability
 from loadframe.analysis.queueing.laws import Floats
 from loadframe.model import (
     Estimate,
@@ -25,6 +26,10 @@ from loadframe.prediction.system import Kind, System
 CONFIDENCE = 0.9
 DRAWS = 400
 SEED = 20260401
+
+MODEL_ERROR = 0.01
+"""Per doubling of the load beyond the highest one measured, a forecast is off by about so much more: no server is quite
+a network of queues."""
 
 PEAK_SPAN = (0.5, 4.0)
 """The highest throughput is looked for between these shares of the load of saturation."""
@@ -73,7 +78,7 @@ def forecast(
     loads = np.array(sorted(set(at)) or [times * observations.loads[-1] for times in FURTHER], dtype=np.float64)
     points = _points(system, observations, loads, random)
     saturation = _saturations(system, observations, reached)
-    capacity = _capacity(system, reached, random)
+    capacity = _capacity(system, reached, observations.loads[-1], random)
     return replace(
         found,
         at=points,
@@ -85,15 +90,17 @@ def forecast(
 
 def estimate(draws: Floats) -> Estimate:
     """Median and central 90 % of the draws."""
-    ends = np.quantile(draws, [0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="median_unbiased")
-    return Estimate(*(float(end) for end in ends))
+    ordered = np.sort(draws)  # no interpolation: beyond sight some are infinite
+    shares = (0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+    return Estimate(*(float(ordered[round(share * (len(ordered) - 1))]) for share in shares))
 
 
 def _points(
     system: System, observations: Observations, loads: Floats, random: np.random.Generator
 ) -> tuple[ForecastPoint, ...]:
     """One window at each load: the error of a window belongs to the interval."""
-    throughput = _as_measured(system.throughput(loads), system, random)
+    top = observations.loads[-1]
+    throughput = _as_measured(system.throughput(loads), loads / top, system, random)
     p95 = latency.p95_ms(system, observations, loads, random)
     points = []
     for index, load in enumerate(loads):
@@ -107,8 +114,12 @@ def _points(
     return tuple(points)
 
 
-def _as_measured(values: Floats, system: System, random: np.random.Generator) -> Floats:
-    return np.asarray(values * np.exp(system.error[:, None] * random.standard_normal(values.shape)))
+def _as_measured(values: Floats, further: Floats, system: System, random: np.random.Generator) -> Floats:
+    """What a window would show, (S, L): with the error of a window, and that of the model. further: how many times the
+    highest load measured."""
+    doublings = np.maximum(np.log2(further), 0.0)
+    error = np.hypot(system.error[:, None], MODEL_ERROR * doublings)
+    return np.asarray(values * np.exp(error * random.standard_normal(values.shape)))
 
 
 def _saturations(system: System, observations: Observations, reached: dict[str, Floats]) -> tuple[Saturation, ...]:
@@ -137,7 +148,7 @@ def _saturations(system: System, observations: Observations, reached: dict[str, 
     return tuple(sorted(found, key=lambda one: one.at_load.value if one.at_load else math.inf))
 
 
-def _capacity(system: System, reached: dict[str, Floats], random: np.random.Generator) -> ForecastCapacity:
+def _capacity(system: System, reached: dict[str, Floats], top: float, random: np.random.Generator) -> ForecastCapacity:
     names = list(reached)
     loads = np.stack([reached[name] for name in names])
     first = loads.min(axis=0)
@@ -147,7 +158,7 @@ def _capacity(system: System, reached: dict[str, Floats], random: np.random.Gene
     highest = system.throughput(around).max(axis=1)
     votes = np.bincount(loads.argmin(axis=0), minlength=len(names))
     return ForecastCapacity(
-        throughput=estimate(_as_measured(highest[:, None], system, random)[:, 0]),
+        throughput=estimate(_as_measured(highest[:, None], np.array([middle / top]), system, random)[:, 0]),
         load=estimate(first),
         limited_by=names[int(votes.argmax())],
     )
@@ -183,10 +194,8 @@ def _law_note(observations: Observations, points: Sequence[ForecastPoint]) -> li
     """The scalability law at the highest load asked for, where it disagrees."""
     loads = [load for load in observations.loads if load > 0]
     medians = [float(np.median([row.throughput for row in observations.rows if row.load == load])) for load in loads]
-    if len(loads) < LAW_LEVELS or min(medians) <= 0:
+    if len(loads) < LAW_LEVELS or min(medians) <= 0 or not points:
         return []
-    from loadframe.analysis import scalability  # needs scipy, which takes a while to import
-
     law = scalability.fit(np.array(loads), np.array(medians))
     last = points[-1]
     says = float(scalability.predict(np.array([last.load]), law.lambda_, law.sigma, law.kappa)[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +29,7 @@ that nobody measured."""
 def rising(observations: Observations) -> tuple[str, ...]:
     """The resources whose utilisation grows with the throughput, beyond what errors of measurement would do (one-sided
     t-test, 95 %), or that are nearly used up."""
-    rows = [row for row in observations.rows if row.throughput > 0]
+    rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
     found = []
     for name in observations.resources:
@@ -42,7 +41,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 def before(observations: Observations) -> str | None:
     """Why there can be no forecast whatever the model; None where there can."""
-    loads = sorted({row.load for row in observations.rows if row.throughput > 0})
+    loads = sorted({row.load for row in systems.working(observations)})
     if not observations.resources:
         return (
             "No utilisation of any resource was measured, so nothing tells what would saturate. "
@@ -65,10 +64,10 @@ def before(observations: Observations) -> str | None:
 def after(system: System, observations: Observations) -> str | None:
     """Why the model does not explain the measurements; None where it does.
 
-    The delay is fitted at the lower half of the loads; at the highest one the throughput must be what the resources
-    and this delay give, unless a resource is nearly used up there.
+    The delay and the error of a window are fitted at the lower half of the loads; at the highest one the throughput
+    must be what the resources and this delay give, unless a resource is nearly used up there.
     """
-    rows = [row for row in observations.rows if row.throughput > 0]
+    rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]
     used = max(float(np.median([row.utilizations[name] for row in rows if row.load == top])) for name in system.demands)
@@ -81,11 +80,10 @@ def after(system: System, observations: Observations) -> str | None:
         np.array([row.throughput for row in low]),
         np.random.default_rng(0),
     )
-    lower = replace(lower, error=system.error)
     expected = float(np.median(lower.throughput(np.array([top]))))
     at_top = [row.throughput for row in rows if row.load == top]
     short = 1 - float(np.median(at_top)) / expected
-    error = float(np.median(system.error)) * math.sqrt(1 / len(low) + 1 / len(at_top))
+    error = float(np.median(lower.error)) * math.sqrt(1 / len(low) + 1 / len(at_top))
     if short <= max(UNEXPLAINED, ERRORS * error):
         return None
     return (

@@ -17,7 +17,7 @@ import numpy as np
 
 from loadframe.analysis.queueing import convolution, mva
 from loadframe.analysis.queueing.laws import Floats
-from loadframe.model import Observations
+from loadframe.model import Observation, Observations
 from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
 
@@ -35,11 +35,15 @@ APPROXIMATE = 1e-6
 UNSATURATED = 0.8
 """The delay is fitted at loads below this share of saturation: beyond, the throughput says nothing of it."""
 
-DELAY_ROUNDS = 12
+DELAY_ROUNDS, CLOSE = 12, 1e-3
+"""Rounds of fitting it, and when they end: a share of the shortest cycle."""
+
 REACH = 64.0
 """Saturations are looked for up to this many times the first guess."""
 
 GRID = 120
+NOTHING = 1e-6
+"""A throughput that is less than this share of the highest is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,12 @@ def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float 
     return float(around[below] + (load - below) * (around[below + 1] - around[below]))
 
 
+def working(observations: Observations) -> list[Observation]:
+    """The windows in which anything was done, to speak of."""
+    highest = max((row.throughput for row in observations.rows), default=0.0)
+    return [row for row in observations.rows if row.throughput > NOTHING * highest]
+
+
 def kind_of(observations: Observations) -> Kind:
     """What the load is: a rate where the throughput equals it at the lowest loads, clients otherwise."""
     if observations.axis in ("rate", "concurrency"):
@@ -157,7 +167,7 @@ def draw(
     observations: Observations, resources: Sequence[str], kind: Kind, count: int, random: np.random.Generator
 ) -> System:
     """`count` systems that the observations may come from. resources: those to follow, used at every load."""
-    rows = [row for row in observations.rows if row.throughput > 0]
+    rows = working(observations)
     loads = np.array([row.load for row in rows])
     throughputs = np.array([row.throughput for row in rows])
     used = {name: np.array([row.utilizations[name] for row in rows]) for name in resources}
@@ -182,7 +192,7 @@ def first_guess(loads: Floats, throughputs: Floats, used: dict[str, Floats]) -> 
     grew."""
     lowest = loads == loads.min()
     per_load = float(np.median(throughputs[lowest] / loads[lowest]))
-    dearest = max(float(np.median(values / throughputs)) for values in used.values())
+    dearest = max(float(values.sum() / throughputs.sum()) for values in used.values())
     return 1 / (per_load * dearest)
 
 
@@ -201,22 +211,24 @@ def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random
         return replace(system, offered=np.exp(moved), error=error)
     cycle = loads / throughputs
     delay = np.full(count, float(np.median(cycle)))
+    weight = 1 / cycle**2  # each window knows the cycle to the same share of itself
     for _ in range(DELAY_ROUNDS):
         now = replace(system, delay_s=delay).throughput(levels)[:, where]
-        # Each window knows the cycle to the same share of itself.
-        weight = 1 / cycle**2
         step = ((cycle - loads / now) * weight).sum(axis=1) / weight.sum()
         delay = delay + step
+        if np.abs(step).max() <= CLOSE * cycle.min():
+            break
     residuals = np.log(throughputs / replace(system, delay_s=delay).throughput(levels)[:, where])
     error = _errors(residuals, random)
-    spread = error * random.standard_normal(count) / np.sqrt((1 / cycle**2).sum())
+    spread = error * random.standard_normal(count) / np.sqrt(weight.sum())
     return replace(system, delay_s=delay + spread, error=error)
 
 
 def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
     """Draws of a window's relative error, from what the fit leaves, (S, n), and what is believed beforehand."""
-    squares = (residuals**2).sum(axis=1)
+    squares = (residuals**2).sum(axis=1, keepdims=True)
     freedom = residuals.shape[1] - 1
-    typical = demands.ERROR_FREEDOM * demands.TYPICAL_ERROR**2
-    chance = random.chisquare(demands.ERROR_FREEDOM + freedom, len(residuals))
-    return np.asarray(np.sqrt((squares + typical) / chance))
+    weight = demands.error_prior() - freedom * np.log(demands.ERRORS) - squares / (2 * demands.ERRORS**2)
+    cumulative = np.cumsum(np.exp(weight - weight.max(axis=1, keepdims=True)), axis=1)
+    chance = random.random((len(residuals), 1)) * cumulative[:, -1:]
+    return np.asarray(demands.ERRORS[(cumulative < chance).sum(axis=1)])

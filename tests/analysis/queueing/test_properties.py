@@ -33,15 +33,11 @@ def test_the_laws_hold_in_every_solution(demands: np.ndarray, population: int, t
 def test_every_bound_holds_the_exact_answer(demands: np.ndarray, population: int, think_s: float) -> None:
     exact = float(mva.exact(demands, population, think_s).throughput)
     wide = bounds.asymptotic(demands, population, think_s)
-    for bound in (
-        wide,
-        bounds.balanced_job(demands, population, think_s),
-        bounds.geometric(demands, population, think_s),
-    ):
+    balanced, geometric = (bound(demands, population, think_s) for bound in (bounds.balanced_job, bounds.geometric))
+    response_s = population / exact - think_s
+    for bound in (wide, balanced, geometric):
         assert bound.throughput_low * (1 - CLOSE) <= exact <= bound.throughput_high * (1 + CLOSE)
-        assert (
-            bound.response_low_s - CLOSE <= population / exact - think_s <= bound.response_high_s * (1 + CLOSE) + CLOSE
-        )
+        assert bound.response_low_s - CLOSE <= response_s <= bound.response_high_s * (1 + CLOSE) + CLOSE
     assert balanced.throughput_high <= wide.throughput_high * (1 + CLOSE)
     assert balanced.throughput_low >= wide.throughput_low * (1 - CLOSE)
 

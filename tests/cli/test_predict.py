@@ -1,0 +1,134 @@
+"""`loadframe predict`: forecasts from CSV and runs, scores, calibration, refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from loadframe.analysis.queueing import convolution
+from loadframe.cli.main import app
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _fresh_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Scores of this test only."""
+    monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
+    yield
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`loadframe predict ARGUMENTS` in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, stdin: str | None = None) -> Result:
+        done = CliRunner().invoke(app, ["predict", *arguments], input=stdin)
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done
+
+    return run
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> str:
+    """A disk of 8 ms and 200 ms of think time: saturated by 26 clients, at 125 requests per second."""
+    found = convolution.throughputs([0.008], 60, 0.2)
+    rows = [f"{n},{found[n]},{0.008 * found[n]}" for n in (1, 2, 4, 6, 8, 12, 24, 48)]
+    (tmp_path / "points.csv").write_text("\n".join(["load,throughput,util.disk", *rows]))
+    return "points.csv"
+
+
+def document(done: Result) -> dict[str, Any]:
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["schema"] == "loadframe.forecast/1"
+    return found
+
+
+def test_from_csv_in_the_shape_that_others_rely_on(here: Command, points: str) -> None:
+    found = document(here(points, "--at", "16,100", "--json"))
+    assert [point["load"] for point in found["at"]] == [16, 100]
+    assert set(found["at"][0]["throughput"]) == {"value", "low", "high"}
+    assert found["at"][0]["latency_p95_ms"] is None
+    assert found["capacity"]["limited_by"] == "disk"
+    assert found["capacity"]["throughput"]["value"] == pytest.approx(125, rel=0.05)
+    assert set(found["capacity"]["load"]) == {"value", "low", "high"}
+    (disk,) = found["saturation"]
+    assert (disk["resource"], disk["demand_s"]) == ("disk", pytest.approx(0.008, rel=0.01))
+    assert disk["at_load"]["low"] <= 26 <= disk["at_load"]["high"]
+    assert (found["refused"], found["scored"], found["calibration"]) == (None, [], None)
+
+
+def test_from_standard_input(here: Command, points: str) -> None:
+    text = Path(points).read_text()
+    assert document(here("-", "--json", stdin=text))["source"] == "standard input"
+    assert "line 2" in here("-", stdin="load,throughput\n-1,5\n").stderr
+
+
+def test_a_backtest_is_scored_and_remembered(here: Command, points: str) -> None:
+    found = document(here(points, "--up-to", "6", "--json"))
+    assert found["measured"] == [1, 2, 4, 6]
+    assert [score["load"] for score in found["scored"]] == [8, 12, 24, 48]
+    assert set(found["scored"][0]) >= {"load", "predicted", "actual", "inside"}
+    assert all(score["inside"] for score in found["scored"])
+    assert found["calibration"]["count"] == 4
+    text = here(points, "--up-to", "8").stdout
+    assert "inside the interval" in text
+    words = " ".join(text.split())
+    assert "held in 4 of 4 forecasts" in words  # the same measurements, forecast again: each counts once
+
+
+def test_the_text_is_short_and_says_what_gives(here: Command, points: str) -> None:
+    text = here(points, "--at", "16").stdout
+    assert text.startswith("disk saturates first, at ")
+    assert len(text.splitlines()) < 15
+
+
+def test_a_refusal_is_an_answer(here: Command, tmp_path: Path) -> None:
+    (tmp_path / "few.csv").write_text("load,throughput,util.cpu\n1,10,0.1\n2,20,0.2\n")
+    assert "2 loads" in document(here("few.csv", "--json"))["refused"]
+    assert here("few.csv").stdout.startswith("No forecast. 2 loads")
+    (tmp_path / "bare.csv").write_text("load,throughput\n1,10\n2,20\n3,30\n")
+    assert "No utilisation" in document(here("bare.csv", "--json"))["refused"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["points.csv", "--at", "four"], "--at 'four'"),
+        (["points.csv", "--at", "4,-8"], "-8 is no load"),
+        (["points.csv", "--at", "nan"], "no load"),
+        (["points.csv", "--up-to", "0.5"], "no load up to 0.5"),
+        (["points.csv", "--load-is", "bricks"], "clients, rate"),
+        (["points.csv", "--treatment", "B"], "run folders"),
+        (["points.csv", "--set", "a.b=1"], "--set"),
+        (["nowhere.csv"], "no file or run folder"),
+        (["."], "not a run folder"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(here: Command, points: str, arguments: list[str], word: str) -> None:
+    done = here(*arguments)
+    assert (done.exit_code, word in done.stderr) == (1, True), done.stderr
+
+
+def test_from_a_run_it_is_kept_and_verified(
+    loadframe: Callable[..., Any], study: Path, tmp_path: Path, here: Command
+) -> None:
+    run = loadframe("measure", str(study), "--json", "--set", "load.levels=[1,2,3]").json["run"]
+    found = document(here(run, "--at", "4", "--verify", str(study), "--json"))
+    kept = json.loads((tmp_path / run / "forecasts.json").read_text())
+    assert kept["schema"] == "loadframe.forecasts/1"
+    assert kept["forecasts"][0]["source"].endswith(Path(run).name)
+    assert kept["forecasts"][0]["measured"] == [1, 2, 3]
+    if found["refused"] is None:  # what a small queue in a file shows in 300 ms depends on the machine
+        assert [score["load"] for score in found["scored"]] == [4]
+        assert (tmp_path / found["run"] / "steps.jsonl").exists()
+    assert here(run, "--treatment", "B").exit_code == 1
+    assert len(json.loads((tmp_path / run / "forecasts.json").read_text())["forecasts"]) == 1
