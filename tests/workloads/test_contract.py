@@ -35,6 +35,7 @@ class Specimen:
 SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
+    "oltp at rate": ({"rows": 500, "tables": 2, "threads": 6}, "farm_server", 100, 300),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
@@ -42,17 +43,23 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
 }  # fmt: skip
 
 
+OTHER_AXES = [f"{kind} at {axis}" for kind, made in registry.KINDS.items() for axis in made.other_axes]
+
+
 @pytest.fixture(
-    params=[pytest.param(kind, marks=[pytest.mark.server] * (kind != "job-queue")) for kind in registry.KINDS]
+    params=[
+        pytest.param(kind, marks=[pytest.mark.server] * (kind != "job-queue"))
+        for kind in [*registry.KINDS, *OTHER_AXES]
+    ]
 )
 def specimen(request: pytest.FixtureRequest) -> Specimen:
-    kind = request.param
-    options, fixture, small, large = SPECIMENS[kind]
+    kind, _, axis = request.param.partition(" at ")
+    options, fixture, small, large = SPECIMENS[request.param]
     if fixture == "queue_file":
         endpoint = request.getfixturevalue("queue_endpoint")
     else:
         endpoint = request.getfixturevalue(fixture)
-    workload = registry.make(kind, options)
+    workload = registry.make(kind, options, axis=axis or None)
     workload.install(endpoint)
     return Specimen(workload, endpoint, small, large, Path(endpoint.address))
 

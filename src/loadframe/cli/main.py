@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli import case, changes, compare, curve, demo, doctor, investigate, limits, measure, report, study
+from loadframe.cli import (
+    capacity,
+    case,
+    changes,
+    compare,
+    curve,
+    demo,
+    doctor,
+    investigate,
+    limits,
+    measure,
+    report,
+    study,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,6 +49,7 @@ def _options(
 app.command()(demo.demo)
 app.command()(investigate.investigate)
 app.command()(measure.measure)
+app.command()(capacity.capacity)
 app.command()(curve.curve)
 app.command()(limits.limits)
 app.command()(compare.compare)

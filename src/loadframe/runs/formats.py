@@ -15,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from loadframe.errors import RunError
 
 NAMES = (
-    "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts profile"
+    "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
+    "profile capacity-record"
 )
 VERSIONS = dict.fromkeys(NAMES.split(), 1)
 
