@@ -13,6 +13,7 @@ and proves the gain.
     investigate(study, runs)      the whole loop -> Investigation, and a run folder with a report
     measure(study, runs)          the curve only -> Measurement
     compare(study, runs)          the study's alternatives side by side -> a Comparison for each
+    capacity(study, runs)         the highest load that meets the objective -> Capacity
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file that anybody measured
@@ -46,6 +47,7 @@ _API = {
     "investigate": ("loadframe.lab", "investigate"),
     "measure": ("loadframe.lab", "measure"),
     "compare": ("loadframe.lab", "compare"),
+    "capacity": ("loadframe.lab", "capacity"),
     "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
     "read_observations": ("loadframe.observations", "read_observations"),
@@ -62,6 +64,8 @@ _API = {
     "forecast_json": ("loadframe.reporting", "forecast_json"),
     "render_limits": ("loadframe.reporting.limits_report", "render_limits"),
     "ledger_json": ("loadframe.reporting.limits_report", "ledger_json"),
+    "render_capacity": ("loadframe.reporting", "render_capacity"),
+    "capacity_json": ("loadframe.reporting", "capacity_json"),
     "render_text": ("loadframe.reporting", "render_text"),
     "render_curve": ("loadframe.reporting", "render_curve"),
     "write_page": ("loadframe.reporting", "write_page"),

@@ -4,6 +4,7 @@ investigate   the whole loop -> run folder and report
 measure       the curve only
 compare       a study's alternatives against its target, side by side
 verify        a forecast against what its loads then give
+capacity      the highest load that meets the objective, searched from below
 conclude      what a run folder says, also one that was stopped or killed
 """
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing, forecasting
+from loadframe.bench import comparing, forecasting, searching
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
@@ -28,11 +29,13 @@ from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import conduct_from, partial, series_of, write_down
 from loadframe.errors import Interrupted, RunError, StudyError, UserError
 from loadframe.model import (
+    Capacity,
     Comparison,
     Conduct,
     Curve,
     Forecast,
     Investigation,
+    LoadInterval,
     Round,
     SettingValue,
     Step,
@@ -143,6 +146,33 @@ def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress |
     measured = measure(study, runs, progress=progress)
     rows = resources.observe(open_run(measured.run).steps(), name=str(measured.run), axis=study.load.axis).rows
     return forecasting.remember(scoring.score(forecast, rows)), measured.run
+
+
+def capacity(
+    study: Study,
+    runs: Path,
+    *,
+    hold_s: float = 0.0,
+    guess: LoadInterval | None = None,
+    progress: Progress | None = None,
+) -> Capacity:
+    """The highest load of the study's axis that meets its objective, to the study's precision; nothing is changed.
+
+    hold_s: the level that is shown to meet must have met for so long in all. guess: where a forecast expects it, with
+    its 90 % interval. StudyError without an objective or a range; raises as `investigate` does."""
+    objective, settings = searching.objective_of(study), searching.settings_of(study, hold_s=hold_s, guess=guess)
+    run = _new_run(study, runs)
+    with _explaining(run, []), _book(study, run, progress) as book:
+        book.tries_remedies = False
+        _read_back(book, run, "A")
+        found = searching.find(book, settings, objective)
+    series = series_of(run)
+    notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
+    found = replace(found, run=str(run.path), warnings=(*found.warnings, *notes))
+    run.write_tables(run.steps(), [], series=series.table)
+    run.write_record("capacity.json", "capacity-record", found)
+    run.close()
+    return found
 
 
 def open_run(path: Path) -> RunFolder:

@@ -123,6 +123,7 @@ workload.driver_lag               | share | part of the requests' time in which 
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.errors                   | 1/s   | requests that failed
+workload.offered                  | 1/s   | requests that should have begun, in an open loop
 workload.concurrency              | count | requests in progress, average
 sqlite.database_bytes             | bytes | size of the database file
 sqlite.wal_bytes                  | bytes | size of the write-ahead log

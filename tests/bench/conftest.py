@@ -97,7 +97,16 @@ class SimulatedBench:
         self.dead = False
         self.use(name)
 
-    def take_step(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+    def take_step(
+        self,
+        *,
+        round_number: int,
+        block: int,
+        treatment: str,
+        level: float,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+    ) -> Step:
         self.use(treatment)
         if self.kills(self.states[treatment]):
             self.dead = True

@@ -36,6 +36,7 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
+    "oltp at rate": ({"rows": 500, "tables": 2, "threads": 6}, "farm_server", 100, 300),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
@@ -45,20 +46,21 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.server] * (name != "job-queue")) for name in SPECIMENS])
 def specimen(request: pytest.FixtureRequest) -> Specimen:
-    kind = request.param.partition("/")[0]
+    kind, _, axis = request.param.partition("/")[0].partition(" at ")
     options, fixture, small, large = SPECIMENS[request.param]
     if fixture == "queue_file":
         endpoint = request.getfixturevalue("queue_endpoint")
     else:
         endpoint = request.getfixturevalue(fixture)
-    workload = registry.make(kind, options)
+    workload = registry.make(kind, options, axis=axis or None)
     workload.install(endpoint)
     return Specimen(workload, endpoint, small, large, Path(endpoint.address))
 
 
 def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
+    targets = {"queue_file": "sqlite", "farm_server": "mariadb", "postgres_server": "postgres"}
     there = {
-        (name.partition("/")[0], {"queue_file": "sqlite", "farm_server": "mariadb"}.get(fixture, "postgres"))
+        (name.partition("/")[0].partition(" at ")[0], targets[fixture])
         for name, (_, fixture, _, _) in SPECIMENS.items()
     }
     wanted = {
@@ -68,6 +70,8 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
         if " " not in target
     }
     assert there == wanted
+    other_axes = {f"{kind} at {axis}" for kind, made in registry.KINDS.items() for axis in made.other_axes}
+    assert other_axes <= SPECIMENS.keys()
 
 
 @pytest.fixture

@@ -11,16 +11,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, make_target, out_of_memory
 from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
 from loadframe.changes.journal import Journal
 from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
-from loadframe.model import Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
+from loadframe.model import OPEN_LOOP_AXES, Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text, stalls, window_metrics
 from loadframe.recording.profiles.perf import Permission, permission
@@ -58,13 +59,23 @@ BUSY_MACHINE = 0.95
 """Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
 
 
+@dataclass(frozen=True)
+class _Loaded:
+    """A step's load. offered: requests that should have begun in the window, None in a closed loop."""
+
+    requests: Requests
+    summary: Summary
+    offered: int | None
+    ended_early: bool
+
+
 class Bench:
     """Takes steps of one study into one run folder. Enter it before use."""
 
     def __init__(self, study: Study, run: RunFolder) -> None:
         self.study = study
         self.run = run
-        self.workload: Workload = workloads.make(study.workload.kind, study.workload.options)
+        self.workload: Workload = self._make_workload(Allowance())
         self.version = ""
         self._stack = ExitStack()
         self._steps = self._profiled = 0
@@ -126,8 +137,12 @@ class Bench:
         driven = allowance(cage.driver, self._driver_cage)
         if target.embedded and driven.cpus is None:
             driven = replace(driven, cpus=cpus_of(cage))
-        self.workload = workloads.make(self.study.workload.kind, self.study.workload.options, driven)
+        self.workload = self._make_workload(driven)
         return target
+
+    def _make_workload(self, allowance: Allowance) -> Workload:
+        study = self.study
+        return workloads.make(study.workload.kind, study.workload.options, allowance, axis=study.load.axis)
 
     def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
         """How the run went; ends the recording."""
@@ -178,14 +193,27 @@ class Bench:
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
-    def take_step(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
-        """One measured window. On the disk when this returns.
+    def take_step(
+        self,
+        *,
+        round_number: int,
+        block: int,
+        treatment: str,
+        level: float,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+    ) -> Step:
+        """One measured window, of window_s (the study's, where that is None). On the disk when this returns.
 
-        TargetError, with the server's last words, where the target died; WorkloadError where the driver failed.
+        most_waiting: in an open loop, the step is ended once more requests than this should have begun and have not
+        ended. TargetError, with the server's last words, where the target died; WorkloadError where the driver failed.
         """
         self._steps += 1
-        requests, summary = self._load(f"step-{self._steps:05d}", treatment, level, self._duration_s())
-        step = self._step(summary, round_number, block, treatment, level)
+        loaded = self._load(
+            f"step-{self._steps:05d}", treatment, level, self._duration_s(window_s), most_waiting=most_waiting
+        )
+        requests, summary = loaded.requests, loaded.summary
+        step = self._step(loaded, round_number, block, treatment, level)
         self.run.add_step(step, requests.to_bytes(), requests.latency_ms[summary.inside])
         self.workload.after_step(self._target.endpoint())
         return step
@@ -200,7 +228,7 @@ class Bench:
         profiler = Profiler(self._permission(), scratch)
         try:
             seconds = self._duration_s() - self.study.measure.window + window_s
-            _, summary = self._load(f"profiled-{name}", treatment, level, seconds, profiler)
+            summary = self._load(f"profiled-{name}", treatment, level, seconds, profiler).summary
         finally:
             profiler.stop()
         start_s, end_s = summary.window_start_s, summary.window_end_s
@@ -227,8 +255,14 @@ class Bench:
         return self._may_sample
 
     def _load(
-        self, name: str, treatment: str, level: float, seconds: float, profiler: Profiler | None = None
-    ) -> tuple[Requests, Summary]:
+        self,
+        name: str,
+        treatment: str,
+        level: float,
+        seconds: float,
+        profiler: Profiler | None = None,
+        most_waiting: int | None = None,
+    ) -> _Loaded:
         """Load the target at a level: what was asked, and what it says."""
         self.use(treatment)
         scratch = self._lease.folder / name
@@ -245,13 +279,21 @@ class Bench:
         try:
             if profiler is not None:
                 profiler.start(components_of(self._target.pids(), driver.pids()))
-            self._watch(driver, profiler)
+            ended_early_s = self._watch(driver, profiler, most_waiting)
             with self._explaining():
                 requests = driver.requests()
         finally:
             driver.kill()
         self._recorder.mark("step-end", step=name)
         self._recorder.flush()
+        if not len(requests):
+            raise WorkloadError(
+                f"no request ended in a step at {level:g}", remedy="Lower the load, or give the step a longer window."
+            )
+        floor_s, fixed_s = self._floor_s(), self.study.measure.warmup
+        if ended_early_s is not None:
+            seconds = ended_early_s - float((requests.end_s - requests.latency_ms / 1000.0).min())
+            fixed_s = min(fixed_s or floor_s, seconds / 2)
         summary = summarise(
             requests.end_s,
             requests.latency_ms,
@@ -261,23 +303,26 @@ class Bench:
             operations=self.workload.operations,
             judged=self.workload.judged,
             planned_s=None if self.workload.runs_to_completion else seconds,
-            floor_s=self._floor_s(),
-            fixed_warmup_s=self.study.measure.warmup,
+            floor_s=floor_s,
+            fixed_warmup_s=fixed_s,
         )
-        return requests, summary
+        offered = driver.offered(summary.window_start_s, summary.window_end_s)
+        return _Loaded(requests, summary, offered, ended_early_s is not None)
 
-    def _duration_s(self) -> float:
+    def _duration_s(self, window_s: float | None = None) -> float:
         measure = self.study.measure
         warmup = measure.warmup if measure.warmup is not None else self._floor_s()
-        return warmup + measure.window
+        return warmup + (measure.window if window_s is None else window_s)
 
     def _floor_s(self) -> float:
         return max(SHORTEST_WARMUP_S, WARMUP_SHARE * self.study.measure.window)
 
-    def _watch(self, driver: Driver, profiler: Profiler | None = None) -> None:
-        """Until the driver has ended: record its processes and the target's, and ask the target's counters."""
+    def _watch(self, driver: Driver, profiler: Profiler | None = None, most_waiting: int | None = None) -> float | None:
+        """Until the driver has ended: record its processes and the target's, and ask the target's counters. The time at
+        which it was ended because more than most_waiting requests waited; None where it ended by itself."""
         with self._explaining():
             followed: dict[str, tuple[int, ...]] = {}
+            ended_early_s: float | None = None
             began = time.monotonic()
             deadline = began + ACTIVE_S
             while True:
@@ -293,12 +338,17 @@ class Bench:
                 connecting = at - began < CONNECTING_S and len(self._target.pids()) > 1
                 if driver.wait(CONNECTING_S / 4 if connecting else POLL_S):
                     break
+                if most_waiting is not None and driver.waiting() > most_waiting:
+                    driver.kill()
+                    ended_early_s = time.monotonic()
+                    break
                 if time.monotonic() > deadline:
                     raise WorkloadError(
                         f"the step did not end within {ACTIVE_S:.0f} s",
                         remedy="Make the work of a step smaller.",
                     )
             self._recorder.note("service", json.dumps(self._target.counters()), time.monotonic())
+        return ended_early_s
 
     def _processes(self, driver: Driver) -> dict[str, tuple[int, ...]]:
         """Whom to follow, by component; a server may have a process for each connection, so they come and go."""
@@ -322,7 +372,8 @@ class Bench:
                 f"{error.fact.rstrip('.')}: {why}", remedy=MORE_MEMORY, details=error.details
             ) from error
 
-    def _step(self, summary: Summary, round_number: int, block: int, treatment: str, level: float) -> Step:
+    def _step(self, loaded: _Loaded, round_number: int, block: int, treatment: str, level: float) -> Step:
+        summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         metrics = window_metrics(
             ticks,
@@ -333,6 +384,8 @@ class Bench:
             shards=_shards(self.study),
         )
         self._add_derived(metrics, summary)
+        if loaded.offered is not None:
+            metrics["workload.offered"] = loaded.offered / (summary.window_end_s - summary.window_start_s)
         late = any(
             stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
             for stall in stalls(ticks, TICK_S)
@@ -355,7 +408,8 @@ class Bench:
             waiting_share=summary.waiting_share,
             operations=summary.operations,
             metrics=metrics,
-            flags=_flags(summary, metrics, late),
+            flags=(*_flags(summary, metrics, late), *(("ended-early",) if loaded.ended_early else ())),
+            closed_loop=self.study.load.axis not in OPEN_LOOP_AXES,
         )
 
     def _add_derived(self, metrics: dict[str, float], summary: Summary) -> None:

@@ -14,7 +14,13 @@ from loadframe.workloads import registry as workloads
 def check_study(study: Study) -> None:
     """StudyError for a study that cannot be carried out by this program, CageError for CPUs that are not there,
     MissingTool for programs that are not installed."""
-    workload = workloads.make(study.workload.kind, study.workload.options)
+    axes = workloads.axes(study.workload.kind)
+    if study.load.axis not in axes:
+        raise StudyError(
+            f"workload {study.workload.kind!r} has no axis {study.load.axis!r}",
+            remedy=f"load.axis may be: {', '.join(sorted(axes))}.",
+        )
+    workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
     targets.check_settings(study.target.kind, study.target.settings)
     if study.target.form not in workload.target_kinds:
         raise StudyError(
@@ -25,11 +31,6 @@ def check_study(study: Study) -> None:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Leave it out.",
-        )
-    if study.load.axis not in workload.axes:
-        raise StudyError(
-            f"workload {study.workload.kind!r} has no axis {study.load.axis!r}",
-            remedy=f"load.axis may be: {', '.join(sorted(workload.axes))}.",
         )
     _check_alternatives(study)
     _check_programs(study)

@@ -43,17 +43,33 @@ class Bookkeeping:
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step, and where something outside the study disturbed it, once more; the disturbed one stays in the run."""
-        step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
+        step = self.once(round_number=round_number, block=block, treatment=treatment, level=level)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
         if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
             self.repeated += 1
-            step = self._take(round_number=round_number, block=block, treatment=treatment, level=level)
+            step = self.once(round_number=round_number, block=block, treatment=treatment, level=level)
         return step
 
-    def _take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
-        """A step, noted in the budget and shown."""
+    def once(
+        self,
+        *,
+        round_number: int,
+        block: int,
+        treatment: str,
+        level: float,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+    ) -> Step:
+        """A step, noted in the budget and shown. window_s, most_waiting: as for Bench.take_step."""
         started = time.monotonic()
-        step = self.bench.take_step(round_number=round_number, block=block, treatment=treatment, level=level)
+        step = self.bench.take_step(
+            round_number=round_number,
+            block=block,
+            treatment=treatment,
+            level=level,
+            window_s=window_s,
+            most_waiting=most_waiting,
+        )
         self.budget.note_step(level, time.monotonic() - started)
         self.steps.append(step)
         self.progress.step(f"{self.bench.study.load.axis} {level:g}: {step.throughput:,.0f}/s")

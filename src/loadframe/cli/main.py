@@ -8,6 +8,7 @@ import typer
 
 import loadframe
 from loadframe.cli import (
+    capacity,
     case,
     changes,
     compare,
@@ -49,6 +50,7 @@ def _options(
 app.command()(demo.demo)
 app.command()(investigate.investigate)
 app.command()(measure.measure)
+app.command()(capacity.capacity)
 app.command()(curve.curve)
 app.command()(predict.predict)
 app.command()(limits.limits)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from loadframe.model import DISTURBED, Observation, Observations, Step
+from loadframe.analysis.soundness import sound
+from loadframe.model import Observation, Observations, Step
 
 MACHINE_CPU = "cpu"
 
@@ -31,14 +32,11 @@ COUNTS: Mapping[str, str] = {
 }
 """The metric that tells how many servers there are, by the end of the metric that tells how much they are used."""
 
-FEWEST_SOUND = 2
-"""At a level with so many undisturbed steps, the others do not count, as for the curve."""
-
 
 def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
     """The steps of one treatment as a forecast needs them. Only what every step tells is a resource."""
-    sound = [step for step in steps if _counts(step, steps)]
-    metrics = sorted(set.intersection(*(set(step.metrics) for step in sound))) if sound else []
+    counting = sound(steps)
+    metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
     named = {metric: resource for metric in metrics if (resource := _resource(metric, metrics)) is not None}
     rows = tuple(
         Observation(
@@ -48,19 +46,14 @@ def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
             latency_mean_ms=step.latency.mean_ms,
             utilizations={resource: min(step.metrics[metric], 1.0) for metric, resource in named.items()},
         )
-        for step in sound
+        for step in counting
     )
     servers = {
-        resource: max(1.0, max(step.metrics[count] for step in sound))
+        resource: max(1.0, max(step.metrics[count] for step in counting))
         for metric, resource in named.items()
         if (count := _count(metric)) in metrics
     }
     return Observations(name, rows, axis=axis, servers=servers, ceilings=_ceilings(named))
-
-
-def _counts(step: Step, steps: Sequence[Step]) -> bool:
-    undisturbed = sum(one.level == step.level and not DISTURBED.intersection(one.flags) for one in steps)
-    return not DISTURBED.intersection(step.flags) or undisturbed < FEWEST_SOUND
 
 
 def _resource(metric: str, metrics: Sequence[str]) -> str | None:

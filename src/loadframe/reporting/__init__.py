@@ -3,6 +3,7 @@
 write_page(investigation, path)     the case study, one HTML file that needs nothing else
 render_text(investigation)          the same facts at the end of a command
 render_curve, render_comparison, render_forecast    a curve, a verdict, a forecast alone
+render_capacity, capacity_json      what a capacity search found
 investigation_json, curve_json, verdict_json, limits_json, comparison_json, forecast_json    what other tools read
 speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
@@ -10,6 +11,7 @@ chart_svg(investigation)            the before/after chart alone, for a README
 
 from __future__ import annotations
 
+from loadframe.reporting.capacity_report import capacity_json, render_capacity
 from loadframe.reporting.charts import chart_svg
 from loadframe.reporting.forecasts import render_forecast
 from loadframe.reporting.json_shapes import (
@@ -26,12 +28,14 @@ from loadframe.reporting.text import render_comparison, render_curve, render_tex
 
 __all__ = [
     "TitledStacks",
+    "capacity_json",
     "chart_svg",
     "comparison_json",
     "curve_json",
     "forecast_json",
     "investigation_json",
     "limits_json",
+    "render_capacity",
     "render_comparison",
     "render_curve",
     "render_forecast",

@@ -69,7 +69,7 @@ def axis_unit(inv: Investigation) -> str:
 def load(value: float, unit: str) -> str:
     """ "12 active jobs"; "1 worker"."""
     text = rounding.exact(value) if float(value).is_integer() else rounding.plain(value)
-    singular = unit[:-1] if value == 1 and unit.endswith("s") and not unit.endswith("ss") else unit
+    singular = unit[:-1] if value == 1 and unit.endswith("s") and not unit.endswith(("ss", "/s")) else unit
     return f"{text} {singular}"
 
 

@@ -16,7 +16,7 @@ from loadframe.errors import RunError
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
-    "profile forecasts score"
+    "profile forecasts score capacity-record"
 )
 VERSIONS = dict.fromkeys(NAMES.split(), 1)
 

@@ -19,7 +19,7 @@ ALWAYS = (
 
 def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummary:
     """What a report needs to know of the study."""
-    within = study.objective.within.latency_p95_ms
+    within, lost = study.objective.within.latency_p95_ms, study.objective.within.loss_ratio
     return StudySummary(
         name=study.study.name,
         question=study.study.question,
@@ -29,7 +29,9 @@ def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummar
         axis=study.load.axis,
         axis_unit=axis_unit,
         levels=study.levels,
-        objective=study.objective.maximise + (f", p95 latency within {within:g} ms" if within is not None else ""),
+        objective=study.objective.maximise
+        + (f", p95 latency within {within:g} ms" if within is not None else "")
+        + (f", at most {100 * lost:g} % of the requests lost" if lost is not None else ""),
         durability=study.remedies.durability,
         cage=_cage(study),
         story=study.study.story,

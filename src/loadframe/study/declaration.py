@@ -221,6 +221,9 @@ class LoadTable(Table):
 
 class Within(Table):
     latency_p95_ms: float | None = Field(None, gt=0)
+    loss_ratio: float | None = Field(
+        None, ge=0, lt=1, description="share of the requests that may fail or, on the axis rate, not be served in time"
+    )
 
 
 class ObjectiveTable(Table):

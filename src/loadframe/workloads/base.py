@@ -21,6 +21,13 @@ class Driver(Protocol):
     def wait(self, timeout_s: float) -> bool:
         """Wait for its end, at most timeout_s; True if it has ended."""
 
+    def waiting(self) -> int:
+        """In an open loop: how many requests should have begun by now and have not ended; 0 in a closed loop."""
+
+    def offered(self, start_s: float, end_s: float) -> int | None:
+        """In an open loop: how many requests should have begun after start_s and not after end_s (CLOCK_MONOTONIC).
+        None in a closed loop."""
+
     def requests(self) -> Requests:
         """What it did, after its end. WorkloadError, with what the driver printed, where it failed."""
 

@@ -8,10 +8,15 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loadframe.errors import WorkloadError
 from loadframe.workloads import request_log
-from loadframe.workloads.request_log import Requests
+from loadframe.workloads.request_log import RECORD, Requests
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 GRACE_S = 2.0
 """How long after its time a driver may still work on its last request before it is ended."""
@@ -23,7 +28,8 @@ class ProcessDriver:
 
     name: how messages call it. logs: the request logs. printed: the files with what the processes printed.
     end_s: CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what
-    they logged until then counts. None: they run until their work is done.
+    they logged until then counts. None: they run until their work is done. arrivals: when each request should begin, in
+    rising order (CLOCK_MONOTONIC, s); None for a closed loop.
     """
 
     def __init__(
@@ -34,7 +40,9 @@ class ProcessDriver:
         logs: Sequence[Path],
         printed: Sequence[Path],
         end_s: float | None,
+        arrivals: NDArray[np.float64] | None = None,
     ) -> None:
+        self._arrivals = arrivals
         self._name = name
         self._processes = tuple(processes)
         self._logs = tuple(logs)
@@ -67,6 +75,21 @@ class ProcessDriver:
                 return False
             self._wait_for_one(min(left, 0.1))
         return True
+
+    def waiting(self) -> int:
+        """In an open loop: how many requests should have begun by now and have not ended; 0 in a closed loop."""
+        begun = self.offered(0.0, time.monotonic())
+        if begun is None:
+            return 0
+        return max(begun - sum(log.stat().st_size // RECORD.size for log in self._logs if log.exists()), 0)
+
+    def offered(self, start_s: float, end_s: float) -> int | None:
+        """In an open loop: how many requests should have begun after start_s and not after end_s (CLOCK_MONOTONIC).
+        None in a closed loop."""
+        if self._arrivals is None:
+            return None
+        first, last = self._arrivals.searchsorted([start_s, end_s], side="right")
+        return int(last - first)
 
     def requests(self) -> Requests:
         """What was done. WorkloadError where a process failed, nothing was asked, or all failed and it says why."""

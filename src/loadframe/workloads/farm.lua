@@ -7,6 +7,7 @@ ffi.cdef [[
 typedef struct { long seconds; long nanoseconds; } loadframe_time;
 int loadframe_clock_gettime(int clock, loadframe_time *now) __asm__("clock_gettime");
 int loadframe_usleep(unsigned int microseconds) __asm__("usleep");
+long loadframe_read(int file, void *buffer, unsigned long size) __asm__("read");
 typedef struct __attribute__((packed)) {
     double end_s; float latency_ms; float waiting_ms; uint32_t operation; uint32_t outcome;
 } loadframe_request;
@@ -39,11 +40,22 @@ function farm.sleep_s(seconds)
     ffi.C.loadframe_usleep(seconds * 1e6)
 end
 
--- The request log of one thread: records of 24 bytes, laid out as in request_log.py.
-function farm.open_log(thread)
+local arrival = ffi.new("double[1]")
+
+-- When the next request should begin, in an open loop (sysbench.py); nil where none is left. All threads read the same
+-- standard input, so each arrival is one thread's.
+function farm.next_arrival_s()
+    if ffi.C.loadframe_read(0, arrival, 8) < 8 then return nil end
+    return arrival[0]
+end
+
+-- The request log of one thread: records of 24 bytes, laid out as in request_log.py. watched: each is there at once, for
+-- somebody who counts them while they come.
+function farm.open_log(thread, watched)
     local path = string.format("%s/requests-%d.log", sysbench.opt.folder, thread)
     local file, problem = io.open(path, "wb")
     if file == nil then error("cannot write the request log: " .. problem) end
+    if watched then file:setvbuf("no") end
     local record = ffi.new("loadframe_request")
     local log = {}
 

@@ -8,7 +8,9 @@ sysbench.cmdline.options = {
     rows = {"rows in each table", 1},
     hot_rows = {"updates and transfers choose among this many rows of a table; 0: among all", 0},
     payload_bytes = {"payload that an update writes anew", 100},
-    seconds = {"how long to work", "1"},
+    seconds = {"how long to work, from the connection on", "1"},
+    open_loop = {"1: requests begin when they should, by the arrivals on standard input", 0},
+    ["until"] = {"open loop: when to stop (CLOCK_MONOTONIC, s)", "0"},
     read = {"weight of read in the mix", 1},
     update = {"weight of update in the mix", 1},
     transfer = {"weight of transfer in the mix", 1},
@@ -19,16 +21,17 @@ local READ, UPDATE, TRANSFER = 0, 1, 2
 -- A thread that is refused a connection asks again after this long; each refusal is a request that failed.
 local REFUSED_PAUSE_S = 0.01
 
-local connection, log, deadline_s
+local connection, log, deadline_s, open_loop
 local payloads, changed
 
 function thread_init(thread)
     connection = farm.connect()
-    log = farm.open_log(thread)
+    open_loop = sysbench.opt.open_loop ~= 0
+    log = farm.open_log(thread, open_loop)
     -- Two payloads by turns: a row that is written as it is costs a server nothing.
     payloads = {string.rep("x", sysbench.opt.payload_bytes), string.rep("y", sysbench.opt.payload_bytes)}
     changed = thread
-    deadline_s = farm.now_s() + tonumber(sysbench.opt.seconds)
+    deadline_s = open_loop and tonumber(sysbench.opt["until"]) or farm.now_s() + tonumber(sysbench.opt.seconds)
 end
 
 function thread_done()
@@ -74,9 +77,21 @@ local function choose()
     return TRANSFER
 end
 
+-- When the next request begins: now, or when it should; nil where there is none.
+local function next_start_s()
+    local now_s = farm.now_s()
+    local start_s = now_s
+    if open_loop then
+        start_s = farm.next_arrival_s()
+        if not start_s then return nil end
+        if start_s > now_s then farm.sleep_s(start_s - now_s) end
+    end
+    return math.max(start_s, now_s) < deadline_s and start_s or nil
+end
+
 function event(thread)
-    local start_s = farm.now_s()
-    if start_s >= deadline_s then return true end
+    local start_s = next_start_s()
+    if not start_s then return true end
     if not connection then
         connection = farm.connect()
         if not connection then

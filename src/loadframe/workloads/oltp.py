@@ -1,8 +1,10 @@
-"""oltp: short transactions on a few large tables (targets: mariadb, postgres; axis: concurrency = threads).
+"""oltp: short transactions on a few large tables (targets: mariadb, postgres; axes: concurrency = threads, rate =
+requests/s).
 
 Each thread has a connection. read fetches one row by its key, update writes one row anew, transfer changes two rows in
-one transaction. Rows are chosen evenly; with hot_rows, updates and transfers choose among few. sysbench runs oltp.lua
-in a closed loop: a request begins when the one before has ended.
+one transaction. Rows are chosen evenly; with hot_rows, updates and transfers choose among few. sysbench runs oltp.lua:
+on the axis concurrency in a closed loop, where a request begins when the one before has ended; on the axis rate in an
+open loop, where requests begin when they should and `threads` connections serve them, first come, first served.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from loadframe.workloads.requirements import demand, program, python_package
 from loadframe.workloads.sysbench import start_script
 
 MOST_THREADS = 4096
+HIGHEST_RATE = 200_000
+"""Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
 MIX = ("read", "update", "transfer")
 """The operations in the order of the request log; oltp.lua counts them in the same order."""
 
@@ -35,6 +39,7 @@ class OltpOptions:
     read: int = whole(8, 0, 1_000_000, "weight of read in the mix of requests")
     update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
     transfer: int = whole(1, 0, 1_000_000, "weight of transfer in the mix of requests")
+    threads: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve what is offered")
 
 
 FILL_PERCENT = 80
@@ -70,7 +75,7 @@ class Oltp:
             )
 
     def check_level(self, level: float) -> int:
-        """The number of threads. StudyError where the level cannot be one."""
+        """The level as a whole number. StudyError where it cannot be one of the axis."""
         return whole_level(self.kind, "concurrency", level, 1, MOST_THREADS)
 
     def describe_axis(self, level: float) -> str:
@@ -126,17 +131,23 @@ class Oltp:
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Nothing but waiting for the last driver to be gone: there are always the same rows."""
-        _await_drivers_gone(endpoint, f"{self.check_level(level)} threads")
+        _await_drivers_gone(endpoint, self.describe_axis(self.check_level(level)))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
+        return self._start(endpoint, folder, duration_s, threads=self.check_level(level))
+
+    def _start(
+        self, endpoint: Endpoint, folder: Path, duration_s: float, *, threads: int, rate: float | None = None
+    ) -> ProcessDriver:
         demand(requirements(self.kind))
         return start_script(
             self.kind,
             "oltp.lua",
             endpoint,
             allowance=self.allowance,
-            threads=self.check_level(level),
+            threads=threads,
+            rate=rate,
             folder=folder,
             duration_s=duration_s,
             options={
@@ -161,3 +172,22 @@ def _await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
     else:
         with farm.connected(endpoint, doing) as own:
             farm.await_drivers_gone(own)
+
+
+class OltpAtRate(Oltp):
+    """The same requests at a given rate, whatever becomes of those before; latencies count from the intended start."""
+
+    axes = frozenset({"rate"})
+    axis_unit = "requests/s"
+
+    def check_level(self, level: float) -> int:
+        """The rate as a whole number of requests per second. StudyError where it cannot be one."""
+        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} requests/s"
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start sysbench; requests arrive for duration_s. What has not begun by then is not asked any more."""
+        rate = self.check_level(level)
+        return self._start(endpoint, folder, duration_s, threads=self.options.threads, rate=rate)

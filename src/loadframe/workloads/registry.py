@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
@@ -12,19 +12,23 @@ from loadframe.workloads import farm, job_queue, oltp, render_farm, render_farm_
 from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule, did_you_mean, rules
 
+Make = Callable[[Mapping[str, SettingValue], Allowance], Workload]
+
 
 @dataclass(frozen=True)
 class Kind:
-    """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine."""
+    """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
+    other_axes: how it is made for load axes beside the usual one."""
 
-    make: Callable[[Mapping[str, SettingValue], Allowance], Workload]
+    make: Make
     options: Mapping[str, tuple[OptionRule, SettingValue]]
     requirements: Callable[[str], tuple[Requirement, ...]]
+    other_axes: Mapping[str, Make] = field(default_factory=dict)
 
 
 KINDS: Mapping[str, Kind] = {
     "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
-    "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), oltp.requirements),
+    "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), oltp.requirements, {"rate": oltp.OltpAtRate}),
     "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),
     "render-farm-burst": Kind(
         render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), farm.requirements
@@ -32,10 +36,18 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def make(kind: str, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> Workload:
-    """The workload of this kind with these options, its driver under the allowance (None: no restriction). StudyError
-    for an unknown kind or an option that does not fit."""
-    return _kind(kind).make(options, allowance or Allowance())
+def make(
+    kind: str, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str | None = None
+) -> Workload:
+    """The workload of this kind with these options, its driver under the allowance (None: no restriction), for a load
+    axis (None: its usual one). StudyError for an unknown kind or an option that does not fit."""
+    known = _kind(kind)
+    return known.other_axes.get(axis or "", known.make)(options, allowance or Allowance())
+
+
+def axes(kind: str) -> frozenset[str]:
+    """The load axes of this kind of workload. StudyError for an unknown kind."""
+    return _kind(kind).make({}, Allowance()).axes | _kind(kind).other_axes.keys()
 
 
 def check(*kinds: str) -> list[Requirement]:

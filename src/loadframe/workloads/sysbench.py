@@ -1,11 +1,19 @@
 """sysbench as a driver: starts one of our Lua scripts against a MariaDB or a PostgreSQL, with the password out of
-everybody's sight."""
+everybody's sight.
+
+In an open loop the requests arrive as with sysbench's own --rate: at random (exponential gaps), in one queue that all
+threads take from. Its queue is not used, because a script cannot see in it when a request should have begun: the
+arrivals are in a file that is the standard input of all threads. Reading it moves the one place that they share, so
+each arrival is taken by one thread.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError
@@ -14,6 +22,10 @@ from loadframe.workloads import postgres
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.farm import schema_of, socket_of
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 SCRIPTS = Path(__file__).parent
 RETRIED = "1213,1020,1205,1146"
 """Errors after which a farm asks again: sysbench's own list (deadlock, row changed, lock wait), and a table that is not
@@ -21,6 +33,8 @@ there because somebody completed its job meanwhile. For PostgreSQL its list is f
 serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
+HEAD_START_S = 0.3
+"""In an open loop the first request is due so long after the start: 32 threads are connected after 0.1 s here."""
 
 
 def start_script(
@@ -33,9 +47,11 @@ def start_script(
     options: Mapping[str, str | int],
     folder: Path,
     duration_s: float | None,
+    rate: float | None = None,
 ) -> ProcessDriver:
     """Start `script` with its own `options`; each thread writes `requests-N.log` into `folder`. The script ends its
-    work itself; duration_s only tells the driver when it would be overdue (None: never)."""
+    work itself; duration_s only tells the driver when it would be overdue (None: never). rate: requests per second in
+    an open loop, which then needs duration_s; None: a closed loop."""
     folder = folder.resolve()
     logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
     for log in logs:
@@ -48,10 +64,26 @@ def start_script(
     command += [str(SCRIPTS / script), f"--folder={folder}"]
     command += [f"--{option}={value}" for option, value in options.items()]
     printed = folder / "sysbench.txt"
-    with printed.open("wb") as output:
-        process = spawn([*command, "run"], allowance, stdout=output, stderr=output, cwd=folder)
+    arrivals = None
+    with ExitStack() as files:
+        output, schedule = files.enter_context(printed.open("wb")), None
+        if rate is not None and duration_s is not None:
+            begin_s = time.monotonic() + HEAD_START_S
+            arrivals = arrival_times(rate, duration_s) + begin_s
+            (folder / "arrivals").write_bytes(arrivals.astype("<f8").tobytes())
+            schedule = files.enter_context((folder / "arrivals").open("rb", buffering=0))
+            command += ["--open_loop=1", f"--until={begin_s + duration_s!r}"]
+        process = spawn([*command, "run"], allowance, stdin=schedule, stdout=output, stderr=output, cwd=folder)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
-    return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s)
+    return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
+
+
+def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
+    """When requests arrive, in rising order from 0 to duration_s (s): a Poisson process of which the number is known,
+    rate times duration, so that what is offered is what was asked for."""
+    import numpy as np
+
+    return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))
 
 
 def _connection_file(endpoint: Endpoint, folder: Path) -> Path:

@@ -1,0 +1,316 @@
+"""The highest load that meets an objective, searched from below: proposes the next trial, is told what came of it.
+
+Nothing here loads a server or reads a clock. Each proposal is the trial that tells most of the capacity (threshold.py)
+for its cost, where time over the capacity costs more than time below. Once a narrow bracket is known that the capacity
+is outside of, at either end, with at most half of the error probability, its ends are confirmed: the lower one has to
+have met the objective, for as long as was asked for, the upper one to have missed it.
+
+A server that collapsed gets a trial at a load that it surely meets, to see that it has come back. It is no evidence: if
+only those that meet counted, the capacity would come out too high.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.analysis.curve import CLIFF_KEPT
+from loadframe.analysis.threshold import Threshold
+from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
+
+OVER_COST = 6.0
+"""A trial above the capacity costs as much as this many below it. With 1 a search spends twice as large a share of its
+load-seconds above, with 16 it takes more trials for little: benchmarks/search.py."""
+
+GROWTH = 4.0
+"""No trial is at more than this many times the highest load that has met, whatever would be learnt there."""
+
+BEYOND_MISS = 2.0
+"""No trial is further above a level that missed more often than it met than this many times the precision. With 0 it
+takes a sixth more trials, as single misses below the capacity hold the search back."""
+
+STEPS = 4
+"""Levels of the ladder in a bracket as wide as the precision allows. With 2, one end of the bracket may lie four times
+as close to the capacity as the other, and takes as many more trials to be told from it."""
+
+STRICT = 0.7
+"""A class needs this share of the error probability that it is allowed. Trials stop at the first success, which comes
+too early where there is more noise than was expected; with 1, every tenth bracket was wrong at 5 % noise."""
+
+MOST_CANDIDATES = 20
+SURELY = 0.001
+"""Levels that the capacity is above or below but for this probability are no candidates: nothing is learnt there."""
+
+RECOVERY_TRIALS = 3
+"""So often a collapsed server is given a load that it meets; then it has to be started anew."""
+
+RECOVERY_SHARE = 0.2
+"""Length of such a trial, of one that is to say something."""
+
+SAFE = 0.01
+"""A load that the capacity is below with at most this probability is one that the server surely meets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is searched. low, high: the range of loads. integer: whole levels only. precision: how far apart the ends
+    of the answer may lie, as a share. error: how often the answer may be wrong. trial_s: length of a trial. hold_s: for
+    so long in all the lower end, or loads above it, must have met the objective. guess: where the capacity is expected,
+    with a 90 % interval."""
+
+    low: float
+    high: float
+    integer: bool = True
+    precision: float = 0.05
+    error: float = 0.05
+    trial_s: float = 3.0
+    hold_s: float = 0.0
+    guess: LoadInterval | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high < math.inf:
+            raise ValueError(f"a capacity is searched between two positive loads, not from {self.low} to {self.high}")
+        if not (0 < self.precision < 1 and 0 < self.error < 1 and self.trial_s > 0 and self.hold_s >= 0):
+            raise ValueError(f"precision and error lie between 0 and 1, a trial takes time: {self}")
+        if self.guess is not None and not 0 < self.guess.low <= self.guess.load <= self.guess.high < math.inf:
+            raise ValueError(f"a guess is a positive load inside its interval, not {self.guess}")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The next trial. recovery: it is there to see that a collapsed server has come back; restart: it did not, and must
+    be started anew before this trial."""
+
+    load: float
+    seconds: float
+    recovery: bool = False
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial. seconds: for which it loaded the server, less than proposed where it was ended early."""
+
+    met: bool
+    seconds: float
+    throughput: float
+
+
+class CapacitySearch:
+    """The search. Ask `propose`, load the server, tell `observe`, until nothing is proposed or time is up."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        step = math.log1p(settings.precision) / STEPS
+        self.levels: tuple[float, ...] = _ladder(settings, step)
+        self._brackets = _brackets(self.levels, settings.precision)
+        self._threshold = Threshold(settings.low, settings.high, step=step, guess=settings.guess)
+        self._counted: list[tuple[Proposal, Outcome]] = []
+        self._allowed = STRICT * settings.error / 2
+        self._next: Proposal | None = None
+        self._recovering = 0
+        self._settle()
+
+    # --- the conversation -----------------------------------------------------------------------------------------
+
+    def propose(self) -> Proposal | None:
+        """The next trial; None once the capacity is known. The same again until its outcome is told."""
+        return self._next
+
+    def observe(self, outcome: Outcome) -> bool:
+        """What came of the trial that was proposed. False where it is no evidence: it was there for the server to
+        recover."""
+        trial = self._next
+        if trial is None:
+            raise ValueError("there is no trial whose outcome could be told")
+        if trial.recovery:
+            self._recovering = 0 if outcome.met or trial.restart else self._recovering + 1
+        else:
+            self._counted.append((trial, outcome))
+            self._threshold.update(trial.load, outcome.met)
+            self._recovering = 0 if outcome.met or not self._has_collapsed(trial, outcome) else 1
+        self._settle()
+        if self._recovering and self._next is not None:
+            self._next = self._recovery()
+        return not trial.recovery
+
+    # --- what is known --------------------------------------------------------------------------------------------
+
+    @property
+    def low(self) -> float | None:
+        """The highest level that is shown to meet: it did, and the capacity is below it with at most half of the error
+        probability."""
+        return max((one.load for one in self.known() if one.classified == "meets"), default=None)
+
+    @property
+    def high(self) -> float | None:
+        """The lowest level that is shown to miss."""
+        return min((one.load for one in self.known() if one.classified == "misses"), default=None)
+
+    @property
+    def end(self) -> CapacityEnd:
+        """How the search ended, or would, if it ended now."""
+        low, high = self.low, self.high
+        if low is None and high == self.levels[0]:
+            return "below-range"
+        if high is None and low == self.levels[-1]:
+            return "above-range"
+        return "found" if self._is_narrow(low, high) else "undecided"
+
+    @property
+    def estimate(self) -> float:
+        """The median of what is believed of the capacity, inside what is shown; a level of the axis."""
+        value = self._threshold.at(0.5)
+        value = min(max(value, self.low or self.levels[0]), self.high or self.levels[-1])
+        if not self.settings.integer:
+            return value
+        whole = float(math.floor(value))
+        return whole - 1 if self.high is not None and whole >= self.high > self.levels[0] else whole
+
+    @property
+    def error_probability(self) -> float:
+        """That the capacity lies outside of what is shown."""
+        low, high = self.low, self.high
+        return self._below(low) + (1 - self._below(high) if high is not None else 0.0)
+
+    @property
+    def held_s(self) -> float:
+        """For how long the highest level that is shown to meet, and levels above it, have met."""
+        low = self.low
+        if low is None:
+            return 0.0
+        return sum(outcome.seconds for trial, outcome in self._counted if outcome.met and trial.load >= low)
+
+    def known(self) -> list[CapacityLevel]:
+        """Every level that was tried, in rising order, with its class and the probability that it is wrong."""
+        allowed = self._allowed
+        found = []
+        for load in sorted({trial.load for trial, _ in self._counted}):
+            mine = [outcome for trial, outcome in self._counted if trial.load == load]
+            met = sum(outcome.met for outcome in mine)
+            below = self._below(load)
+            classified: LevelClass = "undecided"
+            if below <= allowed and met:
+                classified = "meets"
+            elif 1 - below <= allowed and met < len(mine):
+                classified = "misses"
+            seconds = sum(outcome.seconds for outcome in mine)
+            found.append(CapacityLevel(load, len(mine), met, seconds, classified, min(below, 1 - below)))
+        return found
+
+    # --- choosing -------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Decide on the next trial."""
+        below, allowed = self._threshold.below(self.levels), self._allowed
+        known = [
+            (low, high)
+            for low, high in self._brackets
+            if (low < 0 or below[low] <= allowed) and (high == len(below) or 1 - below[high] <= allowed)
+        ]
+        if not known:
+            self._next = self._explore(below)
+            return
+        # Ends that were tried already cost nothing more.
+        shown = {one.load: one.classified for one in self.known()}
+        self._next = self._confirm(
+            min((self._unseen(pair, shown) for pair in known), key=lambda unseen: (len(unseen), unseen))
+        )
+
+    def _unseen(self, bracket: tuple[int, int], shown: Mapping[float, LevelClass]) -> list[float]:
+        """The ends of a bracket that have not been seen to meet, or to miss, the lower one first."""
+        low, high = bracket
+        ends = [self.levels[low]] if low >= 0 and shown.get(self.levels[low]) != "meets" else []
+        if high < len(self.levels) and shown.get(self.levels[high]) != "misses":
+            ends.append(self.levels[high])
+        return ends
+
+    def _confirm(self, unseen: Sequence[float]) -> Proposal | None:
+        """A trial at an end that has not been seen yet, then what is missing of the time to hold; None at the end."""
+        if unseen:
+            return Proposal(min(unseen[0], self._highest_allowed()), self.settings.trial_s)
+        missing_s = self.settings.hold_s - self.held_s
+        if self.low is not None and missing_s > 0:
+            return Proposal(self.low, max(missing_s, self.settings.trial_s))
+        return None
+
+    def _explore(self, below: NDArray[np.float64]) -> Proposal:
+        """The trial that tells most of the capacity for its cost."""
+        highest = self._highest_allowed()
+        doubtful = [
+            (load, p) for load, p in zip(self.levels, below, strict=True) if SURELY < p < 1 - SURELY and load <= highest
+        ]
+        candidates = _thinned(doubtful) or [(highest, 0.0)]
+        information = self._threshold.information([load for load, _ in candidates])
+        worth = information / np.array([1 + (OVER_COST - 1) * p for _, p in candidates])
+        return Proposal(candidates[int(worth.argmax())][0], self.settings.trial_s)
+
+    def _highest_allowed(self) -> float:
+        """The highest level that may be tried: not far above what has met, nor what has missed more often than met."""
+        known, guess = self.known(), self.settings.guess
+        met = max((one.load for one in known if one.met), default=self.levels[0])
+        missed = min((one.load for one in known if 2 * one.met < one.trials), default=math.inf)
+        highest = max(GROWTH * met, guess.low if guess is not None else 0.0)
+        highest = min(highest, missed * (1 + BEYOND_MISS * self.settings.precision))
+        return max((level for level in self.levels if level <= highest), default=self.levels[0])
+
+    def _recovery(self) -> Proposal:
+        """A trial at the highest level that the server surely meets; where it does not come back at once, at half of
+        it, at a quarter, and at last with a new start."""
+        safe = max((one.load for one in self.known() if one.met and self._below(one.load) <= SAFE), default=0.0)
+        lower = safe / 2 ** (self._recovering - 1)
+        load = max((level for level in self.levels if level <= lower), default=self.levels[0])
+        restart = self._recovering > RECOVERY_TRIALS or not safe
+        return Proposal(load, RECOVERY_SHARE * self.settings.trial_s, recovery=True, restart=restart)
+
+    def _has_collapsed(self, trial: Proposal, outcome: Outcome) -> bool:
+        """Whether it did far less than at another load: the word for it is a cliff. Where nothing has met yet, it may
+        have, but for the lowest level."""
+        best = max((one.throughput for _, one in self._counted if one.met), default=None)
+        return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
+
+    # --- numbers --------------------------------------------------------------------------------------------------
+
+    def _below(self, load: float | None) -> float:
+        return 0.0 if load is None else float(self._threshold.below([load])[0])
+
+    def _is_narrow(self, low: float | None, high: float | None) -> bool:
+        if low is None or high is None:
+            return False
+        neighbours = self.settings.integer and high <= low + 1
+        return neighbours or high <= low * (1 + self.settings.precision) * (1 + 1e-9)
+
+
+def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
+    """The levels that are tried: geometric steps of at most `step` (in log load), or whole numbers where those are
+    wider apart."""
+    low, high = settings.low, settings.high
+    if settings.integer:
+        low, high = math.ceil(low), math.floor(high)
+        if low >= high:
+            raise ValueError(f"there are no two whole levels from {settings.low} to {settings.high}")
+    steps = math.ceil(math.log(high / low) / step)
+    levels = [low * (high / low) ** (i / steps) for i in range(steps + 1)]
+    return tuple(sorted({float(round(level)) for level in levels} if settings.integer else levels))
+
+
+def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]]:
+    """Pairs of indices of levels that are narrow enough to be the answer: as wide as `precision` allows, or neighbours.
+    -1 and len(levels) stand for a capacity below or above all levels."""
+    pairs = []
+    for low, high in itertools.pairwise(range(len(levels))):
+        while high + 1 < len(levels) and levels[high + 1] <= levels[low] * (1 + precision) * (1 + 1e-9):
+            high += 1
+        pairs.append((low, high))
+    return [(-1, 0), *pairs, (len(levels) - 1, len(levels))]
+
+
+def _thinned(candidates: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most MOST_CANDIDATES of them, evenly."""
+    last, most = len(candidates) - 1, MOST_CANDIDATES
+    return [candidates[round(i * last / (most - 1))] for i in range(most)] if last >= most else list(candidates)

@@ -1,0 +1,112 @@
+"""Where a server stops meeting its objective, believed from trials that met it or missed it.
+
+Each trial is a coin whose chance depends on how far its load lies from the capacity c:
+
+    P(met | load, c, s) = LAPSE + (1 - 2 LAPSE) / (1 + exp(-(log c - log load) / s))
+
+s is how much the capacity differs from trial to trial: the noise. Neither c nor s is known; both are held as weights on
+a grid and follow Bayes' rule. It is how psychophysics finds thresholds (Watson and Pelli 1983, QUEST; with the slope
+unknown: Kontsevich and Tyler 1999), and probabilistic bisection (Horstein 1963; Waeber, Frazier and Henderson 2013)
+with an oracle whose error is learnt instead of known. docs/mathematics.md has the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.model import LoadInterval
+
+LAPSE = 0.02
+"""The share of trials that say the wrong thing however far the load is from the capacity: no single trial decides."""
+
+SPREADS = tuple(0.002 * 2.0**i for i in range(6))
+"""0.2 % to 6.4 %, as the scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
+
+CALM = 0.5
+"""A spread s has the weight s^-CALM before the first trial. With 0 a calm server takes a fifth more trials, with 1 the
+brackets of noisy ones are wrong twice as often: benchmarks/search.py."""
+
+BEYOND = 2.0
+"""The capacity may lie outside the range that is searched, up to this factor."""
+
+NEGLIGIBLE = 1e-7
+"""Cells of less weight are left out where only the information of a trial is asked for."""
+
+CELLS = 2
+"""Cells of the grid per step of the ladder of levels."""
+
+GUESS_TRUST = 0.8
+"""Weight of a first guess; the rest says that nothing is known."""
+
+NORMAL_90 = 1.645
+"""A forecast's interval of 90 % is this many standard deviations wide to either side."""
+
+
+class Threshold:
+    """What is believed of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads."""
+
+    def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
+        """Nothing is known between low and high (and a little beyond), or a guess. step: of the ladder, in log load."""
+        begin, end = math.log(low / BEYOND), math.log(high * BEYOND)
+        cells = math.ceil((end - begin) / step * CELLS)
+        self._cell: float = (end - begin) / cells
+        self.log_capacity: NDArray[np.float64] = begin + (np.arange(cells, dtype=np.float64) + 0.5) * self._cell
+        self._spread = np.array(SPREADS)
+        prior: NDArray[np.float64] = np.full(cells, 1 / cells)
+        if guess is not None:
+            deviation = max(math.log(guess.high / guess.low) / 2 / NORMAL_90, step)
+            bell = np.exp(-0.5 * ((self.log_capacity - math.log(guess.load)) / deviation) ** 2)
+            if bell.sum() > 0:
+                prior = GUESS_TRUST * bell / bell.sum() + (1 - GUESS_TRUST) * prior
+        self._log_weight = np.log(prior)[:, None] - CALM * np.log(self._spread)
+        self._settle()
+
+    def update(self, load: float, met: bool) -> None:
+        """One more trial."""
+        chance = _chance(self.log_capacity, np.log([load]), self._spread)[0]
+        self._log_weight += np.log(chance if met else 1 - chance)
+        self._settle()
+
+    def below(self, loads: Sequence[float]) -> NDArray[np.float64]:
+        """The probability that the capacity is below each of these loads."""
+        edges = self.log_capacity + self._cell / 2
+        below: NDArray[np.float64] = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
+        return below
+
+    def at(self, probability: float) -> float:
+        """The load that the capacity lies below with this probability."""
+        cell = int(np.searchsorted(self.weight.cumsum(), probability))
+        return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
+
+    def information(self, loads: Sequence[float]) -> NDArray[np.float64]:
+        """What the outcome of a trial at each of these loads would tell of the capacity (nats), shape (loads,)."""
+        likely = self.weight > NEGLIGIBLE
+        weight = self.weight[likely]
+        chance = _chance(self.log_capacity[likely], np.log(loads), self._spread)
+        met = np.einsum("lcs,cs->lc", chance, self._joint[likely]) / weight
+        return _entropy(met @ weight) - _entropy(met) @ weight
+
+    def _settle(self) -> None:
+        """The weights anew, adding up to 1."""
+        self._log_weight -= self._log_weight.max()
+        joint = np.maximum(np.exp(self._log_weight), 1e-300)
+        self._joint = joint / joint.sum()
+        self.weight: NDArray[np.float64] = self._joint.sum(axis=1)
+
+
+def _chance(
+    log_capacity: NDArray[np.float64], log_load: NDArray[np.float64], spread: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """P(met), shape (loads, cells, spreads)."""
+    distance = (log_capacity[None, :, None] - log_load[:, None, None]) / spread
+    chance: NDArray[np.float64] = LAPSE + (1 - 2 * LAPSE) / (1 + np.exp(-np.clip(distance, -500, 500)))
+    return chance
+
+
+def _entropy(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of a coin, in nats; chances are between LAPSE and 1 - LAPSE."""
+    return -chance * np.log(chance) - (1 - chance) * np.log1p(-chance)

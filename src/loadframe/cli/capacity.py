@@ -1,0 +1,71 @@
+"""loadframe capacity STUDY: the highest load that meets the objective."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.progress import shown
+from loadframe.errors import StudyError
+from loadframe.model import LoadInterval
+from loadframe.study.quantities import duration_s
+
+LONE_GUESS = 1.5
+"""A guess without an interval is taken to be right up to this factor."""
+
+
+def capacity(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML) with an objective.")],
+    hold: Annotated[
+        str | None,
+        typer.Option(
+            "--hold", metavar="TIME", help="The level must have met the objective for so long in all, 60s say."
+        ),
+    ] = None,
+    guess: Annotated[
+        str | None,
+        typer.Option(
+            "--guess", metavar="LOW..HIGH", help="Where it is expected (a forecast's 90 % interval, or a load)."
+        ),
+    ] = None,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Search the highest load that meets the objective, from below; change nothing."""
+    with command(as_json):
+        expected = None if guess is None else _interval(guess)
+        hold_s = 0.0 if hold is None else _seconds(hold)
+        declared = loadframe.load_study(study, overrides or [])
+        with shown(quiet=as_json) as progress:
+            found = loadframe.capacity(declared, runs, hold_s=hold_s, guess=expected, progress=progress)
+        if as_json:
+            emit(loadframe.capacity_json(found))
+        else:
+            print(loadframe.render_capacity(found))
+
+
+def _seconds(text: str) -> float:
+    try:
+        return duration_s(text)
+    except ValueError as error:
+        raise StudyError(f"--hold: {error}", remedy="For instance --hold 60s.") from error
+
+
+def _interval(text: str) -> LoadInterval:
+    """From "500..700", or from "600" alone."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:\.\.\s*(\d+(?:\.\d+)?)\s*)?", text)
+    low = float(match[1]) if match else 0.0
+    high = float(match[2]) if match and match[2] else low
+    if not 0 < low <= high:
+        raise StudyError(
+            f"--guess {text!r} is no load and no interval", remedy="For instance --guess 500..700 or --guess 600."
+        )
+    if low == high:
+        return LoadInterval(low, low / LONE_GUESS, low * LONE_GUESS)
+    return LoadInterval((low * high) ** 0.5, low, high)

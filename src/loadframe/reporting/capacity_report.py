@@ -1,0 +1,94 @@
+"""What a capacity search found, for people and programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from loadframe.model import Capacity, CapacityObjective
+from loadframe.reporting import rounding, words
+
+CLASSES = {"meets": "meets", "misses": "misses", "undecided": "cannot be told"}
+
+
+def capacity_json(found: Capacity) -> dict[str, Any]:
+    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low is null where none is shown to
+    meet yet, its high where none is shown to miss. Loads in the unit of the axis, throughput in requests per second."""
+    shape = dataclasses.asdict(found)
+    bounds = {name: shape.pop(name) for name in ("load", "low", "high")}
+    trials = [{**trial, "met": not trial["missed"]} for trial in shape.pop("trials")]
+    return {
+        "schema": "loadframe.capacity/1",
+        "capacity": None if found.load is None else bounds,
+        **shape,
+        "levels": list(shape["levels"]),
+        "trials": trials,
+        "warnings": list(found.warnings),
+    }
+
+
+def render_capacity(found: Capacity) -> str:
+    """The answer, how it was reached level by level, and what it took."""
+    unit = found.axis_unit or found.axis.replace("_", " ")
+    lines = [answer(found), f"Objective: {objective(found.objective)}. {_loop(found)}", ""]
+    lines += _table(found, unit)
+    took, share = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
+    lines += [
+        "",
+        f"{len(found.trials)} trials, {took} of load, {share} of it above the capacity.",
+    ]
+    if found.low is not None:
+        held = rounding.seconds(found.held_s)
+        lines.append(f"{words.load(found.low, unit)} or more met the objective for {held} in all.")
+    return "\n".join([*lines, *found.warnings, f"Run folder: {found.run}"])
+
+
+def answer(found: Capacity) -> str:
+    """The answer in a sentence."""
+    unit = found.axis_unit or found.axis.replace("_", " ")
+    low = "" if found.low is None else words.load(found.low, unit)
+    high = "" if found.high is None else words.load(found.high, unit)
+    wrong = f"wrong with a probability of {rounding.percent(found.error_probability)}"
+    match found.end:
+        case "below-range":
+            return f"The capacity is below {high}, the lowest level: {wrong}. Load less."
+        case "above-range":
+            return f"The highest level, {low}, still meets the objective: {wrong}. Load more."
+    about = "" if found.load is None else words.load(found.load, unit)
+    shown = " and ".join([f"{low} is shown to meet"] * bool(low) + [f"{high} to miss"] * bool(high))
+    if found.end == "found":
+        return f"Capacity: {about}. {shown[0].upper()}{shown[1:]}: {wrong}."
+    return f"The capacity is not known to {100 * found.precision:g} %: about {about}" + (
+        f"; {shown}." if shown else "; no level is classified yet."
+    )
+
+
+def objective(asked: CapacityObjective) -> str:
+    """What a level must meet, in words."""
+    parts = [f"p95 latency within {asked.latency_p95_ms:g} ms"] if asked.latency_p95_ms is not None else []
+    parts += [f"at most {100 * asked.loss_ratio:g} % of the requests lost"] if asked.loss_ratio is not None else []
+    return ", ".join(parts)
+
+
+def _loop(found: Capacity) -> str:
+    if found.open_loop:
+        return "Open loop: latencies count from the intended start of each request."
+    return "Closed loop: a request begins when the one before has ended, and latencies count from its own begin."
+
+
+def _table(found: Capacity, unit: str) -> list[str]:
+    rows = [
+        (
+            rounding.exact(level.load),
+            f"{level.met} of {level.trials}",
+            CLASSES[level.classified],
+            rounding.percent(level.error_probability),
+        )
+        for level in found.levels
+    ]
+    head = (unit, "met", "", "wrong with")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(4)]
+    return [
+        f"{row[0]:>{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]:>{widths[3]}}".rstrip()
+        for row in (head, *rows)
+    ]

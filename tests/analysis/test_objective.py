@@ -1,0 +1,56 @@
+"""A step meets the objective or misses it, and says by what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from loadframe.analysis.objective import lost_share, missed, most_waiting
+from loadframe.model import CapacityObjective, Latency, Step
+
+STEP = Step(
+    1, 1, 1, "A", 500, 0, 4, 1, 4, 1500, 0, 500.0, (), Latency(2, 2, 9, 12, 20), 0, (), {"workload.offered": 500}
+)
+BOTH = CapacityObjective(loss_ratio=0.01, latency_p95_ms=10)
+
+
+def test_what_is_served_in_time_meets() -> None:
+    assert missed(BOTH, STEP) == ""
+    assert lost_share(STEP) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"requests": 1440}, "3.93 % of the requests were lost, more than 1 %"),
+        ({"latency": Latency(2, 2, 11, 12, 20)}, "p95 latency 11 ms, more than 10 ms"),
+        ({"requests": 0}, "no request was served"),
+        ({"flags": ("ended-early",)}, "so far behind"),
+    ],
+)
+def test_what_is_missed_is_said(change: dict[str, object], words: str) -> None:
+    assert words in missed(BOTH, replace(STEP, **change))  # type: ignore[arg-type]
+
+
+def test_only_what_is_asked_for_counts() -> None:
+    slow, lossy = replace(STEP, latency=Latency(2, 2, 99, 99, 99)), replace(STEP, requests=1000)
+    assert missed(CapacityObjective(loss_ratio=0.01), slow) == ""
+    assert missed(CapacityObjective(latency_p95_ms=10), lossy) == ""
+
+
+def test_one_request_on_its_way_is_not_lost() -> None:
+    few = replace(STEP, requests=29, metrics={"workload.offered": 10.0})
+    assert lost_share(few) == 0
+    assert lost_share(replace(few, requests=27)) == pytest.approx(2 / 30)
+
+
+def test_in_a_closed_loop_only_failures_are_lost() -> None:
+    closed = replace(STEP, metrics={}, requests=95, errors=5)
+    assert lost_share(closed) == pytest.approx(0.05)
+    assert lost_share(replace(closed, requests=0, errors=0)) == 0
+
+
+def test_a_tenth_of_a_step_may_wait_and_a_few_always() -> None:
+    assert most_waiting(500, 4) == 200
+    assert most_waiting(5, 1) == 10

@@ -1,0 +1,52 @@
+"""loadframe capacity on SQLite, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+SHAPE = {
+    "schema", "axis", "axis_unit", "capacity", "end", "objective", "error_probability", "precision", "trials", "levels",
+    "load_seconds", "seconds_above_share", "held_s", "open_loop", "run", "warnings",
+}  # fmt: skip
+
+
+def test_a_capacity_is_searched_and_its_run_kept(loadframe: Command, study: Path, tmp_path: Path) -> None:
+    """Any latency is within an hour: two workers, the most there are, still meet."""
+    result = loadframe("capacity", str(study), "--json", "--set", "objective.within.latency_p95_ms=3600000")
+    found = result.json
+    assert found.keys() >= SHAPE
+    assert (found["schema"], found["end"]) == ("loadframe.capacity/1", "above-range")
+    assert found["capacity"] == {"load": 2, "low": 2, "high": None}
+    assert found["error_probability"] <= 0.05
+    assert "concurrency 1 to 2" in result.err and "met" in result.err
+    run = tmp_path / found["run"]
+    assert len((run / "steps.jsonl").read_text().splitlines()) == len(found["trials"])
+    assert (run / "capacity.json").exists() and (run / "metrics.parquet").exists()
+    assert loadframe("curve", str(run)).code == 0
+
+
+def test_a_level_that_misses_is_told_to_people(loadframe: Command, study: Path) -> None:
+    shown = loadframe("capacity", str(study), "--set", "objective.within.latency_p95_ms=0.0001", "--guess", "1..2")
+    assert shown.code == 0
+    assert "below 1 worker, the lowest level" in shown.out
+    assert "Closed loop" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ([], "no objective"),
+        (["--set", "objective.within.latency_p95_ms=9", "--set", "load.levels=[3]"], "3 alone"),
+        (["--hold", "60"], "'60' is not a duration"),
+        (["--guess", "7..3"], "'7..3' is no load"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(loadframe: Command, study: Path, more: list[str], words: str) -> None:
+    refused = loadframe("capacity", str(study), *more)
+    assert refused.code == 1
+    assert words in refused.err
