@@ -15,7 +15,7 @@ LARGEST = 1e15
 """A load or a throughput beyond this was given by mistake."""
 
 SMALLEST = 1e-9
-MOST_LOADS = 200
+MOST_LOADS = 60
 """A curve of more levels than this is a time series."""
 
 

@@ -75,7 +75,7 @@ def test_a_broken_file_names_its_line(loadframe: Command, study: Path) -> None:
 
 def test_missing_files_and_folders(loadframe: Command, tmp_path: Path) -> None:
     refused(loadframe("investigate", "nowhere.toml"), "no study nowhere.toml")
-    refused(loadframe("curve", "nowhere"), "no run folder nowhere")
+    refused(loadframe("curve", "nowhere"), "no file or run folder nowhere")
     refused(loadframe("report", str(tmp_path)), "not a run folder")
     refused(loadframe("changes", "list", "nowhere"), "no run folder nowhere")
     refused(loadframe("case", "run", "render-fram"), "render-farm")

@@ -43,6 +43,9 @@ collapse would count more than its edge."""
 COARSE, FINE = 3, 24
 """Grid steps between neighbouring levels: for finding the model, and for placing the break."""
 
+MOST_BREAKS = 45
+"""Breaks are tried in pairs: with 15 levels or fewer this is the whole coarse grid, with more it is thinner."""
+
 PARAMETERS: dict[Kind, int] = {
     "flat": 1,
     "linear": 2,
@@ -195,9 +198,20 @@ def _family(kind: Kind, load: Floats, breaks: Floats, before: Floats, floors: Fl
     return _Family(kind, np.stack(columns, axis=-1), breaks, before, floors)
 
 
+def _candidates(load: Floats) -> Floats:
+    """Where a break is tried: on the coarse grid, or, of many levels, at as many of them as can be tried in pairs."""
+    return _thinned(grid(load, max(1, min(COARSE, MOST_BREAKS // len(load)))))
+
+
+def _thinned(points: Floats) -> Floats:
+    if len(points) <= MOST_BREAKS:
+        return points
+    return points[np.round(np.linspace(0, len(points) - 1, MOST_BREAKS)).astype(np.int64)]
+
+
 def _families(load: Floats) -> list[_Family]:
     """Every model that bends, its breaks on the coarse grid."""
-    points = grid(load, COARSE)
+    points = _candidates(load)
     inner, falling = points[1:-1], points[:-1]
     end = np.full_like(falling, load[-1])
     families = [
@@ -205,7 +219,7 @@ def _families(load: Floats) -> list[_Family]:
         _family("rise-bend", load, inner, inner, end[: len(inner)]),
         _family("plateau-decline", load, falling, falling, end),
     ]
-    bottoms = [(point, level) for level in load[1:-1] for point in falling if point < level]
+    bottoms = [(point, level) for level in _thinned(load[1:-1]) for point in falling if point < level]
     if bottoms:
         breaks, floors = np.array(bottoms).T
         families.append(_family("plateau-fall-floor", load, breaks, breaks, floors))

@@ -38,13 +38,14 @@ PEAK_LOADS = 8
 FURTHER = (2.0, 4.0)
 """Where no loads are asked for: these times the highest one measured."""
 
+SOON = 2.0
+"""What saturates beyond this many times the load of the first saturation matters to nobody yet."""
+
 LAW_LEVELS = 5
 """The scalability law needs as many."""
 
 LAW_APART = 0.25
 """The scalability law disagrees when it lies outside the interval and this far from the forecast."""
-
-PROVEN = 0.95
 
 
 def forecast(
@@ -176,7 +177,8 @@ def _notes(
     close = [one.resource for one in saturation if one.at_load and one.at_load.low <= capacity.load.high]
     if len(close) > 1:
         notes.append(f"Which of {', '.join(close)} saturates first cannot be told apart.")
-    grown = [one for one in saturation if one.growth and one.growth.low > 1]
+    soon = [one for one in saturation if one.at_load and one.at_load.value <= SOON * capacity.load.value]
+    grown = [one for one in soon if one.growth and one.growth.low > 1]
     notes += [
         f"A request needs more of {one.resource} the higher the load is: {one.growth.value:.2g} times as much at its "
         f"saturation ({one.growth.low:.2g} to {one.growth.high:.2g})."
