@@ -395,7 +395,7 @@ def show_live(
 def main() -> int:
     """Print all tables; 1 where a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=40, help="searches of each kind")
+    parser.add_argument("--seeds", type=int, default=24, help="searches of each kind")
     parser.add_argument("--live", action="store_true", help="also on real servers (five minutes)")
     arguments = parser.parse_args()
     met = judge(tables(arguments.seeds), cliffs(arguments.seeds))

@@ -31,8 +31,10 @@ GROWTH = 4.0
 """No trial is at more than this many times the highest load that has met, whatever would be learnt there."""
 
 BEYOND_MISS = 2.0
-"""No trial is further above a level that missed more often than it met than this many times the precision. With 0 it
-takes a sixth more trials, as single misses below the capacity hold the search back."""
+"""No trial is further above a level that likely misses, and did more often than it met, than this many times the
+precision. With 0 it takes a sixth more trials, as single misses below the capacity hold the search back."""
+
+LIKELY = 0.5
 
 STEPS = 4
 """Levels of the ladder in a bracket as wide as the precision allows. With 2, one end of the bracket may lie four times
@@ -251,10 +253,13 @@ class CapacitySearch:
         return Proposal(candidates[int(worth.argmax())][0], self.settings.trial_s)
 
     def _highest_allowed(self) -> float:
-        """The highest level that may be tried: not far above what has met, nor what has missed more often than met."""
+        """The highest level that may be tried: not far above what has met, nor above what likely misses."""
         known, guess = self.known(), self.settings.guess
         met = max((one.load for one in known if one.met), default=self.levels[0])
-        missed = min((one.load for one in known if 2 * one.met < one.trials), default=math.inf)
+        missed = min(
+            (one.load for one in known if 2 * one.met < one.trials and self._below(one.load) > LIKELY),
+            default=math.inf,
+        )
         highest = max(GROWTH * met, guess.low if guess is not None else 0.0)
         highest = min(highest, missed * (1 + BEYOND_MISS * self.settings.precision))
         return max((level for level in self.levels if level <= highest), default=self.levels[0])
