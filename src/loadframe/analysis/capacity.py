@@ -23,7 +23,7 @@ from loadframe.analysis.curve import CLIFF_KEPT
 from loadframe.analysis.threshold import Threshold
 from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
 
-OVER_COST = 6.0
+OVER_COST = 7.0
 """A trial above the capacity costs as much as this many below it. With 1 a search spends twice as large a share of its
 load-seconds above, with 16 it takes more trials for little: benchmarks/search.py."""
 
@@ -40,7 +40,7 @@ STEPS = 4
 """Levels of the ladder in a bracket as wide as the precision allows. With 2, one end of the bracket may lie four times
 as close to the capacity as the other, and takes as many more trials to be told from it."""
 
-STRICT = 0.7
+STRICT = 0.5
 """A class needs this share of the error probability that it is allowed. Trials stop at the first success, which comes
 too early where there is more noise than was expected; with 1, every tenth bracket was wrong at 5 % noise."""
 
