@@ -23,9 +23,9 @@ from loadframe.analysis.curve import CLIFF_KEPT
 from loadframe.analysis.threshold import Threshold
 from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
 
-OVER_COST = 7.0
-"""A trial above the capacity costs as much as this many below it. With 1 a search spends twice as large a share of its
-load-seconds above, with 16 it takes more trials for little: benchmarks/search.py."""
+OVER_COST = 6.5
+"""A trial above the capacity costs as much as this many below it. With 4 up to an eighth of the load-seconds lie above
+a collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
 
 GROWTH = 4.0
 """No trial is at more than this many times the highest load that has met, whatever would be learnt there."""
@@ -40,9 +40,9 @@ STEPS = 4
 """Levels of the ladder in a bracket as wide as the precision allows. With 2, one end of the bracket may lie four times
 as close to the capacity as the other, and takes as many more trials to be told from it."""
 
-STRICT = 0.5
+STRICT = 0.6
 """A class needs this share of the error probability that it is allowed. Trials stop at the first success, which comes
-too early where there is more noise than was expected; with 1, every tenth bracket was wrong at 5 % noise."""
+too early where there is more noise than was expected: with 1, every tenth bracket was wrong at 5 % noise."""
 
 MOST_CANDIDATES = 20
 SURELY = 0.001
