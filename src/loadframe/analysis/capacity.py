@@ -23,24 +23,26 @@ from loadframe.analysis.curve import CLIFF_KEPT
 from loadframe.analysis.threshold import Threshold
 from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
 
-OVER_COST = 6.0
-"""A trial above the capacity costs as much as this many below it. With 1 a search spends twice as large a share of its
-load-seconds above, with 16 it takes more trials for little: benchmarks/search.py."""
+OVER_COST = 6.5
+"""A trial above the capacity costs as much as this many below it. With 4 up to an eighth of the load-seconds lie above
+a collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
 
 GROWTH = 4.0
 """No trial is at more than this many times the highest load that has met, whatever would be learnt there."""
 
 BEYOND_MISS = 2.0
-"""No trial is further above a level that missed more often than it met than this many times the precision. With 0 it
-takes a sixth more trials, as single misses below the capacity hold the search back."""
+"""No trial is further above a level that likely misses, and did more often than it met, than this many times the
+precision. With 0 it takes a sixth more trials, as single misses below the capacity hold the search back."""
+
+LIKELY = 0.5
 
 STEPS = 4
 """Levels of the ladder in a bracket as wide as the precision allows. With 2, one end of the bracket may lie four times
 as close to the capacity as the other, and takes as many more trials to be told from it."""
 
-STRICT = 0.7
+STRICT = 0.6
 """A class needs this share of the error probability that it is allowed. Trials stop at the first success, which comes
-too early where there is more noise than was expected; with 1, every tenth bracket was wrong at 5 % noise."""
+too early where there is more noise than was expected: with 1, every tenth bracket was wrong at 5 % noise."""
 
 MOST_CANDIDATES = 20
 SURELY = 0.001
@@ -251,10 +253,13 @@ class CapacitySearch:
         return Proposal(candidates[int(worth.argmax())][0], self.settings.trial_s)
 
     def _highest_allowed(self) -> float:
-        """The highest level that may be tried: not far above what has met, nor what has missed more often than met."""
+        """The highest level that may be tried: not far above what has met, nor above what likely misses."""
         known, guess = self.known(), self.settings.guess
         met = max((one.load for one in known if one.met), default=self.levels[0])
-        missed = min((one.load for one in known if 2 * one.met < one.trials), default=math.inf)
+        missed = min(
+            (one.load for one in known if 2 * one.met < one.trials and self._below(one.load) > LIKELY),
+            default=math.inf,
+        )
         highest = max(GROWTH * met, guess.low if guess is not None else 0.0)
         highest = min(highest, missed * (1 + BEYOND_MISS * self.settings.precision))
         return max((level for level in self.levels if level <= highest), default=self.levels[0])

@@ -8,6 +8,7 @@ from typing import Any
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.reporting import rounding, words
 
+LEAST = 0.001
 CLASSES = {"meets": "meets", "misses": "misses", "undecided": "cannot be told"}
 
 
@@ -48,7 +49,7 @@ def answer(found: Capacity) -> str:
     unit = found.axis_unit or found.axis.replace("_", " ")
     low = "" if found.low is None else words.load(found.low, unit)
     high = "" if found.high is None else words.load(found.high, unit)
-    wrong = f"wrong with a probability of {rounding.percent(found.error_probability)}"
+    wrong = f"wrong with a probability of {_probability(found.error_probability)}"
     match found.end:
         case "below-range":
             return f"The capacity is below {high}, the lowest level: {wrong}. Load less."
@@ -70,6 +71,11 @@ def objective(asked: CapacityObjective) -> str:
     return ", ".join(parts)
 
 
+def _probability(value: float) -> str:
+    """Nobody knows the noise so well that less than a thousandth meant anything."""
+    return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
+
+
 def _loop(found: Capacity) -> str:
     if found.open_loop:
         return "Open loop: latencies count from the intended start of each request."
@@ -82,7 +88,7 @@ def _table(found: Capacity, unit: str) -> list[str]:
             rounding.exact(level.load),
             f"{level.met} of {level.trials}",
             CLASSES[level.classified],
-            rounding.percent(level.error_probability),
+            _probability(level.error_probability),
         )
         for level in found.levels
     ]

@@ -40,13 +40,13 @@ function farm.sleep_s(seconds)
     ffi.C.loadframe_usleep(seconds * 1e6)
 end
 
-local arrival = ffi.new("double[1]")
+local arrival = ffi.new("double[2]")
 
--- When the next request should begin, in an open loop (sysbench.py); nil where none is left. All threads read the same
--- standard input, so each arrival is one thread's.
+-- When the next request should begin and when the step ends, in an open loop (sysbench.py). All threads read the same
+-- standard input, so each arrival is one thread's. Nothing is there until all threads are connected.
 function farm.next_arrival_s()
-    if ffi.C.loadframe_read(0, arrival, 8) < 8 then return nil end
-    return arrival[0]
+    while ffi.C.loadframe_read(0, arrival, 16) < 16 do farm.sleep_s(0.001) end
+    return arrival[0], arrival[1]
 end
 
 -- The request log of one thread: records of 24 bytes, laid out as in request_log.py. watched: each is there at once, for

@@ -10,7 +10,6 @@ sysbench.cmdline.options = {
     payload_bytes = {"payload that an update writes anew", 100},
     seconds = {"how long to work, from the connection on", "1"},
     open_loop = {"1: requests begin when they should, by the arrivals on standard input", 0},
-    ["until"] = {"open loop: when to stop (CLOCK_MONOTONIC, s)", "0"},
     read = {"weight of read in the mix", 1},
     update = {"weight of update in the mix", 1},
     transfer = {"weight of transfer in the mix", 1},
@@ -31,7 +30,7 @@ function thread_init(thread)
     -- Two payloads by turns: a row that is written as it is costs a server nothing.
     payloads = {string.rep("x", sysbench.opt.payload_bytes), string.rep("y", sysbench.opt.payload_bytes)}
     changed = thread
-    deadline_s = open_loop and tonumber(sysbench.opt["until"]) or farm.now_s() + tonumber(sysbench.opt.seconds)
+    deadline_s = farm.now_s() + tonumber(sysbench.opt.seconds)
 end
 
 function thread_done()
@@ -82,8 +81,8 @@ local function next_start_s()
     local now_s = farm.now_s()
     local start_s = now_s
     if open_loop then
-        start_s = farm.next_arrival_s()
-        if not start_s then return nil end
+        start_s, deadline_s = farm.next_arrival_s()
+        now_s = farm.now_s()
         if start_s > now_s then farm.sleep_s(start_s - now_s) end
     end
     return math.max(start_s, now_s) < deadline_s and start_s or nil

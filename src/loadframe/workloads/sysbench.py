@@ -4,13 +4,14 @@ everybody's sight.
 In an open loop the requests arrive as with sysbench's own --rate: at random (exponential gaps), in one queue that all
 threads take from. Its queue is not used, because a script cannot see in it when a request should have begun: the
 arrivals are in a file that is the standard input of all threads. Reading it moves the one place that they share, so
-each arrival is taken by one thread.
+each arrival is taken by one thread. It is written once all threads are connected.
 """
 
 from __future__ import annotations
 
+import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCRIPTS = Path(__file__).parent
+ARRIVALS = "arrivals"
 RETRIED = "1213,1020,1205,1146"
 """Errors after which a farm asks again: sysbench's own list (deadlock, row changed, lock wait), and a table that is not
 there because somebody completed its job meanwhile. For PostgreSQL its list is fixed: deadlock, unique violation and
 serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
-HEAD_START_S = 0.3
-"""In an open loop the first request is due so long after the start: 32 threads are connected after 0.1 s here."""
+READY_WITHIN_S = 10.0
+POLL_S = 0.005
+HEAD_START_S = 0.05
+"""In an open loop the first request is due so long after all threads are connected."""
 
 
 def start_script(
@@ -67,15 +71,36 @@ def start_script(
     arrivals = None
     with ExitStack() as files:
         output, schedule = files.enter_context(printed.open("wb")), None
-        if rate is not None and duration_s is not None:
-            begin_s = time.monotonic() + HEAD_START_S
-            arrivals = arrival_times(rate, duration_s) + begin_s
-            (folder / "arrivals").write_bytes(arrivals.astype("<f8").tobytes())
-            schedule = files.enter_context((folder / "arrivals").open("rb", buffering=0))
-            command += ["--open_loop=1", f"--until={begin_s + duration_s!r}"]
+        if rate is not None:
+            (folder / ARRIVALS).touch()
+            schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
+            command += ["--open_loop=1"]
         process = spawn([*command, "run"], allowance, stdin=schedule, stdout=output, stderr=output, cwd=folder)
+        if rate is not None and duration_s is not None:
+            _await_ready(process, logs)
+            arrivals = _schedule(folder / ARRIVALS, rate, duration_s, threads)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
+
+
+def _await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
+    """Until every thread is connected and has opened its log; a process that has ended is the driver's to tell."""
+    until = time.monotonic() + READY_WITHIN_S
+    while not all(log.exists() for log in logs) and process.poll() is None and time.monotonic() < until:
+        time.sleep(POLL_S)
+
+
+def _schedule(path: Path, rate: float, duration_s: float, threads: int) -> NDArray[np.float64]:
+    """Write the arrivals where the threads wait for them: pairs of arrival and end of the step (CLOCK_MONOTONIC, s).
+    For each thread one that arrives at the end follows: there it stops."""
+    import numpy as np
+
+    begin_s = time.monotonic() + HEAD_START_S
+    end_s = begin_s + duration_s
+    arrivals = begin_s + arrival_times(rate, duration_s)
+    times = np.append(arrivals, np.full(threads, end_s))
+    path.write_bytes(np.column_stack([times, np.full(len(times), end_s)]).astype("<f8").tobytes())
+    return arrivals
 
 
 def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
