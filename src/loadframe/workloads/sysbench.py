@@ -72,7 +72,7 @@ def start_script(
     with ExitStack() as files:
         output, schedule = files.enter_context(printed.open("wb")), None
         if rate is not None:
-            (folder / ARRIVALS).touch()
+            (folder / ARRIVALS).write_bytes(b"")  # a former step may have used this folder
             schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
             command += ["--open_loop=1"]
         process = spawn([*command, "run"], allowance, stdin=schedule, stdout=output, stderr=output, cwd=folder)
