@@ -51,6 +51,18 @@ def test_intents_are_on_disk_before_anything_is_changed(run: RunFolder) -> None:
     assert target.seen == ["intent", "intent"]
 
 
+def test_what_was_changed_back_stands_no_more(run: RunFolder) -> None:
+    """A remedy that was tried and not kept; one of its settings had the target's own default before."""
+    target, other = Cutting(run), TargetState({**LARGER.settings, "pool": 4}, LARGER.limits)
+    book = journal(run, target)
+    book.go("B", START, other)
+    assert {entry.setting for entry in standing(read(run.path))} == {"cache", "pool", "RLIMIT_NOFILE"}
+    book.go("A", other, START)
+    assert standing(read(run.path)) == []
+    book.go("C", START, LARGER)
+    assert {entry.setting for entry in standing(read(run.path))} == {"cache", "RLIMIT_NOFILE"}
+
+
 def test_what_was_read_back_stands_beside_what_was_asked_for(run: RunFolder) -> None:
     journal(run, Cutting(run)).go("B", START, LARGER)
     applied = {entry.setting: entry for entry in read(run.path) if entry.phase == "applied"}

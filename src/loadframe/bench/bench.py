@@ -188,7 +188,9 @@ class Bench:
     def recover(self, name: str) -> None:
         """Bring the target to a declared state whatever has become of it: it is started anew."""
         self._target.stop()
-        self._now = None
+        if self._now is not None:
+            self._journal.close(self._treatments[self._now], self.start_state)
+            self._now = None
         self.use(name)
 
     # --- steps ----------------------------------------------------------------------------------------------------

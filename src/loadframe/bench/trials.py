@@ -28,6 +28,10 @@ class Tried:
     kept: tuple[str, TargetState] | None
 
 
+TOTAL_BLOCKS = 3
+"""Two blocks have one degree of freedom: their interval says less of the whole gain than its proved parts do."""
+
+
 def try_remedies(
     book: Bookkeeping, examined: Examined, already: set[str], note: Callable[[Round], None] = lambda one: None
 ) -> Tried:
@@ -89,10 +93,10 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdic
     if len(kept) < 2:
         return None
     levels = kept[0].verdict.levels
-    if not book.budget.affords(2 * FEWEST_BLOCKS * levels):
+    if not book.budget.affords(2 * TOTAL_BLOCKS * levels):
         return None
     verdict, _, _ = prove(book, rounds[0].treatment, last, levels, round_number=len(rounds))
-    return verdict
+    return verdict if verdict.blocks >= TOTAL_BLOCKS else None
 
 
 def _why_not(book: Bookkeeping, remedy: Remedy, examined: Examined, have_one: bool) -> str | None:
@@ -118,7 +122,7 @@ def _why_not(book: Bookkeeping, remedy: Remedy, examined: Examined, have_one: bo
 def _afterwards_s(book: Bookkeeping, one: Round, judged: Sequence[float], *, treatments: int) -> float:
     """Seconds to keep in hand, so that the state after a kept remedy (and the one before it, for two treatments) can be
     measured at the other levels, and after a second remedy be proved against the first state."""
-    total = 2 * FEWEST_BLOCKS * list(judged) if one.number > 1 else []
+    total = 2 * TOTAL_BLOCKS * list(judged) if one.number > 1 else []
     return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, one, judged) + total)
 
 

@@ -136,11 +136,24 @@ def read(path: Path) -> list[Entry]:
 
 
 def standing(entries: Sequence[Entry]) -> list[Entry]:
-    """The changes that this journal does not show as ended, failed or reverted: the last word on each setting."""
+    """The changes that this journal does not show as ended, failed or reverted, nor as changed back to what was there
+    first: the last word on each setting."""
+    first: dict[tuple[str, str], Entry] = {}
     last: dict[tuple[str, str], Entry] = {}
     for entry in entries:
-        last[entry.layer, entry.setting] = entry
-    return [entry for entry in last.values() if entry.phase in ("intent", "applied")]
+        key = (entry.layer, entry.setting)
+        first.setdefault(key, entry)
+        last[key] = entry
+    return [
+        entry
+        for key, entry in last.items()
+        if entry.phase == "intent" or (entry.phase == "applied" and not _same(entry.after, first[key].before))
+    ]
+
+
+def _same(one: SettingValue | None, other: SettingValue | None) -> bool:
+    """Whether two values of a setting are the same; both words for its default are."""
+    return one == other or (one in (None, "") and other in (None, ""))
 
 
 def _now() -> str:
