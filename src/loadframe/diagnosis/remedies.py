@@ -91,20 +91,13 @@ def _raise_table_open_cache(situation: Situation) -> Remedy | None:
 
 
 def _raise_table_definition_cache(situation: Situation) -> Remedy | None:
-    size = _raised(situation, "mariadb.table_definition_cache", "table_definition_cache")
-    if size is None:
-        return None
-    return Remedy(
-        id="mariadb.table_definition_cache.raise",
-        title=f"let the table definition cache hold {size:,} definitions",
-        addresses=("mariadb.table_definition_cache",),
-        changes=(
-            _server_change(
-                situation, "table_definition_cache", size, "the tables in use at the highest level, and a fifth more"
-            ),
-        ),
-        price=Price(note="each cached definition takes memory"),
-        source="MariaDB documentation, table_definition_cache",
+    return _raised_alone(
+        situation,
+        "mariadb.table_definition_cache",
+        "let the table definition cache hold {} definitions",
+        "the tables in use at the highest level, and a fifth more",
+        "each cached definition takes memory",
+        "MariaDB documentation, table_definition_cache",
     )
 
 
@@ -233,20 +226,13 @@ def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...
 
 
 def _raise_postgres_connections(situation: Situation) -> Remedy | None:
-    size = _raised(situation, "postgres.max_connections", "max_connections")
-    if size is None:
-        return None
-    return Remedy(
-        id="postgres.max_connections.raise",
-        title=f"allow {size:,} connections",
-        addresses=("postgres.max_connections",),
-        changes=(
-            _server_change(
-                situation, "max_connections", size, "the connections that the highest level opens, and a fifth more"
-            ),
-        ),
-        price=Price(note="each connection is a process with memory of its own; needs a restart"),
-        source="PostgreSQL documentation, max_connections",
+    return _raised_alone(
+        situation,
+        "postgres.max_connections",
+        "allow {} connections",
+        "the connections that the highest level opens, and a fifth more",
+        "each connection is a process with memory of its own; needs a restart",
+        "PostgreSQL documentation, max_connections",
     )
 
 
@@ -418,6 +404,22 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+def _raised_alone(situation: Situation, limit: str, title: str, why: str, note: str, source: str) -> Remedy | None:
+    """A limit that one setting of its own name raises, with no other behind it."""
+    setting = limit.partition(".")[2]
+    size = _raised(situation, limit, setting)
+    if size is None:
+        return None
+    return Remedy(
+        id=f"{limit}.raise",
+        title=title.format(f"{size:,}"),
+        addresses=(limit,),
+        changes=(_server_change(situation, setting, size, why),),
+        price=Price(note=note),
+        source=source,
+    )
 
 
 def _raised(situation: Situation, limit: str, setting: str) -> int | None:

@@ -85,6 +85,11 @@ class Catalogue:
         )
 
 
+def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:
+    """The settings that are not the same in both; one that is missing has the target's default."""
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+
+
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
 """In microseconds."""

@@ -9,7 +9,7 @@ from loadframe.cage.leases import Lease, filesystem
 from loadframe.cage.processes import Allowance, unprivileged_user
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.targets.catalogue import SettingSpec, canonical
+from loadframe.targets.catalogue import SettingSpec, canonical, differing
 from loadframe.targets.mariadb_control import Control, driver
 from loadframe.targets.mariadb_server import SCHEMA, Server, known_options, required, version
 from loadframe.targets.mariadb_settings import CATALOGUE, CHECKPOINT, DERIVED, RESERVED, STATUS, VARIABLES
@@ -71,11 +71,7 @@ class MariadbTarget:
         """SET GLOBAL where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
         wanted = TargetState(check_settings(state.settings), dict(state.limits))
-        changed = [
-            name
-            for name in {**current.settings, **wanted.settings}
-            if current.settings.get(name) != wanted.settings.get(name)
-        ]
+        changed = differing(current.settings, wanted.settings)
         if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
             self._log(f"MariaDB restarts to change {', '.join(changed) or NOFILE}")
             self.stop()

@@ -10,7 +10,7 @@ from loadframe.cage.leases import Lease, filesystem
 from loadframe.cage.processes import Allowance, unprivileged_user
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.targets.catalogue import SettingSpec, canonical
+from loadframe.targets.catalogue import SettingSpec, canonical, differing
 from loadframe.targets.postgres_control import Control, driver
 from loadframe.targets.postgres_counters import Looks, statement
 from loadframe.targets.postgres_server import DATABASE, PORT, Server, known_settings, required, version
@@ -89,11 +89,7 @@ class PostgresTarget:
         """Reload the configuration where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
         wanted = TargetState(check_settings(state.settings), dict(state.limits))
-        changed = [
-            name
-            for name in {**current.settings, **wanted.settings}
-            if current.settings.get(name) != wanted.settings.get(name)
-        ]
+        changed = differing(current.settings, wanted.settings)
         if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
             self._log(f"PostgreSQL restarts to change {', '.join(changed) or NOFILE}")
             self.stop()
