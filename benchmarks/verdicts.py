@@ -391,7 +391,8 @@ def live(times: int) -> None:
                 file=sys.stderr,
                 flush=True,
             )
-    noise = np.log(np.array(throughputs))
+    measured = np.array(throughputs)  # a run in which the machine stood still counts as the slowest of the others
+    noise = np.log(np.where(measured > 0, measured, measured[measured > 0].min()))
     noise -= noise.mean(axis=1, keepdims=True)
     lag = float((noise[:, 1:] * noise[:, :-1]).mean() / noise.var())
     cells = [f"{sum(decisions)}/{times}"]
