@@ -636,13 +636,29 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """What came of a forecast, once its loads were measured. throughput: the highest, 1/s, at_load. saturated_at: where
+    the line through the lowest load reaches that throughput; None where the curve does not bend. limited_by: the
+    resource that was used most there, of those that were forecast, and how much (0..1). load_inside,
+    throughput_inside: whether the forecast's intervals of saturation hold them; None without saturation."""
+
+    at_load: float
+    throughput: float
+    limited_by: str
+    utilization: float
+    saturated_at: float | None = None
+    load_inside: bool | None = None
+    throughput_inside: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """What a system will do at loads that were not measured, or why that cannot be told.
 
     source: where the measurements come from; measured: their loads. kind: the load is clients that wait for their
     answers (closed), or a rate that is offered. saturation: the first to saturate first. exhaustion: limits of the
     ledger with the load at which they run out, the first first. refused: the reason, then there is nothing else but
-    exhaustion. notes: what a reader must know, in sentences.
+    exhaustion. notes: what a reader must know, in sentences. scored, reached: what was measured later.
     """
 
     source: str
@@ -656,6 +672,7 @@ class Forecast:
     refused: str | None = None
     scored: tuple[Scored, ...] = ()
     notes: tuple[str, ...] = ()
+    reached: Reached | None = None
 
 
 # --- profiles -------------------------------------------------------------------------------------------------------
@@ -951,3 +968,4 @@ class Investigation:
     warnings: tuple[str, ...] = ()
     profiles: tuple[Profile, ...] = ()
     profile_missing: tuple[Requirement, ...] = ()
+    forecast: Forecast | None = None

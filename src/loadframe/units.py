@@ -1,7 +1,7 @@
 """Every metric by its name: what it is, its unit, how it is shown.
 
 Names follow OpenTelemetry's semantic conventions where they exist (CONVENTIONS tells which is which); what belongs to
-one component of the study begins with the component (`target.`, `driver.`, `recorder.`, and `shard1.`, `shard2.`, ...
+one component of the study begins with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ...
 of a target in several pieces); server counters begin with the kind of the server. Shares are 0..1, rates are per
 second, `cores` are CPU-seconds per second.
 """
@@ -358,22 +358,23 @@ register(_caged("target", "the target") + _caged("driver", "the load driver"))
 
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""
-_OF_EACH_SHARD = tuple(
+_OF_EACH_PIECE = tuple(
     f"target.{part}"
     for part in ("cage.", "cpu.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches.")
 )
 
 
-def _register_shards() -> None:
+def _register_pieces() -> None:
     """What the recorder sees of the target, of each of its pieces."""
-    whole = [metric for metric in METRICS.values() if metric.name.startswith(_OF_EACH_SHARD)]
-    for number in range(1, MOST_SHARDS + 1):
+    whole = [metric for metric in METRICS.values() if metric.name.startswith(_OF_EACH_PIECE)]
+    pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)} | {"loader": "the loader"}
+    for piece, words in pieces.items():
         for metric in whole:
-            name = metric.name.replace("target", f"shard{number}", 1)
-            METRICS[name] = Metric(name, metric.unit, metric.what.replace("the target", f"shard {number}"))
+            name = metric.name.replace("target", piece, 1)
+            METRICS[name] = Metric(name, metric.unit, metric.what.replace("the target", words))
 
 
-_register_shards()
+_register_pieces()
 
 
 def _conventions(rows: str) -> dict[str, str]:
@@ -420,14 +421,14 @@ COMPONENT.cage.read_bytes         | container.disk.io{disk.io.direction="read"}
 COMPONENT.cage.write_bytes        | container.disk.io{disk.io.direction="write"}
 """)
 """Our name -> the name and attributes of OpenTelemetry's semantic conventions for the same thing. Ours are flat,
-because a metric's name alone has to say what it is; COMPONENT is target, driver or a shard, which they have as a
-resource. Where theirs is a counter (cpu.time, io, operations, faults), ours is its growth per second."""
+because a metric's name alone has to say what it is; COMPONENT is target, driver or a piece of the target, which they
+have as a resource. Where theirs is a counter (cpu.time, io, operations, faults), ours is its growth per second."""
 
 
 def convention(metric: str) -> str | None:
     """The name of the semantic conventions for a metric; None where they have none."""
     component, _, rest = metric.partition(".")
-    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard")) else metric
+    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard", "loader")) else metric
     return CONVENTIONS.get(general)
 
 

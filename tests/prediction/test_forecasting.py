@@ -179,8 +179,18 @@ def reason(observations: Observations) -> str:
     return found.refused or ""
 
 
-def test_two_loads_are_refused(measure: Measure) -> None:
-    assert "2 loads" in reason(measure([1, 8], blocks=5))
+def test_one_load_is_refused_and_so_are_two_that_were_measured_once(measure: Measure) -> None:
+    assert "1 load " in reason(measure([8], blocks=5))
+    assert "2 windows at 2 loads" in reason(measure([1, 8]))
+
+
+def test_two_loads_measured_again_and_again_carry_a_forecast_that_is_less_sure(measure: Measure) -> None:
+    two, more = (forecast(measure(loads, blocks=4), [40]) for loads in ([1, 4], [1, 2, 4, 8]))
+    assert two.refused is None and more.refused is None
+    widths = [
+        (one.at[0].throughput.high - one.at[0].throughput.low) / one.at[0].throughput.value for one in (two, more)
+    ]
+    assert widths[0] > widths[1]
 
 
 def test_data_without_utilisations_are_refused(measure: Measure) -> None:

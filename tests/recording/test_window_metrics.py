@@ -39,10 +39,19 @@ def stat_text(user: int, idle: int, steal: int = 0, running: int = 1, created: i
 
 
 def process_text(
-    pid: int, user: int, system: int = 0, *, state: str = S, started: int = 0, faults: int = 0, pages: int = 7
+    pid: int,
+    user: int,
+    system: int = 0,
+    *,
+    state: str = S,
+    started: int = 0,
+    faults: int = 0,
+    pages: int = 7,
+    parent: int = 1,
+    inherited: int = 0,
 ) -> bytes:
-    counters = f"{2 * faults} 0 {faults} 0 {user} {system} 0 0"
-    return f"{pid} (a) {state} 1 1 1 0 -1 0 {counters} 20 0 1 0 {started} 0 {pages}\n".encode()
+    counters = f"{2 * faults} {10 * inherited} {faults} 0 {user} {system} {inherited} 0"
+    return f"{pid} (a) {state} {parent} 1 1 0 -1 0 {counters} 20 0 1 0 {started} 0 {pages}\n".encode()
 
 
 def task(
@@ -164,6 +173,23 @@ def test_threads_and_processes_that_live_for_a_part_of_the_window_count() -> Non
     metrics = window_metrics(ticks, 10, 13)
     assert metrics["driver.cpu.cores"] == pytest.approx((0.5 + 0.8 + 0.1) / 3)
     assert metrics["driver.cpu.hottest_thread"] == pytest.approx(0.2 / 3)
+
+
+def test_a_child_that_has_ended_counts_with_its_parent_and_only_once() -> None:
+    """The parent inherits 50 ticks: 30 of a child that was seen for 20 of them, and 20 of others that nobody saw."""
+
+    def stat(pid: int, user: int, **more: int) -> dict[str, bytes]:
+        return {f"target:{pid}:/proc/{pid}/stat": process_text(pid, user, **more)}
+
+    ticks = [
+        sample(0, stat(7, 100, inherited=400) | stat(8, 5, parent=7)),
+        sample(1, stat(7, 100, inherited=400) | stat(8, 20, parent=7)),
+        sample(2, stat(7, 110, inherited=450)),
+    ]
+    metrics = window_metrics(ticks, 0, 2)
+    assert metrics["target.cpu.cores"] == pytest.approx((0.10 + 0.15 + 0.30) / 2)
+    assert metrics["target.cpu.user_cores"] == pytest.approx((0.10 + 0.15 + 0.30) / 2)
+    assert metrics["target.paging.minor_faults"] == pytest.approx(500 / 2)
 
 
 def test_states_of_threads_are_averages_and_polling_is_told_from_waiting() -> None:
@@ -426,7 +452,7 @@ def test_a_target_in_several_pieces_is_all_of_them_and_of_its_cages_the_fullest(
             entries[f"{name}:cgroup:/x/{name}/memory.current"] = f"{used * moment}\n".encode()
         return entries
 
-    metrics = window_metrics([sample(10, at(1)), sample(12, at(2))], 10, 12, shards=("shard1", "shard2"))
+    metrics = window_metrics([sample(10, at(1)), sample(12, at(2))], 10, 12, pieces=("shard1", "shard2"))
     assert metrics["shard1.cpu.cores"] == pytest.approx(0.5)
     assert metrics["target.cpu.cores"] == pytest.approx(0.6)
     assert metrics["target.cage.memory.usage"] == metrics["shard1.cage.memory.usage"] == 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from loadframe.cage.cages import LIMITS, Cage
@@ -17,12 +17,14 @@ from loadframe.targets.base import Target
 
 
 class CagedTarget:
-    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups. cages: all
-    have the same limits."""
+    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups. cages: of
+    the target or each of its shards, which have the same limits; beside: of components in front of the shards, each of
+    which has its own, in the state under its name ("loader.cpu.max")."""
 
-    def __init__(self, target: Target, *cages: Cage) -> None:
+    def __init__(self, target: Target, *cages: Cage, beside: Sequence[Cage] = ()) -> None:
         self._target = target
-        self.cages = cages
+        self._groups = {"": cages, **{f"{cage.component}.": (cage,) for cage in beside}}
+        self.cages = (*beside, *cages)
         self.kind = target.kind
         self.embedded = target.embedded
         self.counter_specs: tuple[CounterSpec, ...] = target.counter_specs
@@ -31,18 +33,20 @@ class CagedTarget:
         self._target.create()
 
     def start(self, state: TargetState) -> None:
-        own, caged = _parted(state)
-        for cage in self.cages:
-            cage.set(caged)
+        own, caged = self._parted(state)
+        for prefix, cages in self._groups.items():
+            for cage in cages:
+                cage.set(caged[prefix])
         with self._explained():
             self._target.start(own)
 
     def apply(self, state: TargetState) -> None:
         """The cage first: what the target is to have must be there when it asks for it."""
-        own, caged = _parted(state)
-        for cage in self.cages:
-            if caged != cage.limits():
-                cage.set(caged)
+        own, caged = self._parted(state)
+        for prefix, cages in self._groups.items():
+            for cage in cages:
+                if caged[prefix] != cage.limits():
+                    cage.set(caged[prefix])
         with self._explained():
             self._target.apply(own)
 
@@ -57,9 +61,14 @@ class CagedTarget:
         self._target.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The target's, and the limits of the cage as the kernel has them."""
+        """The target's, and the limits of the cages as the kernel has them."""
+        caged = {
+            f"{prefix}{name}": value
+            for prefix, cages in self._groups.items()
+            for name, value in cages[0].limits().items()
+        }
         with self._explained():
-            return {**self._target.effective(), **self.cages[0].limits()}
+            return {**self._target.effective(), **caged}
 
     def counters(self) -> dict[str, float]:
         with self._explained():
@@ -86,6 +95,16 @@ class CagedTarget:
     def describe(self) -> Mapping[str, str]:
         return self._target.describe()
 
+    def _parted(self, state: TargetState) -> tuple[TargetState, dict[str, dict[str, int]]]:
+        """What the target itself has to do, and the limits of its cages by what their names begin with."""
+        names = {f"{prefix}{name}": (prefix, name) for prefix in self._groups for name in LIMITS}
+        caged: dict[str, dict[str, int]] = {prefix: {} for prefix in self._groups}
+        for full, (prefix, name) in names.items():
+            if full in state.limits:
+                caged[prefix][name] = state.limits[full]
+        own = {name: value for name, value in state.limits.items() if name not in names}
+        return TargetState(state.settings, own), caged
+
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """A target that the kernel ended because its cage is full does not know why it died."""
@@ -99,13 +118,15 @@ class CagedTarget:
 
 def make_target(study: Study, lease: Lease) -> CagedTarget:
     """The study's target, not created yet, in its cage; of several pieces, each in its own. CageError, StudyError."""
-    kind, allowed, shards = study.target.kind, study.target_cage, study.target.shards
+    kind, shards = study.target.kind, study.target.shards
+    cages = [make_cage(name, study.allowed(name), lease) for name in targets.components(kind, shards)]
     if shards is None:
-        cage = make_cage("target", allowed, lease)
-        return CagedTarget(targets.make(kind, lease=lease, allowance=_of_target(allowed, cage)), cage)
-    cages = [make_cage(name, allowed, lease) for name in targets.shard_names(shards)]
-    allowances = [_of_target(allowed, cage) for cage in cages]
-    return CagedTarget(targets.make_shards(kind, lease=lease, allowances=allowances), *cages)
+        return CagedTarget(targets.make(kind, lease=lease, allowance=_of_target(study.cage, cages[0])), *cages)
+    split = len(cages) - shards
+    allowances = {cage.component: allowance(study.allowed(cage.component), cage) for cage in cages[:split]}
+    allowances |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
+    target = targets.make_shards(kind, lease=lease, allowances=allowances)
+    return CagedTarget(target, *cages[split:], beside=cages[:split])
 
 
 def make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
@@ -138,9 +159,3 @@ def out_of_memory(*cages: Cage) -> str | None:
         if ended and most is not None:
             return f"its cage of {most / 2**20:,.0f} MiB was full, and the kernel ended {ended} of its processes"
     return None
-
-
-def _parted(state: TargetState) -> tuple[TargetState, dict[str, int]]:
-    """What the target itself has to do, and what its cage has."""
-    own = {name: value for name, value in state.limits.items() if name not in LIMITS}
-    return TargetState(state.settings, own), {name: state.limits[name] for name in LIMITS if name in state.limits}

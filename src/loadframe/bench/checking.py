@@ -42,10 +42,11 @@ def check_study(study: Study) -> None:
 def _check_cages(study: Study) -> None:
     """That each component exists and that this machine can cage it."""
     kind, sharded = study.target.kind, study.target.shards is not None
-    if unknown := sorted(study.cage.components.keys() - {"driver", *(("shard",) if sharded else ())}):
+    known = {"driver", *((*targets.KINDS[kind].before, "shard") if sharded else ())}
+    if unknown := sorted(study.cage.components.keys() - known):
         raise StudyError(
             f"cage.{unknown[0]}: {kind} has no component {unknown[0]!r}",
-            remedy="Each shard's cage is [cage.shard], the load driver's is [cage.driver]."
+            remedy=f"There may be {', '.join(f'[cage.{name}]' for name in sorted(known))}."
             if sharded
             else "Its cage is [cage] itself, the load driver's is [cage.driver].",
         )
@@ -60,10 +61,11 @@ def _check_cages(study: Study) -> None:
             f"cage.driver: {kind} runs inside the driver's processes, which have the cage of the target",
             remedy="Put these limits into [cage].",
         )
-    for cage in (study.target_cage, driver):
+    cages = (study.target_cage, *study.cage.components.values())
+    for cage in cages:
         if cage.cpus is not None:
             available_cpus(cage.cpus)
-    wanted = {LIMITS[name] for cage in (study.target_cage, driver) for name in cage.group_limits()}
+    wanted = {LIMITS[name] for cage in cages for name in cage.group_limits()}
     there = groups.available() if wanted else {}
     if missing := sorted(name for name in wanted if there[name] is None):
         raise groups.refusal(missing, [])

@@ -159,9 +159,16 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
             or _precise(_curve(book, treatment), study.measure.precision)
         ):
             break
-        for level in book.random.sample(levels, len(levels)):
-            book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+        measure_block(book, treatment, levels, block, round_number=round_number)
     return _bisect(book, treatment, round_number, _curve(book, treatment))
+
+
+def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
+    """A step at each of these levels that this block does not have yet, in random order."""
+    done = {step.level for step in book.of(treatment) if step.block == block}
+    for level in book.random.sample(list(levels), len(levels)):
+        if level not in done:
+            book.take(round_number=round_number, block=block, treatment=treatment, level=level)
 
 
 def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:

@@ -56,6 +56,7 @@ def write_down(
         warnings=tuple(dict.fromkeys((*(each for one in rounds for each in one.curve.warnings), *series.warnings))),
         profiles=profiles,
         profile_missing=profile_missing,
+        forecast=run.forecast(),
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = reporting.investigation_json(investigation)

@@ -313,6 +313,23 @@ def _synchronous_normal(situation: Situation) -> Remedy | None:
     )
 
 
+LOADERS = 16
+"""Processes that stay: each loads one file at a time, and one that waits for a file costs only its connections."""
+
+
+def _pool_of_loaders(situation: Situation) -> Remedy | None:
+    if situation.target_kind != "bulk-loader" or _whole(situation.effective, "pool", 0) > 0:
+        return None
+    return Remedy(
+        id="bulk_loader.pool",
+        title=f"keep {LOADERS} processes that load one file after the other",
+        addresses=("spawn.per_file",),
+        changes=(_server_change(situation, "pool", LOADERS, "no process and no connection is made for a file"),),
+        price=Price(note=f"{LOADERS} connections to each shard stay open; no more files than that are loaded at once"),
+        source="Start Small and Predict (bulk-ingest story): process creation dominates the loading of small files",
+    )
+
+
 def _busy_timeout(situation: Situation) -> Remedy | None:
     waits = _whole(situation.effective, "busy_timeout", 0)
     if situation.target_kind != "sqlite" or waits >= 5000:
@@ -346,7 +363,7 @@ class CageLimit:
     rate: bool = True
 
 
-CAGE: Mapping[str, CageLimit] = {
+OF_THE_TARGET: Mapping[str, CageLimit] = {
     "cage.cpu_quota": CageLimit("cpu.max", "{:,.3g} CPUs' worth of time", QUOTA_PERIOD_US, "cpu.saturated"),
     "cage.memory": CageLimit("memory.max", "{:,.0f} bytes of memory", ends_at="system.memory", rate=False),
     "cage.pids": CageLimit("pids.max", "{:,.0f} processes and threads", rate=False),
@@ -355,6 +372,14 @@ CAGE: Mapping[str, CageLimit] = {
     "cage.reads": CageLimit("io.riops", "{:,.0f} disk reads/s"),
     "cage.writes": CageLimit("io.wiops", "{:,.0f} disk writes/s"),
 }
+CAGE: Mapping[str, CageLimit] = {
+    **OF_THE_TARGET,
+    **{
+        limit.replace("cage.", "cage.loader."): replace(row, setting=f"loader.{row.setting}")
+        for limit, row in OF_THE_TARGET.items()
+    },
+}
+"""The driver's cage is the study's question, not a limit of what is studied: nothing raises it."""
 
 
 def _raise_cage(limit: str) -> Builder:
@@ -400,6 +425,7 @@ BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     "disk.fsync": (_write_ahead_log, _synchronous_normal, _flush_log_each_second, _commit_without_waiting),
     "lock.writer": (_write_ahead_log, _synchronous_normal),
     "lock.busy_errors": (_busy_timeout,),
+    "spawn.per_file": (_pool_of_loaders,),
 }
 
 

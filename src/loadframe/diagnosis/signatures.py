@@ -77,40 +77,54 @@ LIMITED_DRIVER = Signature(
     explains_falling=True,
 )
 
-CAGE_SIGNATURES: tuple[Signature, ...] = (
-    Signature(
-        id="cage.cpu_quota",
-        title="the CPU time that the cage allows is used up",
-        present=(
-            Condition("target.cage.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
-            Condition(
-                "target.cage.cpu.throttled_share", ">=", 0.5, "sched-bwc: the quota runs out in every second period"
-            ),
-        ),
-        absent=(),
-        explanation="Whenever the quota of a period of 100 ms is used up, every thread waits for the next one.",
-    ),
-    *(
+
+def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
+    """layer: what the ids begin with."""
+    cage = f"{component}.cage"
+    return (
         Signature(
-            id=f"cage.{metric}",
-            title=f"{what} are held back by the cage",
+            id=f"{layer}.cpu_quota",
+            title=f"the CPU time that {whose} allows is used up",
             present=(
+                Condition(f"{cage}.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
                 Condition(
-                    f"target.cage.{metric}.utilization", ">=", 0.9, "blk-throttle lets no more than the limit pass"
+                    f"{cage}.cpu.throttled_share", ">=", 0.5, "sched-bwc: the quota runs out in every second period"
                 ),
             ),
-            absent=(OWN_CPU_BUSY,),
-            explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
-        )
-        for metric, what in (
-            ("read_bytes", "bytes read"),
-            ("write_bytes", "bytes written"),
-            ("reads", "disk reads"),
-            ("writes", "disk writes"),
-        )
+            absent=(),
+            explanation="Whenever the quota of a period of 100 ms is used up, every thread waits for the next one.",
+        ),
+        *(
+            Signature(
+                id=f"{layer}.{metric}",
+                title=f"{what} are held back by {whose}",
+                present=(
+                    Condition(
+                        f"{cage}.{metric}.utilization", ">=", 0.9, "blk-throttle lets no more than the limit pass"
+                    ),
+                ),
+                absent=(OWN_CPU_BUSY,),
+                explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
+            )
+            for metric, what in (
+                ("read_bytes", "bytes read"),
+                ("write_bytes", "bytes written"),
+                ("reads", "disk reads"),
+                ("writes", "disk writes"),
+            )
+        ),
+    )
+
+
+CAGE_SIGNATURES: tuple[Signature, ...] = (
+    *_cage_signatures("target", "cage", "the cage"),
+    *(
+        signature
+        for component in ("loader", "driver")
+        for signature in _cage_signatures(component, f"cage.{component}", f"the cage of the {component}")
     ),
 )
-"""What the cage allows: a limit set from outside is the deeper cause of whatever waits behind it."""
+"""What the cages allow: a limit set from outside is the deeper cause of whatever waits behind it."""
 
 SIGNATURES: tuple[Signature, ...] = (
     LIMITED_DRIVER,
@@ -190,6 +204,23 @@ SIGNATURES: tuple[Signature, ...] = (
         ),
         absent=(OWN_CPU_BUSY,),
         explanation="Only one writer can hold the lock; more workers queue up or sleep and retry.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="spawn.per_file",
+        title="a process is started for each file, and small files pay for it",
+        present=(
+            Condition("system.processes.created", ">=", 0.1, "one request in ten starts a process", per_request=True),
+            Condition(
+                "target.paging.minor_faults",
+                ">=",
+                20.0,
+                "a process that starts touches hundreds of pages for the first time",
+                per_request=True,
+            ),
+        ),
+        absent=(Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread has the CPU, not many short ones"),),
+        explanation="Starting a process, and its connections, takes longer than the work on a small file.",
         explains_falling=True,
     ),
     Signature(

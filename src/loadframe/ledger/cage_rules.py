@@ -4,62 +4,78 @@ from __future__ import annotations
 
 from loadframe.ledger.form import LimitRule
 
-CAGE: tuple[LimitRule, ...] = (
-    LimitRule(
-        id="cage.cpu_quota",
-        title="the CPU time that the cage allows",
-        layer="process",
-        use="target.cage.cpu",
-        ceiling="target.cage.cpu.limit",
-        unit="cores",
-        loud=False,
-        source="Linux, Documentation/scheduler/sched-bwc.rst: quota, nr_throttled, throttled_time",
-        chain=("cpu.saturated",),
-    ),
-    LimitRule(
-        id="cage.memory",
-        title="the memory that the cage allows",
-        layer="process",
-        use="target.cage.memory.usage",
-        ceiling="target.cage.memory.limit",
-        unit="bytes",
-        loud=False,
-        source="Linux, Documentation/admin-guide/cgroup-v2.rst: memory.max, memory.events, workingset_refault_file",
-        configured="memory.max",
-        thrash="target.cage.memory.refaults",
-        chain=("system.memory",),
-    ),
-    LimitRule(
-        id="cage.pids",
-        title="the processes and threads that the cage allows",
-        layer="process",
-        use="target.cage.pids",
-        ceiling="target.cage.pids.limit",
-        unit="count",
-        loud=True,
-        source="Linux, Documentation/admin-guide/cgroup-v2.rst: pids.max, pids.events",
-        configured="pids.max",
-        errors="target.cage.pids.refused",
-    ),
-    *(
+COMPONENTS = ("loader", "driver")
+"""Components beside the target that may have a cage of their own, with limits of their own."""
+
+
+def _rules(component: str, layer: str, whose: str, setting: str) -> tuple[LimitRule, ...]:
+    """layer: what the ids begin with; setting: what the names of its limits begin with in the target's state."""
+    return (
         LimitRule(
-            id=f"cage.{metric}",
-            title=title,
+            id=f"{layer}.cpu_quota",
+            title=f"the CPU time that {whose} allows",
             layer="process",
-            use=f"target.cage.{metric}",
-            ceiling=f"target.cage.{metric}.limit",
-            unit="bytes/s" if metric.endswith("bytes") else "1/s",
+            use=f"{component}.cage.cpu",
+            ceiling=f"{component}.cage.cpu.limit",
+            unit="cores",
             loud=False,
-            source="Linux, Documentation/admin-guide/cgroup-v2.rst: io.max, io.stat; cgroup-v1/blkio-controller.rst",
-            configured=configured,
-            chain=("disk.busy",),
-        )
-        for metric, configured, title in (
-            ("read_bytes", "io.rbps", "the bytes per second that the cage lets the target read"),
-            ("write_bytes", "io.wbps", "the bytes per second that the cage lets the target write"),
-            ("reads", "io.riops", "the disk reads per second that the cage allows"),
-            ("writes", "io.wiops", "the disk writes per second that the cage allows"),
-        )
+            source="Linux, Documentation/scheduler/sched-bwc.rst: quota, nr_throttled, throttled_time",
+            chain=("cpu.saturated",),
+        ),
+        LimitRule(
+            id=f"{layer}.memory",
+            title=f"the memory that {whose} allows",
+            layer="process",
+            use=f"{component}.cage.memory.usage",
+            ceiling=f"{component}.cage.memory.limit",
+            unit="bytes",
+            loud=False,
+            source="Linux, Documentation/admin-guide/cgroup-v2.rst: memory.max, memory.events, workingset_refault_file",
+            configured=f"{setting}memory.max",
+            thrash=f"{component}.cage.memory.refaults",
+            chain=("system.memory",),
+        ),
+        LimitRule(
+            id=f"{layer}.pids",
+            title=f"the processes and threads that {whose} allows",
+            layer="process",
+            use=f"{component}.cage.pids",
+            ceiling=f"{component}.cage.pids.limit",
+            unit="count",
+            loud=True,
+            source="Linux, Documentation/admin-guide/cgroup-v2.rst: pids.max, pids.events",
+            configured=f"{setting}pids.max",
+            errors=f"{component}.cage.pids.refused",
+        ),
+        *(
+            LimitRule(
+                id=f"{layer}.{metric}",
+                title=title,
+                layer="process",
+                use=f"{component}.cage.{metric}",
+                ceiling=f"{component}.cage.{metric}.limit",
+                unit="bytes/s" if metric.endswith("bytes") else "1/s",
+                loud=False,
+                source="Linux, Documentation/admin-guide/cgroup-v2.rst: io.max; cgroup-v1/blkio-controller.rst",
+                configured=f"{setting}{configured}",
+                chain=("disk.busy",),
+            )
+            for metric, configured, title in (
+                ("read_bytes", "io.rbps", f"the bytes per second that {whose} lets it read"),
+                ("write_bytes", "io.wbps", f"the bytes per second that {whose} lets it write"),
+                ("reads", "io.riops", f"the disk reads per second that {whose} allows"),
+                ("writes", "io.wiops", f"the disk writes per second that {whose} allows"),
+            )
+        ),
+    )
+
+
+CAGE: tuple[LimitRule, ...] = (
+    *_rules("target", "cage", "the cage", ""),
+    *(
+        rule
+        for component in COMPONENTS
+        for rule in _rules(component, f"cage.{component}", f"the cage of the {component}", f"{component}.")
     ),
 )
-"""What the cage allows. Shares of time and rates are judged by signatures, not by a counter of harm."""
+"""What the cages allow. Shares of time and rates are judged by signatures, not by a counter of harm."""

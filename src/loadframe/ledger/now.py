@@ -13,7 +13,7 @@ REACHED = 0.97
 """From this share of its ceiling on a use counts as at it: caches stop just short of what they may hold."""
 
 ONLY_IN_STEPS = "requests tell: it is read while they run (loadframe measure STUDY)"
-OF_A_CAGE = "target.cage."
+OF_A_CAGE = "cage."
 """Outside a study's steps the groups of a cage are groups like others: the rules of `cgroup.*` read them."""
 NOT_TOLD = "it was not told"
 
@@ -57,7 +57,7 @@ def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, har
 
 def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
     owner = rule.use.partition(".")[0]
-    if rule.use.startswith(OF_A_CAGE):
+    if rule.id.startswith(OF_A_CAGE):
         return False
     if owner == "system":
         return True

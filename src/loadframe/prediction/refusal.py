@@ -11,8 +11,11 @@ from loadframe.model import Observations
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import System
 
-FEWEST_LOADS = 3
-"""Two loads cannot tell a demand that grows from an error of measurement."""
+FEWEST_LOADS = 2
+"""One load tells nothing of a growing demand."""
+
+FEWEST_WINDOWS = 3
+"""A line through two windows has no error that could be known."""
 
 LEAST_USED = 0.05
 """A resource that is used less than this at the highest load is twenty loads away from its limit: out of sight."""
@@ -41,7 +44,8 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 def before(observations: Observations) -> str | None:
     """Why there can be no forecast whatever the model; None where there can."""
-    loads = sorted({row.load for row in systems.working(observations)})
+    rows = systems.working(observations)
+    loads = sorted({row.load for row in rows})
     if not observations.resources:
         return (
             "No utilisation of any resource was measured, so nothing tells what would saturate. "
@@ -51,6 +55,11 @@ def before(observations: Observations) -> str | None:
         return (
             f"{len(loads)} load{'' if len(loads) == 1 else 's'} with throughput cannot tell a demand that grows from "
             f"an error of measurement; measure at least {FEWEST_LOADS}."
+        )
+    if len(rows) < FEWEST_WINDOWS:
+        return (
+            f"{len(rows)} windows at {len(loads)} loads do not show how much one differs from the next; measure more "
+            "loads, or these again."
         )
     if not rising(observations):
         most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from loadframe.model import Calibration, Forecast, Observation, Scored
+from loadframe.model import Calibration, Curve, Forecast, Observation, Observations, Reached, Scored
 
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
@@ -20,6 +20,32 @@ def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
             inside = expected.low <= value <= expected.high
             found.append(Scored(point.load, expected.value, expected.low, expected.high, value, inside))
     return replace(forecast, scored=tuple(found))
+
+
+def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
+    """The forecast with what was reached at all loads; as it is where it was refused."""
+    if forecast.capacity is None:
+        return forecast
+    lowest = measured.loads[0]
+    rise = median(row.throughput for row in measured.rows if row.load == lowest) / lowest
+    peak = curve.peak
+    at_peak = [row for row in measured.rows if row.load == peak.load]
+    used = {
+        one.resource: median(row.utilizations[one.resource] for row in at_peak)
+        for one in forecast.saturation
+        if one.resource in measured.resources
+    }
+    most = max(used, key=lambda name: used[name], default="")
+    found = Reached(peak.load, peak.throughput, most, used.get(most, 0.0))
+    if curve.shape != "linear":
+        at, capacity = peak.throughput / rise, forecast.capacity
+        found = replace(
+            found,
+            saturated_at=at,
+            load_inside=capacity.load.low <= at <= capacity.load.high,
+            throughput_inside=capacity.throughput.low <= peak.throughput <= capacity.throughput.high,
+        )
+    return replace(forecast, reached=found)
 
 
 def calibrate(scores: Iterable[Scored]) -> Calibration | None:

@@ -44,13 +44,13 @@ def window_metrics(
     *,
     service: Sequence[CounterSpec] = (),
     embedded: bool = False,
-    shards: Sequence[str] = (),
+    pieces: Sequence[str] = (),
 ) -> dict[str, float]:
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py.
 
     ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters found in
     notes of the source "service". embedded: the target lives in the driver's processes; where nothing was followed as
-    "target", the target's metrics are those of the driver's processes. shards: the components that the target is made
+    "target", the target's metrics are those of the driver's processes. pieces: the components that the target is made
     of; its metrics are those of all their processes, of their cages the fullest one's.
     What cannot be computed (not recorded, damaged, a counter that was reset, fewer than two ticks) is absent.
     """
@@ -64,8 +64,8 @@ def window_metrics(
         by_component.setdefault(process.component, []).append(process)
     if embedded and "target" not in by_component and "driver" in by_component:
         by_component["target"] = by_component["driver"]
-    if shards:
-        by_component["target"] = [process for name in shards for process in by_component.get(name, ())]
+    if pieces:
+        by_component["target"] = [process for name in pieces for process in by_component.get(name, ())]
     metrics |= system_metrics(window)
     metrics |= gather([partial(_recorder, window), partial(_foreign, window, processes)])
     metrics |= _stalling(window)
@@ -77,16 +77,17 @@ def window_metrics(
         for name, value in cage_metrics(component, window).items():
             if f"{component}.{name}" in METRICS:
                 metrics[f"{component}.{name}"] = value
-    metrics |= _fullest_cages(metrics, shards)
+    metrics |= _fullest_cages(metrics, pieces)
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
 
 
-def _fullest_cages(metrics: Mapping[str, float], shards: Sequence[str]) -> dict[str, float]:
-    """Of a target in several pieces: each number of its cages, of the piece that has most of it."""
+def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[str, float]:
+    """Of a target in several pieces: each number of its shards' cages, which are alike, of the one that has most of
+    it."""
     most: dict[str, float] = {}
     for name, value in metrics.items():
         component, _, rest = name.partition(".")
-        if component in shards and rest.startswith("cage."):
+        if component in pieces and component.startswith("shard") and rest.startswith("cage."):
             most[f"target.{rest}"] = max(value, most.get(f"target.{rest}", value))
     return most
 

@@ -1,9 +1,10 @@
 """The metrics of the followed processes in a window: the target's, the driver's, and the recorder's own.
 
 What is recorded at each tick is compared between the process's first and last tick in the window: what was born in the
-window counts from zero. What is recorded more seldom (everything of a process of more than a thousand threads, context
-switches) is compared between the two readings nearest to the window's edges, by their own times. Of threads that are
-looked at in turn the sample stands for all.
+window counts from zero. A child that has ended counts with its parent, which inherits its numbers from the kernel: so
+nothing is lost that comes and goes between two ticks. What is recorded more seldom (everything of a process of more
+than a thousand threads, context switches) is compared between the two readings nearest to the window's edges, by their
+own times. Of threads that are looked at in turn the sample stands for all.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class ProcessInWindow:
         self.component = component
         self.pid = pid
         self.window = window
+        self.ended_children: list[ProcessInWindow] = []
+        """Followed themselves until they ended in the window."""
 
     def source(self, kind: str) -> str:
         return f"{self.component}:{self.pid}:{kind}"
@@ -75,6 +78,19 @@ class ProcessInWindow:
         started_s = self.stat.started_ticks / facts.clock_ticks_per_s - facts.boottime_offset_s
         return started_s >= self.window.ticks[0].monotonic_s
 
+    @cached_property
+    def ended_here(self) -> bool:
+        """Whether it was there at first and not at the end of the window."""
+        return bool(self.present) and self.present[-1] is not self.window.ticks[-1]
+
+    @cached_property
+    def parent(self) -> int:
+        """Who started it; 0 where that is not known."""
+        try:
+            return self.stat.parent
+        except RecordingError:
+            return 0
+
     def rate(self, source: str, number: Callable[[bytes], float]) -> float:
         """Growth per second of a counter, over the window where the source is there at each of the process's ticks."""
         inside = [tick for tick in self.window.ticks if source in tick.entries]
@@ -84,23 +100,31 @@ class ProcessInWindow:
         return self.window.slow_rate(source, number)
 
     def stat_rate(self, *fields: str) -> float:
-        """Growth per second of the sum of these fields of its stat."""
-        source = self.file("stat")
+        """Growth per second of the sum of these fields of its stat, with that of children that have ended."""
+        return self._own_rate(*fields) + self._children_rate(*fields)
 
-        def total(text: bytes) -> float:
-            stat = procfs.parse_process_stat(text)
-            return float(sum(getattr(stat, field) for field in fields))
+    def _own_rate(self, *fields: str) -> float:
+        return self.rate(self.file("stat"), partial(_total, fields))
 
-        return self.rate(source, total)
+    def _children_rate(self, *fields: str) -> float:
+        """What it inherited per second, less what was seen of those children while they lived."""
+        inherited = self.rate(self.file("stat"), partial(_total, [f"children_{field}" for field in fields]))
+        seen = sum(_total(fields, child.readings(child.file("stat"))[-1]) for child in self.ended_children)
+        return max(0.0, inherited - seen / self.window.elapsed_s)
 
     @cached_property
     def cores(self) -> float:
         """CPU-seconds per second: from its clock, to the nanosecond and with threads that ended; else, from a recording
-        without it, from its clock ticks of 10 ms."""
+        without it, from its clock ticks of 10 ms. Of ended children always from the latter."""
+        ticks, per_second = ("user_ticks", "system_ticks"), self.window.facts.clock_ticks_per_s
         try:
-            return self.rate(self.source("cpu"), procfs.parse_count) / _NS
+            own = self.rate(self.source("cpu"), procfs.parse_count) / _NS
         except RecordingError:
-            return self.stat_rate("user_ticks", "system_ticks") / self.window.facts.clock_ticks_per_s
+            return self.stat_rate(*ticks) / per_second
+        try:
+            return own + self._children_rate(*ticks) / per_second
+        except RecordingError:  # a process of which only the clock was recorded
+            return own
 
     # --- threads
 
@@ -209,7 +233,11 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
         component, pid, what = [*name.split(":", 2), "", ""][:3]
         if pid.isdecimal() and what in (f"/proc/{pid}/stat", "threads"):
             keys.add((component, int(pid)))
-    return [ProcessInWindow(component, pid, window) for component, pid in sorted(keys)]
+    found = {key: ProcessInWindow(*key, window) for key in sorted(keys)}
+    for (component, _), process in found.items():
+        if (parent := found.get((component, process.parent))) is not None and process.ended_here:
+            parent.ended_children.append(process)
+    return list(found.values())
 
 
 def recorder_cores(window: Window) -> float:
@@ -220,6 +248,11 @@ def recorder_cores(window: Window) -> float:
         ticks = window.slow_rate("recorder:/proc/self/stat", _cpu_ticks)
         return ticks / window.facts.clock_ticks_per_s
     return window.rate(first.run_ns / _NS, last.run_ns / _NS)
+
+
+def _total(fields: Sequence[str], text: bytes) -> float:
+    stat = procfs.parse_process_stat(text)
+    return float(sum(getattr(stat, field) for field in fields))
 
 
 def _cpu_ticks(text: bytes) -> int:

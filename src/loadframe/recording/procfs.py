@@ -66,7 +66,8 @@ class DiskCounters:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """/proc/PID/stat, or a thread's. CPU and start time in clock ticks, the latter since boot."""
+    """/proc/PID/stat, or a thread's. CPU and start time in clock ticks, the latter since boot. children_*: of the
+    children that have ended and were waited for, and of theirs."""
 
     pid: int
     command: str
@@ -78,6 +79,11 @@ class ProcessStat:
     threads: int
     started_ticks: int
     rss_pages: int
+    parent: int = 0
+    children_minor_faults: int = 0
+    children_major_faults: int = 0
+    children_user_ticks: int = 0
+    children_system_ticks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +367,11 @@ def parse_process_stat(data: bytes) -> ProcessStat:
         threads=numbers[16],
         started_ticks=numbers[18],
         rss_pages=numbers[20],
+        parent=numbers[0],
+        children_minor_faults=numbers[7],
+        children_major_faults=numbers[9],
+        children_user_ticks=numbers[12],
+        children_system_ticks=numbers[13],
     )
 
 

@@ -105,6 +105,7 @@ def investigation_json(inv: Investigation) -> Json:
             "warnings": list(inv.warnings),
             "profiles": [_profile(profile) for profile in inv.profiles],
             "profile_missing": [_record(requirement) for requirement in inv.profile_missing],
+            "forecast": forecast_json(inv.forecast) if inv.forecast else None,
         }
     )
 

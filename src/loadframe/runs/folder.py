@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from loadframe.errors import RunError
 from loadframe.model import (
     Conduct,
+    Forecast,
     Host,
     Investigation,
     Limit,
@@ -306,6 +307,12 @@ class RunFolder:
             return None
         where = str(self.path / "investigation.json")
         return decode("investigation-record", self._read("investigation.json"), Investigation, where=where)
+
+    def forecast(self) -> Forecast | None:
+        """What was forecast before it was measured; None for a study that does not ask for it."""
+        if not (self.path / "forecast.json").exists():
+            return None
+        return decode("forecast-record", self._read("forecast.json"), Forecast, where=str(self.path / "forecast.json"))
 
     def _read(self, name: str) -> str:
         try:

@@ -7,6 +7,7 @@ program knows is refused; an older one goes through UPGRADES, one version at a t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,12 +17,15 @@ from loadframe.errors import RunError
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
-    "profile forecasts score capacity-record"
+    "profile forecasts score capacity-record forecast-record"
 )
 VERSIONS = dict.fromkeys(NAMES.split(), 1)
 
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """(name, from version) -> the body in the next version. Empty while every format is at its first version."""
+
+OPEN_ENDED = frozenset({"forecast-record"})
+"""Here an interval may have no upper end, which JSON can only write as null."""
 
 Record = TypeVar("Record")
 
@@ -50,12 +54,19 @@ def decode(name: str, data: bytes | str, record_type: type[Record], *, where: st
     except ValueError as error:
         raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged or cut off.") from error
     try:
-        record: Record = _adapter(record_type).validate_python(upgrade(name, body, where=where))
+        today = upgrade(name, body, where=where)
+        record: Record = _adapter(record_type).validate_python(_open(today) if name in OPEN_ENDED else today)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise RunError(f"{where}: {place}: {first['msg']}", remedy="The file was damaged or edited.") from error
     return record
+
+
+def _open(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: math.inf if key == "high" and item is None else _open(item) for key, item in value.items()}
+    return [_open(item) for item in value] if isinstance(value, list) else value
 
 
 def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:

@@ -193,9 +193,19 @@ def _no_switches(value: object) -> object:
     return value
 
 
+FEWEST_FORECAST_FROM = 2
+"""One level tells nothing of what grows."""
+
+
 class LoadTable(Table):
     axis: str = Field(description="what grows")
     levels: Annotated[Levels, BeforeValidator(_no_switches)]
+    forecast_up_to: float | None = Field(
+        None,
+        gt=0,
+        le=HIGHEST,
+        description="levels up to this are measured first, and the others forecast from them before they are measured",
+    )
 
     @field_validator("levels")
     @classmethod
@@ -210,6 +220,18 @@ class LoadTable(Table):
         if len(set(levels)) != len(levels):
             raise ValueError("a level is given twice; each level once")
         return sorted(levels)
+
+    @model_validator(mode="after")
+    def _parted(self) -> LoadTable:
+        if self.forecast_up_to is not None:
+            levels, up_to = self.resolve(), self.forecast_up_to
+            low = sum(level <= up_to for level in levels)
+            if low < FEWEST_FORECAST_FROM or low == len(levels):
+                raise ValueError(
+                    f"forecast_up_to = {up_to:g} leaves {low} of {len(levels)} levels to forecast from; there must be "
+                    f"at least {FEWEST_FORECAST_FROM}, and others to forecast"
+                )
+        return self
 
     def resolve(self) -> tuple[float, ...]:
         """The levels in rising order; a spread is rounded to whole numbers, which every axis here counts in."""
@@ -316,10 +338,26 @@ class Study(Table):
         """What the target is allowed; of several pieces, each of them."""
         return self.cage if self.target.shards is None else self.cage.shard
 
+    def allowed(self, component: str) -> ComponentCage:
+        """What a component is allowed: "target", "driver", a shard by its name, or another one that has a table."""
+        if component == "target":
+            return self.cage
+        return self.cage.components.get("shard" if component.startswith("shard") else component, ComponentCage())
+
     @property
     def target_limits(self) -> dict[str, int]:
-        """The same as limits of its processes and of its control group, by their names."""
-        return {**self.target_cage.process_limits(), **self.target_cage.group_limits()}
+        """The limits of the target's processes and of its control groups, by their names; of a component in front of
+        its shards with that component's name before ("loader.cpu.max")."""
+        in_front = {name: cage for name, cage in self.cage.components.items() if name not in ("driver", "shard")}
+        return {
+            **self.target_cage.process_limits(),
+            **self.target_cage.group_limits(),
+            **{
+                f"{name}.{limit}": most
+                for name, cage in in_front.items()
+                for limit, most in cage.group_limits().items()
+            },
+        }
 
     @property
     def levels(self) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loadframe.cage.leases import Lease
@@ -12,6 +12,7 @@ from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Requirement, SettingValue
 from loadframe.targets import (
+    bulk_loader,
     mariadb,
     mariadb_server,
     postgres,
@@ -28,14 +29,16 @@ from loadframe.targets.postgres_settings import CATALOGUE as POSTGRES
 
 @dataclass(frozen=True, slots=True)
 class KindOfTarget:
-    """One row of the registry. make_shards: for kinds of which there may be several side by side."""
+    """One row of the registry. make_shards: for kinds that are made of shards, or of which there may be several side by
+    side; given what each component is allowed. before: the components in front of the shards."""
 
     make: Callable[[Lease, Allowance], Target]
     catalogue: Catalogue
     check_settings: Callable[[Mapping[str, SettingValue]], dict[str, SettingValue]]
     requirements: Callable[[], list[Requirement]]
     embedded: bool
-    make_shards: Callable[[Lease, Sequence[Allowance]], Target] | None = None
+    make_shards: Callable[[Lease, Mapping[str, Allowance]], Target] | None = None
+    before: tuple[str, ...] = ()
 
 
 def _mariadb_requirements() -> list[Requirement]:
@@ -60,7 +63,23 @@ def _sqlite_requirements() -> list[Requirement]:
     return [Requirement("sqlite", "SQLite", sqlite3.sqlite_version, "part of Python")]
 
 
+def _never_alone(lease: Lease, allowance: Allowance) -> Target:
+    raise StudyError(
+        "a bulk-loader loads into shards, and the study gives it none",
+        remedy="Add target.shards, for instance shards = 4.",
+    )
+
+
 KINDS: Mapping[str, KindOfTarget] = {
+    "bulk-loader": KindOfTarget(
+        _never_alone,
+        bulk_loader.CATALOGUE,
+        bulk_loader.check_settings,
+        _postgres_requirements,
+        embedded=bulk_loader.BulkLoaderTarget.embedded,
+        make_shards=lambda lease, allowances: bulk_loader.BulkLoaderTarget(lease=lease, allowances=allowances),
+        before=(bulk_loader.LOADER,),
+    ),
     "mariadb": KindOfTarget(
         lambda lease, allowance: mariadb.MariadbTarget(lease=lease, allowance=allowance),
         MARIADB,
@@ -74,7 +93,9 @@ KINDS: Mapping[str, KindOfTarget] = {
         postgres.check_settings,
         _postgres_requirements,
         embedded=postgres.PostgresTarget.embedded,
-        make_shards=lambda lease, allowances: postgres_shards.PostgresShards(lease=lease, allowances=allowances),
+        make_shards=lambda lease, allowances: postgres_shards.PostgresShards(
+            lease=lease, allowances=list(allowances.values())
+        ),
     ),
     "sqlite": KindOfTarget(
         lambda lease, allowance: sqlite.SqliteTarget(lease=lease, allowance=allowance),
@@ -91,22 +112,24 @@ def make(kind: str, *, lease: Lease, allowance: Allowance) -> Target:
     return _kind(kind).make(lease, allowance)
 
 
-def make_shards(kind: str, *, lease: Lease, allowances: Sequence[Allowance]) -> Target:
-    """A target of this kind in several pieces, one for each allowance: their names are those of `shard_names`.
-    StudyError for an unknown kind, or one of which there is only one."""
+def make_shards(kind: str, *, lease: Lease, allowances: Mapping[str, Allowance]) -> Target:
+    """A target of this kind in several pieces, with what each of its `components` is allowed. StudyError for an unknown
+    kind, or one of which there is only one."""
     made = _kind(kind).make_shards
     if made is None:
         sharded = sorted(name for name, one in KINDS.items() if one.make_shards is not None)
         raise StudyError(
-            f"target.shards = {len(allowances)}: there is only one {kind}",
+            f"target.shards: there is only one {kind}",
             remedy=f"Leave it out; of these there may be several: {', '.join(sharded)}.",
         )
     return made(lease, allowances)
 
 
-def shard_names(count: int) -> tuple[str, ...]:
-    """The components of a target in so many pieces."""
-    return tuple(postgres_shards.shard_name(number) for number in range(1, count + 1))
+def components(kind: str, shards: int | None) -> tuple[str, ...]:
+    """What a target is made of: "target" alone, or its pieces. StudyError for an unknown kind."""
+    if shards is None:
+        return ("target",)
+    return (*_kind(kind).before, *(postgres_shards.shard_name(number) for number in range(1, shards + 1)))
 
 
 def check_settings(kind: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

@@ -7,26 +7,21 @@ apart. The queue starts every step with the same backlog.
 
 from __future__ import annotations
 
-import select
 import sqlite3
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage.processes import Allowance, spawn
-from loadframe.errors import TargetError, WorkloadError
+from loadframe.cage.processes import Allowance
+from loadframe.errors import TargetError
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads.driving import ProcessDriver, tail
+from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.options import read_options, whole, whole_level
+from loadframe.workloads.together import Worker, start_together
 
 MOST_WORKERS = 1024
-READY_WITHIN_S = 60.0
-START_AFTER_S = 0.05
-"""Between telling the first worker when to start and the start: enough to tell all of them."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS job (
@@ -89,75 +84,24 @@ class JobQueue:
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start `level` workers, wait until each has opened the file, and let them begin at one instant."""
         folder = folder.resolve()
-        numbers = range(self.check_level(level))
-        logs = [folder / f"requests-{number}.log" for number in numbers]
-        printed = [folder / f"worker-{number}.txt" for number in numbers]
-        for log in logs:
-            log.unlink(missing_ok=True)
-        workers: list[subprocess.Popen[bytes]] = []
-        try:
-            for number, log, output in zip(numbers, logs, printed, strict=True):
-                workers.append(self._worker(endpoint, number, log, output, duration_s))
-            _await_ready(workers, printed)
-            start_s = time.monotonic() + START_AFTER_S
-            for worker in workers:
-                _tell(worker, f"{start_s!r}\n")
-        except BaseException:
-            ProcessDriver(self.kind, workers, logs=logs, printed=printed, end_s=None).kill()
-            raise
-        return ProcessDriver(self.kind, workers, logs=logs, printed=printed, end_s=start_s + duration_s)
+        workers = [self._worker(endpoint, number, folder, duration_s) for number in range(self.check_level(level))]
+        return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Nothing: SQLite rolls back what a killed worker left, and set_level empties the queue."""
 
-    def _worker(
-        self, endpoint: Endpoint, number: int, log: Path, output: Path, duration_s: float
-    ) -> subprocess.Popen[bytes]:
+    def _worker(self, endpoint: Endpoint, number: int, folder: Path, duration_s: float) -> Worker:
+        log = folder / f"requests-{number}.log"
         command = [sys.executable, "-m", "loadframe.workloads.job_queue_worker"]
         command += [_uri(endpoint), endpoint.options.get("pragmas", "{}"), str(log), repr(float(duration_s))]
         command += [str(self.options.payload_bytes), str(number)]
-        with output.open("wb") as stderr:
-            return spawn(
-                command, self.allowance, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=log.parent
-            )
+        return Worker(command, log=log, printed=folder / f"worker-{number}.txt")
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
     """Nothing but Python's own SQLite, new enough to return what an UPDATE changed (3.35)."""
     found = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 35) else None
     return (Requirement(kind, "SQLite 3.35 or newer", found, "use a Python linked with a newer SQLite"),)
-
-
-def _await_ready(workers: list[subprocess.Popen[bytes]], printed: list[Path]) -> None:
-    """Read each worker's "ready". WorkloadError with its standard error where one ends instead, or takes too long."""
-    until = time.monotonic() + READY_WITHIN_S
-    for worker, output in zip(workers, printed, strict=True):
-        assert worker.stdout is not None
-        said = select.poll()  # select knows no descriptor above 1,023
-        said.register(worker.stdout, select.POLLIN)
-        if not said.poll(1000 * max(0.0, until - time.monotonic())):
-            raise WorkloadError(
-                f"Only some of {len(workers)} workers of the job queue were ready after {READY_WITHIN_S:.0f} s.",
-                remedy="The machine may be too small for so many; try a lower level.",
-            )
-        if worker.stdout.readline() != b"ready\n":
-            worker.wait()
-            raise WorkloadError(
-                f"A worker of the job queue could not start (process {worker.pid}, exit {worker.returncode}).",
-                remedy="What it printed is below; check that the database's folder is there and can be written.",
-                details=tail(output),
-            )
-        worker.stdout.close()
-
-
-def _tell(worker: subprocess.Popen[bytes], line: str) -> None:
-    assert worker.stdin is not None
-    # A worker that died between "ready" and now is seen, and told with its own words, by the driver.
-    try:
-        worker.stdin.write(line.encode())
-        worker.stdin.close()
-    except BrokenPipeError:
-        return
 
 
 def _uri(endpoint: Endpoint) -> str:

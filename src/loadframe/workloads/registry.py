@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Requirement, SettingValue
-from loadframe.workloads import farm, job_queue, oltp, render_farm, render_farm_burst
+from loadframe.workloads import bulk_ingest, farm, job_queue, oltp, render_farm, render_farm_burst
 from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule, did_you_mean, rules
 
@@ -27,6 +27,12 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
+    "bulk-ingest": Kind(
+        bulk_ingest.BulkIngest,
+        rules(bulk_ingest.BulkIngestOptions),
+        bulk_ingest.requirements,
+        {"files_per_gib": bulk_ingest.BulkIngestBySize},
+    ),
     "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
     "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), oltp.requirements, {"rate": oltp.OltpAtRate}),
     "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),

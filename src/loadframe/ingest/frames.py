@@ -1,0 +1,73 @@
+"""What a client of the bulk loader and the loader say to each other over a stream socket.
+
+A frame is its kind (one byte), the length of its body (uint32, little-endian) and the body. A connection carries one
+file: FILE, any number of BLOCK, END from the client; the loader answers each BLOCK with TAKEN and END with LOADED, once
+every row is committed. REFUSED (a sentence) ends it at any time. A client that hangs up before END takes its file back.
+Only the standard library: a loader process is started for each file.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+HEAD = struct.Struct("<cI")
+FILE, BLOCK, END, TAKEN, LOADED, REFUSED = b"F", b"B", b"E", b"T", b"L", b"R"
+FILE_BODY = struct.Struct("<Q")
+"""The number of the file: no two that are loaded have the same."""
+END_BODY = struct.Struct("<QQ")
+"""How many rows the client sent, and the sum of their amounts: what the loader has must be the same."""
+LONGEST = 1 << 24
+
+
+class HungUpError(Exception):
+    """The other side closed the connection between two frames or inside of one."""
+
+
+class OutOfStepError(Exception):
+    """What was received is no frame, or not the one that should come now."""
+
+
+class Stream:
+    """Frames in both directions over a connected socket, which it owns."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._reader = connection.makefile("rb", buffering=1 << 18)
+
+    def send(self, kind: bytes, body: bytes = b"") -> None:
+        """HungUpError where nobody listens any more."""
+        try:
+            self._connection.sendall(HEAD.pack(kind, len(body)) + body)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise HungUpError from error
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """Kind and body of the next frame. HungUpError, OutOfStepError."""
+        kind, length = HEAD.unpack(self._exactly(HEAD.size))
+        if length > LONGEST:
+            raise OutOfStepError(f"a frame of {length} bytes; {LONGEST} is the longest")
+        return kind, self._exactly(length)
+
+    def expect(self, kind: bytes) -> bytes:
+        """The body of the next frame, which must be of this kind. HungUpError, OutOfStepError."""
+        found, body = self.receive()
+        if found == REFUSED:
+            raise OutOfStepError(body.decode("utf-8", "replace"))
+        if found != kind:
+            raise OutOfStepError(f"{found!r} came where {kind!r} should")
+        return body
+
+    def _exactly(self, length: int) -> bytes:
+        try:
+            data: bytes = self._reader.read(length)
+        except ConnectionResetError as error:
+            raise HungUpError from error
+        if len(data) < length:
+            raise HungUpError
+        return data
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._reader.close()
+        self._connection.close()

@@ -1,0 +1,144 @@
+"""Loads files into the shards, one after the other: what each process of the bulk loader does.
+
+The key of each row decides its shard; rows are sent in batches by COPY. A file is loaded whole or not at all
+(ingest/store.py).
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from contextlib import ExitStack
+from hashlib import blake2b
+
+import psycopg
+
+from loadframe.ingest.frames import (
+    BLOCK,
+    END,
+    END_BODY,
+    FILE,
+    FILE_BODY,
+    LOADED,
+    REFUSED,
+    TAKEN,
+    HungUpError,
+    OutOfStepError,
+    Stream,
+)
+from loadframe.ingest.store import COPY, LOADING, NOTE_FILE, Content, transaction_of
+
+APPLICATION = "loadframe-loader"
+
+
+def shard_of(key: bytes, shards: int) -> int:
+    """Which of so many shards has the row with this key."""
+    return int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % shards
+
+
+class _Part:
+    """The rows of a file for one shard, until they are sent."""
+
+    def __init__(self, prefix: bytes, batch_bytes: int) -> None:
+        self._prefix = prefix
+        self._batch_bytes = batch_bytes
+        self._waiting: list[bytes] = []
+        self._size = self.rows = self.amount = 0
+
+    def add(self, row: bytes) -> None:
+        """A row: key, stamp, amount, note; separated by tabs."""
+        self._waiting.append(self._prefix + row)
+        self._size += len(row)
+        self.rows += 1
+        self.amount += int(row.split(b"\t", 3)[2])
+
+    @property
+    def full(self) -> bool:
+        return self._size >= self._batch_bytes
+
+    def take(self) -> bytes:
+        """What waits, for COPY."""
+        rows = b"".join(self._waiting)
+        self._waiting.clear()
+        self._size = 0
+        return rows
+
+
+class Loader:
+    """Connections to all shards, opened when first needed and kept."""
+
+    def __init__(self, shards: list[str], batch_bytes: int) -> None:
+        self._shards = shards
+        self._batch_bytes = batch_bytes
+        self._connections: list[psycopg.Connection] = []
+
+    def load(self, client: Stream) -> None:
+        """One file. Nothing of it stays where the client hangs up or is out of step, or a shard refuses."""
+        (file,) = FILE_BODY.unpack(client.expect(FILE))
+        try:
+            self._begin(file)
+            self._commit(file, self._copy(client, file))
+        except BaseException:
+            self.close()  # what is not prepared is taken back with its connection
+            raise
+        client.send(LOADED)
+
+    def _begin(self, file: int) -> None:
+        if not self._connections:
+            self._connections = [psycopg.connect(shard, application_name=APPLICATION) for shard in self._shards]
+        first = self._connections[0]
+        first.execute("SELECT pg_advisory_lock_shared(%s)", (LOADING,))
+        first.commit()
+        for connection in self._connections:
+            connection.tpc_begin(transaction_of(file))
+
+    def _copy(self, client: Stream, file: int) -> list[Content]:
+        """Send each row to its shard; what each has got."""
+        parts = [_Part(b"%d\t" % file, self._batch_bytes) for _ in self._connections]
+        with ExitStack() as stack:
+            copies = [stack.enter_context(each.cursor().copy(COPY)) for each in self._connections]
+            while (frame := client.receive())[0] == BLOCK:
+                for row in frame[1].splitlines(keepends=True):
+                    parts[shard_of(row[: row.index(b"\t")], len(parts))].add(row)
+                for part, copy in zip(parts, copies, strict=True):
+                    if part.full:
+                        copy.write(part.take())
+                client.send(TAKEN)
+            for part, copy in zip(parts, copies, strict=True):
+                copy.write(part.take())
+        got = Content(sum(part.rows for part in parts), sum(part.amount for part in parts))
+        if frame[0] != END or Content(*END_BODY.unpack(frame[1])) != got:
+            raise OutOfStepError(f"the file does not end with what it held: {got.rows} rows arrived")
+        return [Content(part.rows, part.amount) for part in parts]
+
+    def _commit(self, file: int, parts: list[Content]) -> None:
+        for connection, part in zip(self._connections, parts, strict=True):
+            connection.execute(NOTE_FILE, (file, part.rows, part.amount))
+            connection.tpc_prepare()
+        for connection in self._connections:
+            connection.tpc_commit()
+        first = self._connections[0]
+        first.execute("SELECT pg_advisory_unlock_shared(%s)", (LOADING,))
+        first.commit()
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections = []
+
+
+def serve(loader: Loader, connection: socket.socket) -> None:
+    """Load the file of one connection; what goes wrong is told to the client and on standard error."""
+    client = Stream(connection)
+    try:
+        loader.load(client)
+    except HungUpError:
+        return
+    except (OutOfStepError, psycopg.Error, ValueError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        try:
+            client.send(REFUSED, str(error).encode())
+        except HungUpError:
+            return
+    finally:
+        client.close()

@@ -1,0 +1,187 @@
+"""bulk-ingest: pipelines read files, parse them and have them loaded into database shards (targets: bulk-loader).
+
+A pipeline is a client that loads one file after the other. A request is a block of 64 KiB of a file, from when it is
+read from the disk until the loader has taken it; files are told beside them. The clients are the driver: what they read
+and parse is their own disk and CPU. After each step every row is accounted for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cage.processes import Allowance
+from loadframe.errors import TargetError, WorkloadError
+from loadframe.ingest import store
+from loadframe.ingest.store import Content
+from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.workloads.bulk_ingest_files import InputFile, make_file
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.options import read_options, whole, whole_level
+from loadframe.workloads.together import Worker, start_together
+
+MOST_PIPELINES = 256
+SMALLEST_FILE_KB, LARGEST_FILE_KB = 4, 1 << 20
+KB_PER_GIB = 1 << 20
+FILES_PER_PIPELINE = 2
+MOST_TOLD = 5
+"""Sentences of what is wrong with the rows: the first ones say it."""
+
+
+@dataclass(frozen=True)
+class BulkIngestOptions:
+    file_size_kb: int = whole(1024, SMALLEST_FILE_KB, LARGEST_FILE_KB, "size of each file in KiB")
+    pipelines: int = whole(1, 1, MOST_PIPELINES, "files that are loaded at once")
+
+
+class BulkIngest:
+    """So many pipelines load files of one size. Options: BulkIngestOptions."""
+
+    kind = "bulk-ingest"
+    target_kinds = frozenset({"sharded bulk-loader"})
+    axes = frozenset({"pipelines"})
+    axis_unit = "pipelines"
+    operations: tuple[str, ...] = ("block", "file")
+    judged: tuple[str, ...] = ("block",)
+    one_lock = False
+    runs_to_completion = False
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
+        self.options = read_options(BulkIngestOptions, self.kind, options)
+        self._input: dict[tuple[int, int], tuple[InputFile, ...]] = {}
+        self._pipelines: tuple[_Pipeline, ...] = ()
+
+    def check_level(self, level: float) -> int:
+        """The level as a whole number. StudyError where it cannot be one of the axis."""
+        return whole_level(self.kind, "pipelines", level, 1, MOST_PIPELINES)
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the tables on every shard."""
+        with _explained():
+            store.create(shards_of(endpoint))
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Empty the tables: every step loads into the same ones."""
+        self.check_level(level)
+        with _explained():
+            store.empty(shards_of(endpoint))
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start a client for each pipeline, wait until all are ready, and let them begin at one instant."""
+        folder = folder.resolve()
+        count, size_kb = self._shape(level)
+        self._pipelines = tuple(
+            _Pipeline(number, count, self._files(folder.parent, size_kb, number), folder) for number in range(count)
+        )
+        workers = [pipeline.client(endpoint.address, duration_s) for pipeline in self._pipelines]
+        return start_together(self.kind, workers, self.allowance, duration_s)
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Settle what killed clients and loaders left, and compare what was sent with what is there. WorkloadError
+        where a row is lost or is there twice."""
+        shards = shards_of(endpoint)
+        with _explained():
+            store.settle(shards)
+            wrong = store.wrong(shards, self._content, [file for each in self._pipelines for file in each.committed()])
+        if wrong:
+            raise WorkloadError(
+                f"What was loaded is not what was sent: {wrong[0]}.",
+                remedy="The loader or the database lost or repeated rows; its log may say why.",
+                details="\n".join(wrong[:MOST_TOLD]),
+            )
+
+    def _shape(self, level: float) -> tuple[int, int]:
+        """Pipelines, and the size of their files in KiB."""
+        return self.check_level(level), self.options.file_size_kb
+
+    def _files(self, folder: Path, size_kb: int, pipeline: int) -> tuple[InputFile, ...]:
+        """The files of a pipeline, made when first needed; they go with the folder."""
+        key = (size_kb, pipeline)
+        if key not in self._input:
+            folder = folder / "input"
+            folder.mkdir(exist_ok=True)
+            self._input[key] = tuple(
+                make_file(folder / f"{size_kb}-{pipeline}-{turn}.csv", size_kb << 10, pipeline + turn)
+                for turn in range(FILES_PER_PIPELINE)
+            )
+        return self._input[key]
+
+    def _content(self, file: int) -> Content:
+        """What the file of this number holds."""
+        return self._pipelines[file % len(self._pipelines)].content(file)
+
+
+class BulkIngestBySize(BulkIngest):
+    """The same with ever smaller files. Their number is the load, for it is what grows: the smaller they are, the more
+    of them there are for the same rows."""
+
+    axes = frozenset({"files_per_gib"})
+    axis_unit = "files per GiB"
+
+    def check_level(self, level: float) -> int:
+        """The level as a whole number. StudyError where it cannot be one of the axis."""
+        return whole_level(self.kind, "files_per_gib", level, 1, KB_PER_GIB // SMALLEST_FILE_KB)
+
+    def _shape(self, level: float) -> tuple[int, int]:
+        return self.options.pipelines, KB_PER_GIB // self.check_level(level)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pipeline:
+    """One of `count` pipelines in a step. Its files have the numbers number, number + count, ... in turn."""
+
+    number: int
+    count: int
+    files: tuple[InputFile, ...]
+    folder: Path
+
+    @property
+    def _loaded(self) -> Path:
+        return self.folder / f"loaded-{self.number}.txt"
+
+    def client(self, loader: str, duration_s: float) -> Worker:
+        log = self.folder / f"requests-{self.number}.log"
+        command = [sys.executable, "-m", "loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded)]
+        command += [repr(float(duration_s)), str(self.number), str(self.count)]
+        command += [str(file.path) for file in self.files]
+        return Worker(command, log=log, printed=self.folder / f"client-{self.number}.txt")
+
+    def content(self, file: int) -> Content:
+        return self.files[file // self.count % len(self.files)].content
+
+    def committed(self) -> list[int]:
+        """The files that the loader said to have committed; a killed client may have noted one less."""
+        lines = self._loaded.read_text().splitlines() if self._loaded.exists() else []
+        return [int(line) for line in lines]
+
+
+def shards_of(endpoint: Endpoint) -> list[str]:
+    """The connection strings of the shards behind a bulk loader."""
+    from psycopg.conninfo import make_conninfo
+
+    names = {"host": "socket", "port": "port", "dbname": "database", "user": "user", "password": "password"}
+    return [make_conninfo(**{name: shard.options[ours] for name, ours in names.items()}) for shard in endpoint.shards]
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """The driver of PostgreSQL, to make the tables and to count the rows."""
+    package = "importable" if importlib.util.find_spec("psycopg") else None
+    return (Requirement(kind, "Python package psycopg", package, "pip install 'loadframe[postgres]'"),)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """TargetError where a shard refuses."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise TargetError(
+            f"A shard refused: {str(error).strip()}", remedy="Check that it runs and that its disk has space left."
+        ) from error

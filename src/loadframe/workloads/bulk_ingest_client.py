@@ -1,0 +1,150 @@
+"""One pipeline of the bulk-ingest workload: reads files from the disk, parses them, sends the valid rows to the loader.
+
+Run as `python -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS FIRST STRIDE FILE...`. It prints
+"ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after the
+other, with the numbers FIRST, FIRST + STRIDE, ... . Each block of a file is one request: from when it is read until the
+loader has taken it, for the last block until the file is committed; and each file is one. The number of each file that
+was committed is a line of LOADED. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing
+
+from loadframe.ingest.frames import (
+    BLOCK,
+    END,
+    END_BODY,
+    FILE,
+    FILE_BODY,
+    LOADED,
+    TAKEN,
+    HungUpError,
+    OutOfStepError,
+    Stream,
+)
+from loadframe.workloads.request_log import RECORD
+
+BLOCK_BYTES = 1 << 16
+FIELDS = 4
+AHEAD = 4
+"""Blocks that may be on their way: reading and parsing one overlaps with the loading of those before it."""
+BLOCK_LOADED, FILE_LOADED = range(2)
+DONE, FAILED = 0, 1
+
+
+def blocks_of(path: str) -> Iterator[bytes]:
+    """The file in pieces of whole lines of about BLOCK_BYTES, from the disk and not from the page cache."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        rest = b""
+        while piece := os.read(descriptor, BLOCK_BYTES):
+            lines, newline, tail = piece.rpartition(b"\n")
+            if newline:
+                yield rest + lines + newline
+                rest = tail
+            else:
+                rest += piece
+        if rest:
+            yield rest + b"\n"
+    finally:
+        os.close(descriptor)
+
+
+def valid_rows(block: bytes) -> tuple[bytes, int, int]:
+    """The lines of a block that are rows (key, stamp, amount, note; separated by commas), in the form that COPY reads;
+    their number and the sum of their amounts. Others are left out."""
+    rows, total = [], 0
+    for line in block.splitlines():
+        fields = line.split(b",")
+        if len(fields) != FIELDS or not fields[0] or b"\t" in line or b"\\" in line:
+            continue
+        try:
+            int(fields[1])
+            total += int(fields[2])
+        except ValueError:
+            continue
+        rows.append(b"\t".join(fields))
+    return b"\n".join([*rows, b""]) if rows else b"", len(rows), total
+
+
+class Pipeline:
+    """One client of the loader, with its logs."""
+
+    def __init__(self, address: str, log: str, loaded: str) -> None:
+        self._address = address
+        self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
+        self._loaded = open(loaded, "w", buffering=1)  # noqa: PTH123, SIM115
+
+    def load(self, path: str, number: int) -> None:
+        """One file. HungUpError, OutOfStepError where the loader did not take it."""
+        began_s = time.monotonic()
+        rows = amount = 0
+        on_the_way: deque[float] = deque()
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._address)
+        with closing(Stream(connection)) as loader:
+            loader.send(FILE, FILE_BODY.pack(number))
+            blocks = blocks_of(path)
+            begin_s = time.monotonic()
+            for block in blocks:
+                text, count, total = valid_rows(block)
+                rows, amount = rows + count, amount + total
+                loader.send(BLOCK, text)
+                on_the_way.append(begin_s)
+                if len(on_the_way) > AHEAD:
+                    self._taken(loader, on_the_way)
+                begin_s = time.monotonic()
+            while len(on_the_way) > 1:
+                self._taken(loader, on_the_way)
+            loader.send(END, END_BODY.pack(rows, amount))
+            if on_the_way:
+                loader.expect(TAKEN)
+            loader.expect(LOADED)
+        self._loaded.write(f"{number}\n")
+        now_s = time.monotonic()
+        for begin_s in on_the_way:
+            self._note(now_s, now_s - begin_s, BLOCK_LOADED, DONE)
+        self._note(now_s, now_s - began_s, FILE_LOADED, DONE)
+
+    def _taken(self, loader: Stream, on_the_way: deque[float]) -> None:
+        loader.expect(TAKEN)
+        now_s = time.monotonic()
+        self._note(now_s, now_s - on_the_way.popleft(), BLOCK_LOADED, DONE)
+
+    def failed(self) -> None:
+        self._note(time.monotonic(), 0.0, FILE_LOADED, FAILED)
+
+    def _note(self, end_s: float, latency_s: float, operation: int, outcome: int) -> None:
+        self._log.write(RECORD.pack(end_s, 1e3 * latency_s, 0.0, operation, outcome))
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 when the time was up; 1 with a line on standard error where the loader refused a file."""
+    address, log, loaded, seconds, first, stride, *paths = arguments
+    pipeline = Pipeline(address, log, loaded)
+    print("ready", flush=True)
+    start_s = float(sys.stdin.readline())
+    end_s = start_s + float(seconds)
+    time.sleep(max(0.0, start_s - time.monotonic()))
+    turn = 0
+    while time.monotonic() < end_s:
+        try:
+            pipeline.load(paths[turn % len(paths)], int(first) + turn * int(stride))
+        except (HungUpError, OutOfStepError, OSError) as error:
+            pipeline.failed()
+            print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
+            return 1
+        turn += 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,85 @@
+"""Worker processes that begin at one instant: each says "ready", reads when to start, and works until its time is
+up."""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cage.processes import Allowance, spawn
+from loadframe.errors import WorkloadError
+from loadframe.workloads.driving import ProcessDriver, tail
+
+READY_WITHIN_S = 60.0
+START_AFTER_S = 0.05
+"""Between telling the first worker when to start and the start: enough to tell all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its standard input. log: its
+    request log. printed: what it says on standard error."""
+
+    command: Sequence[str]
+    log: Path
+    printed: Path
+
+
+def start_together(name: str, workers: Sequence[Worker], allowance: Allowance, duration_s: float) -> ProcessDriver:
+    """Start all of them and let them begin at one instant. WorkloadError where one ends first, or takes too long."""
+    logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
+    for log in logs:
+        log.unlink(missing_ok=True)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        processes.extend(_spawn(worker, allowance) for worker in workers)
+        _await_ready(name, processes, printed)
+        start_s = time.monotonic() + START_AFTER_S
+        for process in processes:
+            _tell(process, f"{start_s!r}\n")
+    except BaseException:
+        ProcessDriver(name, processes, logs=logs, printed=printed, end_s=None).kill()
+        raise
+    return ProcessDriver(name, processes, logs=logs, printed=printed, end_s=start_s + duration_s)
+
+
+def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
+    with worker.printed.open("wb") as stderr:
+        pipe = subprocess.PIPE
+        return spawn(worker.command, allowance, stdin=pipe, stdout=pipe, stderr=stderr, cwd=worker.log.parent)
+
+
+def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
+    """Read each worker's "ready". WorkloadError with its standard error where one ends instead, or takes too long."""
+    until = time.monotonic() + READY_WITHIN_S
+    for process, output in zip(processes, printed, strict=True):
+        assert process.stdout is not None
+        said = select.poll()  # select knows no descriptor above 1,023
+        said.register(process.stdout, select.POLLIN)
+        if not said.poll(1000 * max(0.0, until - time.monotonic())):
+            raise WorkloadError(
+                f"Only some of {len(processes)} workers of {name} were ready after {READY_WITHIN_S:.0f} s.",
+                remedy="The machine may be too small for so many; try a lower level.",
+            )
+        if process.stdout.readline() != b"ready\n":
+            process.wait()
+            raise WorkloadError(
+                f"A worker of {name} could not start (process {process.pid}, exit {process.returncode}).",
+                remedy="What it printed is below.",
+                details=tail(output),
+            )
+        process.stdout.close()
+
+
+def _tell(process: subprocess.Popen[bytes], line: str) -> None:
+    assert process.stdin is not None
+    # A worker that died between "ready" and now is seen, and told with its own words, by the driver.
+    try:
+        process.stdin.write(line.encode())
+        process.stdin.close()
+    except BrokenPipeError:
+        return
