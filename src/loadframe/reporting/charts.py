@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from loadframe.model import Curve, CurvePoint, Finding, Investigation
 from loadframe.reporting import facts, rounding, vega, words
@@ -37,6 +41,14 @@ SCALES: Mapping[str, tuple[float, str]] = {
     "count": (1.0, ""),
 }
 """Unit of a metric -> factor and unit on the chart's axis; other units are drawn as they are."""
+OF_COMPONENTS = {
+    "cpu.cores": "CPU",
+    "memory.rss": "Memory",
+    "io.read_bytes": "Bytes read",
+    "io.write_bytes": "Bytes written",
+}
+PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
+BOX_WIDTH = 12
 FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
 
 
@@ -190,11 +202,143 @@ def _has_latency(point: CurvePoint) -> bool:
     return point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms) and point.latency_p95_ms > 0
 
 
-def blocks(inv: Investigation, size: Size) -> Drawing | None:
-    """Every step's throughput at every level: all the data first."""
-    drawn = [(each, _footprint_rows(each, "throughput", 1.0)) for each in measured_ends(inv)]
-    logarithmic = wants_log([each for each, _ in drawn])
-    return _lines(drawn, load_axis(inv), size, "requests per second", logarithmic=logarithmic, joined=False)
+def boxes(inv: Investigation, size: Size) -> Drawing | None:
+    """Every step's throughput at every level, with quartiles, whiskers and outliers, the medians joined: all the data
+    first (Tukey, Exploratory Data Analysis, 1977: whiskers end at the furthest value within 1.5 boxes)."""
+    import altair as alt
+
+    loads = load_axis(inv)
+    drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, "throughput", 1.0))]
+    values = [row["value"] for _, rows in drawn for row in rows]
+    if not values or not loads.levels:
+        return None
+    logarithmic = wants_log([each for each, _ in drawn]) and min(values) > 0
+    low, high = (min(values) / 1.5, max(values) * 1.5) if logarithmic else (0.0, max(values) * 1.15 or 1.0)
+    axis, x = ValueAxis("requests per second", low, high, logarithmic), loads.channel()
+    layers: list[alt.Chart] = []
+    ends = []
+    for each, rows in drawn:
+        colour, found = COLOURS[each.role], [box_of(load, values) for load, values in _by_load(rows)]
+        base = vega.data(found).encode(x=x)
+        outside = {(one["load"], value) for one in found for value in one["outliers"]}
+        dots = [row for row in rows if (row["load"], row["value"]) not in outside]
+        rings = [row for row in rows if (row["load"], row["value"]) in outside]
+        layers += [
+            base.mark_rule(color=colour).encode(y=axis.channel("low"), y2=alt.Y2("high:Q")),
+            base.mark_bar(color=colour, opacity=0.25, size=BOX_WIDTH).encode(
+                y=axis.channel("quarter"), y2=alt.Y2("three_quarters:Q")
+            ),
+            base.mark_line(color=colour, strokeWidth=1.6).encode(y=axis.channel("median")),
+            base.mark_tick(color=colour, thickness=2, size=BOX_WIDTH, orient="horizontal").encode(
+                y=axis.channel("median")
+            ),
+            vega.data(dots).mark_point(color=colour, filled=True, size=14, opacity=0.6).encode(x=x, y=axis.channel()),
+            vega.data(rings).mark_point(color=colour, filled=False, size=40).encode(x=x, y=axis.channel()),
+        ]
+        ends.append(End(each.label, colour, found[-1]["load"], found[-1]["median"]))
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def box_of(load: float, values: Sequence[float]) -> Row:
+    """The box of one level: median, quartiles, the ends of the whiskers, and what lies beyond them."""
+    quarter, median, three_quarters = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
+    reach = 1.5 * (three_quarters - quarter)
+    inside = [value for value in values if quarter - reach <= value <= three_quarters + reach]
+    return {
+        "load": load,
+        "median": median,
+        "quarter": quarter,
+        "three_quarters": three_quarters,
+        "low": min(inside),
+        "high": max(inside),
+        "outliers": [value for value in values if value not in inside],
+    }
+
+
+def _by_load(rows: Iterable[Row]) -> list[tuple[float, list[float]]]:
+    by_load: dict[float, list[float]] = {}
+    for row in rows:
+        by_load.setdefault(row["load"], []).append(row["value"])
+    return sorted(by_load.items())
+
+
+def forecast(inv: Investigation, size: Size) -> Drawing | None:
+    """The forecast with its intervals beside what was measured before and after it; where saturation was expected."""
+    import altair as alt
+
+    found, before = inv.forecast, next(iter(facts.series(inv)), None)
+    if found is None or not found.at or before is None:
+        return None
+    measured, x = throughput_rows(before), load_axis(inv).channel()
+    expected = [
+        {"load": one.load, "value": one.throughput.value, "low": one.throughput.low, "high": one.throughput.high}
+        for one in found.at
+    ]
+    top = max(row["high"] for row in (*measured, *expected))
+    if not math.isfinite(top):
+        return None
+    axis = ValueAxis("requests per second", 0.0, top * 1.15 or 1.0)
+    layers: list[alt.Chart] = []
+    highest = max(row["load"] for row in (*measured, *expected))
+    if found.capacity is not None and found.capacity.load.low < highest:
+        at = found.capacity.load
+        layers.append(vega.shade(at.low, min(at.high, highest), x, AFTER, 0.12))
+    base = vega.data(expected).encode(x=x)
+    layers += [
+        base.mark_rule(color=AFTER, strokeWidth=7, opacity=0.35).encode(y=axis.channel("low"), y2=alt.Y2("high:Q")),
+        base.mark_tick(color=AFTER, thickness=2.5, size=22, orient="horizontal").encode(y=axis.channel()),
+    ]
+    line = vega.data(measured).encode(x=x, y=axis.channel())
+    layers += [line.mark_line(color=BEFORE), line.mark_point(color=BEFORE, filled=True, size=38, opacity=1)]
+    ends = [
+        End("measured", BEFORE, measured[-1]["load"], measured[-1]["value"]),
+        End("forecast", AFTER, expected[-1]["load"], expected[-1]["value"]),
+    ]
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def forecast_title(inv: Investigation) -> str:
+    """What was forecast, as a fact; empty without a forecast."""
+    found = inv.forecast
+    if found is None or not found.scored:
+        return "The forecast" if found else ""
+    inside = sum(one.inside for one in found.scored)
+    loads = words.and_list([rounding.exact(load) for load in found.measured])
+    return f"Forecast from {loads}: inside its interval at {inside} of {len(found.scored)} loads"
+
+
+def components(inv: Investigation, what: str, size: Size) -> Drawing | None:
+    """What each component used over the load, in the state as given: a dot per step, a line through the averages. what:
+    the rest of the metric's name. None where there is only one component."""
+    import altair as alt
+
+    rounds = [round_ for round_ in inv.rounds if round_.footprint]
+    if not rounds:
+        return None
+    names = sorted({name for row in rounds[0].footprint for name in row if name.endswith(f".{what}")})
+    parts = [name for name in names if not name.startswith("target.")]
+    if len(parts) < 2:
+        return None
+    factor, title = SCALES.get(METRICS[parts[0]].unit, (1.0, METRICS[parts[0]].unit))
+    drawn = {
+        name.partition(".")[0]: [
+            {"load": row["level"], "value": row[name] * factor} for row in rounds[0].footprint if name in row
+        ]
+        for name in parts
+    }
+    axis = ValueAxis(title, 0.0, 1.15 * max(row["value"] for rows in drawn.values() for row in rows) or 1.0)
+    x, layers, ends = load_axis(inv).channel(), list[alt.Chart](), []
+    for (component, rows), colour in zip(drawn.items(), itertools.cycle(PALETTE), strict=False):
+        means = _averages(rows)
+        layers += [
+            vega.data(rows).mark_point(color=colour, filled=True, size=18, opacity=0.5).encode(x=x, y=axis.channel()),
+            vega.data(means).mark_line(color=colour, strokeWidth=2.2).encode(x=x, y=axis.channel()),
+        ]
+        ends.append(End(component, colour, means[-1]["load"], means[-1]["value"]))
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
 
 
 def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Drawing | None:
@@ -237,10 +381,9 @@ def _lines(
     title: str,
     *,
     logarithmic: bool = False,
-    joined: bool = True,
     ceilings: Mapping[facts.Role, float] | None = None,
 ) -> Drawing | None:
-    """Dots, and lines or ticks at their averages, in the colour of the state; None where there is nothing to draw."""
+    """Dots, and lines through their averages, in the colour of the state; None where there is nothing to draw."""
     import altair as alt
 
     drawn, ceilings = [(each, rows) for each, rows in drawn if rows], ceilings or {}
@@ -257,11 +400,7 @@ def _lines(
         colour, means = COLOURS[each.role], _averages(rows)
         dots = vega.data(rows).mark_point(color=colour, filled=True, size=26, opacity=0.55)
         line = vega.data(means).encode(x=x, y=axis.channel())
-        tick = line.mark_tick(color=colour, thickness=2, size=16, orient="horizontal")
-        layers += [
-            dots.encode(x=x, y=axis.channel()),
-            line.mark_line(color=colour, strokeWidth=2.2) if joined else tick,
-        ]
+        layers += [dots.encode(x=x, y=axis.channel()), line.mark_line(color=colour, strokeWidth=2.2)]
         ends.append(End(each.label, colour, means[-1]["load"], means[-1]["value"]))
     layers += vega.end_labels(ends, x, axis)
     for role, value in ceilings.items():
@@ -271,10 +410,7 @@ def _lines(
 
 
 def _averages(rows: Iterable[Row]) -> list[Row]:
-    by_load: dict[float, list[float]] = {}
-    for row in rows:
-        by_load.setdefault(row["load"], []).append(row["value"])
-    return [{"load": load, "value": sum(found) / len(found)} for load, found in sorted(by_load.items())]
+    return [{"load": load, "value": sum(found) / len(found)} for load, found in _by_load(rows)]
 
 
 def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, str]]:
@@ -363,10 +499,12 @@ def page_charts(inv: Investigation) -> dict[str, Chart]:
 
 def _drafts(inv: Investigation) -> Iterator[Draft]:
     band = "Shaded: 95 % interval. Dashed: the knee with its interval."
-    dots = "One dot per step, a bar at the mean: all the data."
+    dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
     yield from _draft("proof", proof_title(inv), band, lambda size: throughput(inv, size), WIDE, NARROW)
     yield from _draft("latency", latency_title(inv), "", lambda size: latency(inv, size), HALF)
-    yield from _draft("blocks", "Throughput of every step", dots, lambda size: blocks(inv, size), HALF)
+    yield from _draft("blocks", "Throughput of every step", dots, lambda size: boxes(inv, size), HALF)
+    shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
+    yield from _draft("forecast", forecast_title(inv), shaded, lambda size: forecast(inv, size), WIDE, NARROW)
     yield from _evidence_drafts(inv)
     yield from _footprint_drafts(inv)
     yield from _draft("ladder", "What each change adds", "", lambda size: ladder(inv, size), HALF)
@@ -386,6 +524,9 @@ def _footprint_drafts(inv: Investigation) -> Iterator[Draft]:
     def draw(name: str) -> Draw:
         return lambda size: metric(inv, name, size)
 
+    for number, (what, title) in enumerate(OF_COMPONENTS.items(), start=1):
+        parted = partial(components, inv, what)
+        yield from _draft(f"footprint-component-{number}", f"{title} of each component over the load", "", parted, HALF)
     shown = {name for finding in facts.main_findings(inv)[:1] for name, _ in evidence_metrics(inv, finding)}
     for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
         if name not in shown:

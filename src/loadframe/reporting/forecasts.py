@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Calibration, Estimate, Forecast, LoadInterval, Saturation, Scored
+from loadframe.model import Calibration, Estimate, Forecast, LoadInterval, Reached, Saturation, Scored
 from loadframe.reporting import rounding, words
 
 MOST_LIMITS = 5
@@ -29,6 +29,59 @@ def render_forecast(
         for piece in textwrap.wrap(line, width, subsequent_indent=_hang(line), break_on_hyphens=False) or [""]
     ]
     return "\n".join(wrapped).rstrip()
+
+
+def outcome(forecast: Forecast, unit: str) -> list[str]:
+    """What was forecast, and what came of it, in sentences; the reason where it was refused."""
+    if forecast.refused is not None:
+        return [f"No forecast. {forecast.refused}"]
+    said = [_answer(forecast, unit)]
+    if forecast.reached is not None:
+        said.append(_reached(forecast, forecast.reached, unit))
+    if forecast.scored:
+        inside, count = sum(one.inside for one in forecast.scored), len(forecast.scored)
+        said.append(f"The throughput was inside its interval at {inside} of the {count} loads that were forecast.")
+    return said
+
+
+def _reached(forecast: Forecast, found: Reached, unit: str) -> str:
+    at = f"at most {rounding.plain(found.throughput)} requests/s, at {words.load(found.at_load, unit)}"
+    used = f"used most: {found.limited_by}, {rounding.percent(found.utilization)}" if found.limited_by else ""
+    if found.saturated_at is None:
+        return f"Measured: {at}; it does not saturate within these loads ({used})."
+    rounded = rounding.plain(found.saturated_at)
+    inside = "inside" if found.load_inside else "outside"
+    return f"Measured: {at}; saturated at {rounded} {unit}, {inside} the interval ({used})."
+
+
+def saturation_rows(forecast: Forecast, unit: str) -> list[tuple[str, str, str, str]]:
+    """Resource, use at the highest load measured before, demand of a request, the load at which it saturates."""
+    top = rounding.exact(forecast.measured[-1]) if forecast.measured else ""
+    return [
+        (
+            one.resource,
+            f"{rounding.percent(one.utilization)} at {top}",
+            f"{rounding.plain(1000 * one.demand_s)} ms",
+            _where(one, unit),
+        )
+        for one in forecast.saturation
+    ]
+
+
+def score_rows(forecast: Forecast) -> list[tuple[str, str, str, str, str]]:
+    """Load, forecast, its interval, measured, inside or outside."""
+    actual = {one.load: one for one in forecast.scored}
+    rows = []
+    for point in forecast.at:
+        value, between = _interval(point.throughput)
+        one = actual.get(point.load)
+        measured = rounding.plain(one.actual) if one else ""
+        rows.append((rounding.exact(point.load), value, between, measured, _inside(one)))
+    return rows
+
+
+def _inside(one: Scored | None) -> str:
+    return "" if one is None else "inside" if one.inside else "outside"
 
 
 def _hang(line: str) -> str:
@@ -89,12 +142,17 @@ def _listed(head: str, items: Sequence[str]) -> list[str]:
 
 
 def _resource(one: Saturation, unit: str) -> str:
-    where = "out of sight"
-    if one.at_load is not None:
-        where = words.load_interval(LoadInterval(one.at_load.value, one.at_load.low, one.at_load.high), unit)
     servers = f" of {one.servers:g}" if one.servers != 1 else ""
     demand = f"{rounding.plain(1000 * one.demand_s)} ms per request"
-    return f"{one.resource}: {rounding.percent(one.utilization)}{servers} used, {demand}; saturates at {where}"
+    return (
+        f"{one.resource}: {rounding.percent(one.utilization)}{servers} used, {demand}; saturates at {_where(one, unit)}"
+    )
+
+
+def _where(one: Saturation, unit: str) -> str:
+    if one.at_load is None:
+        return "out of sight"
+    return words.load_interval(LoadInterval(one.at_load.value, one.at_load.low, one.at_load.high), unit)
 
 
 def _limits(forecast: Forecast, unit: str) -> list[str]:

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from loadframe import __version__
 from loadframe.errors import RunError
 from loadframe.model import Investigation, ProfileKind, Round
-from loadframe.reporting import answers, charts, facts, flame, profiles, rounding, words
+from loadframe.reporting import answers, charts, facts, flame, forecasts, profiles, rounding, words
 from loadframe.units import METRICS, show, show_metric
 
 STEP_COLUMNS = {
@@ -103,7 +103,13 @@ def _template() -> jinja2.Template:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_present
     )
     environment.globals.update(
-        answers=answers, words=words, facts=facts, rounding=rounding, profiles=profiles, flame=flame
+        answers=answers,
+        words=words,
+        facts=facts,
+        rounding=rounding,
+        profiles=profiles,
+        flame=flame,
+        forecasts=forecasts,
     )
     environment.globals.update(show=show, show_metric=show_metric)
     environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from loadframe.model import Comparison, Conduct, Curve, Investigation, RuledOut
-from loadframe.reporting import answers, facts, profiles, rounding, words
+from loadframe.reporting import answers, facts, forecasts, profiles, rounding, words
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -23,6 +23,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
     parts: list[Part] = [
         ("Asked", [inv.study.question]),
         *_states(inv),
+        ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),

@@ -15,6 +15,8 @@ ALWAYS = (
     "system.disk.busy",
 )
 """Metrics that every report shows, besides those that are evidence."""
+OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
+"""Of a target in several pieces, what each piece and the driver used."""
 
 
 def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummary:
@@ -51,7 +53,7 @@ def _cage(study: Study) -> dict[str, str]:
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
     """One row per step: level, block, throughput, p95 latency, and these metrics where they were measured."""
-    wanted = [*ALWAYS, *(name for name in metrics if name not in ALWAYS)]
+    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics]))
     return tuple(
         {
             "step": float(step.number),
@@ -64,3 +66,11 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
         }
         for step in steps
     )
+
+
+def _of_pieces(steps: Sequence[Step]) -> list[str]:
+    measured = {name.partition(".")[::2] for step in steps for name in step.metrics}
+    components = {component for component, rest in measured if rest in OF_EACH_PIECE} - {"target", "recorder"}
+    if components <= {"driver"}:
+        return []
+    return [f"{component}.{what}" for what in OF_EACH_PIECE for component in sorted(components)]

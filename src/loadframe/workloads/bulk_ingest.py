@@ -35,7 +35,8 @@ MOST_TOLD = 5
 @dataclass(frozen=True)
 class BulkIngestOptions:
     file_size_kb: int = whole(1024, SMALLEST_FILE_KB, LARGEST_FILE_KB, "size of each file in KiB")
-    pipelines: int = whole(1, 1, MOST_PIPELINES, "files that are loaded at once")
+    pipelines: int = whole(1, 1, MOST_PIPELINES, "files that are loaded at once, where their size is the axis")
+    source_ms: int = whole(0, 0, 10_000, "what the source of a pipeline needs for each block of 64 KiB")
 
 
 class BulkIngest:
@@ -78,7 +79,9 @@ class BulkIngest:
         self._pipelines = tuple(
             _Pipeline(number, count, self._files(folder.parent, size_kb, number), folder) for number in range(count)
         )
-        workers = [pipeline.client(endpoint.address, duration_s) for pipeline in self._pipelines]
+        workers = [
+            pipeline.client(endpoint.address, duration_s, self.options.source_ms) for pipeline in self._pipelines
+        ]
         return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -144,10 +147,10 @@ class _Pipeline:
     def _loaded(self) -> Path:
         return self.folder / f"loaded-{self.number}.txt"
 
-    def client(self, loader: str, duration_s: float) -> Worker:
+    def client(self, loader: str, duration_s: float, source_ms: int) -> Worker:
         log = self.folder / f"requests-{self.number}.log"
         command = [sys.executable, "-m", "loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded)]
-        command += [repr(float(duration_s)), str(self.number), str(self.count)]
+        command += [repr(float(duration_s)), repr(source_ms / 1000), str(self.number), str(self.count)]
         command += [str(file.path) for file in self.files]
         return Worker(command, log=log, printed=self.folder / f"client-{self.number}.txt")
 

@@ -1,10 +1,11 @@
 """One pipeline of the bulk-ingest workload: reads files from the disk, parses them, sends the valid rows to the loader.
 
-Run as `python -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS FIRST STRIDE FILE...`. It prints
+Run as `python -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT FIRST STRIDE FILE...`. It prints
 "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after the
 other, with the numbers FIRST, FIRST + STRIDE, ... . Each block of a file is one request: from when it is read until the
 loader has taken it, for the last block until the file is committed; and each file is one. The number of each file that
-was committed is a line of LOADED. Standard library only.
+was committed is a line of LOADED. WAIT: seconds that the source needs for a block before it can be read. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ def valid_rows(block: bytes) -> tuple[bytes, int, int]:
 class Pipeline:
     """One client of the loader, with its logs."""
 
-    def __init__(self, address: str, log: str, loaded: str) -> None:
+    def __init__(self, address: str, log: str, loaded: str, wait_s: float) -> None:
         self._address = address
+        self._wait_s = wait_s
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
         self._loaded = open(loaded, "w", buffering=1)  # noqa: PTH123, SIM115
 
@@ -93,7 +95,7 @@ class Pipeline:
         with closing(Stream(connection)) as loader:
             loader.send(FILE, FILE_BODY.pack(number))
             blocks = blocks_of(path)
-            begin_s = time.monotonic()
+            begin_s = self._wait()
             for block in blocks:
                 text, count, total = valid_rows(block)
                 rows, amount = rows + count, amount + total
@@ -101,7 +103,7 @@ class Pipeline:
                 on_the_way.append(begin_s)
                 if len(on_the_way) > AHEAD:
                     self._taken(loader, on_the_way)
-                begin_s = time.monotonic()
+                begin_s = self._wait()
             while len(on_the_way) > 1:
                 self._taken(loader, on_the_way)
             loader.send(END, END_BODY.pack(rows, amount))
@@ -113,6 +115,12 @@ class Pipeline:
         for begin_s in on_the_way:
             self._note(now_s, now_s - begin_s, BLOCK_LOADED, DONE)
         self._note(now_s, now_s - began_s, FILE_LOADED, DONE)
+
+    def _wait(self) -> float:
+        """Until the source has a block; when that is."""
+        if self._wait_s:
+            time.sleep(self._wait_s)
+        return time.monotonic()
 
     def _taken(self, loader: Stream, on_the_way: deque[float]) -> None:
         loader.expect(TAKEN)
@@ -128,8 +136,8 @@ class Pipeline:
 
 def main(arguments: list[str]) -> int:
     """Exit 0 when the time was up; 1 with a line on standard error where the loader refused a file."""
-    address, log, loaded, seconds, first, stride, *paths = arguments
-    pipeline = Pipeline(address, log, loaded)
+    address, log, loaded, seconds, wait, first, stride, *paths = arguments
+    pipeline = Pipeline(address, log, loaded, float(wait))
     print("ready", flush=True)
     start_s = float(sys.stdin.readline())
     end_s = start_s + float(seconds)
