@@ -68,8 +68,24 @@ def run(
 
 
 def run_case(name: str, profile: str, which: str | None, overrides: list[str], runs: Runs, as_json: bool) -> None:
-    """Investigate a case in a profile and show the outcome."""
-    study = loadframe.case(name).study(profile=profile, which=which, overrides=overrides)
-    with shown(quiet=as_json) as progress:
-        investigation = loadframe.investigate(study, runs, progress=progress)
-    show_investigation(investigation, as_json)
+    """Investigate a case's studies in a profile, one after the other, and show the outcome of each."""
+    case = loadframe.case(name)
+    names = case.main if which is None else (which,)
+    if overrides and len(names) > 1:
+        raise StudyError(
+            f"--set changes one study, and {name} carries out {len(names)}",
+            remedy=f"Choose one of them with --study: {', '.join(names)}.",
+        )
+    studies = [case.study(profile=profile, which=each, overrides=overrides) for each in names]
+    found = []
+    for number, study in enumerate(studies):
+        with shown(quiet=as_json) as progress:
+            found.append(loadframe.investigate(study, runs, progress=progress))
+        if not as_json:
+            print("\n" if number else "", end="")
+            show_investigation(found[-1], as_json)
+    if as_json and len(found) == 1:
+        show_investigation(found[0], as_json)
+    elif as_json:
+        shapes = [loadframe.investigation_json(one) for one in found]
+        emit({"schema": "loadframe.case-run/1", "case": name, "studies": dict(zip(names, shapes, strict=True))})

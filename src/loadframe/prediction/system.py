@@ -1,8 +1,10 @@
 """The system as a forecast sees it: resources with drawn demands, a delay for all that nobody measured, and its load.
 
-Closed (a number of clients or pipelines, N): a network of the stations, whose throughput mean value analysis gives. The
-delay Z is what is left of the cycle N / X at the loads measured: think time, waits for things that no utilisation tells
-of, and work beside the resources. Where requests use several resources at once it is negative.
+Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
+service times are as irregular as exponential ones; where all are regular, or work overlaps, nobody waits below
+saturation, and the asymptotic bound min(N / (Z + sum D), m / D) is met. Real ones lie between, and each draw has its own
+place there. The delay Z is what is left of the cycle N / X at the loads measured: think time, waits for things that no
+utilisation tells of, and work beside the resources. Where requests use several resources at once it is negative.
 Rate (requests per second are offered): throughput is the load itself until a ceiling is met.
 """
 
@@ -32,6 +34,10 @@ LARGEST_EXACT = 300
 APPROXIMATE = 1e-6
 """Of a queue, as a share of the population: finer than any measurement."""
 
+IRREGULAR = 0.5
+"""Beforehand, every second system is as irregular as mean value analysis has it; the others are anything between that
+and regular."""
+
 UNSATURATED = 0.8
 """The delay is fitted at loads below this share of saturation: beyond, the throughput says nothing of it."""
 
@@ -58,7 +64,8 @@ class Stations:
 class System:
     """S draws of a system with K stations. demands: of every resource by its name, stations and ceilings; delay_s: Z,
     (S,); offered: X / N for rates, (S,); error: relative error of one window's throughput, (S,); saturation: the first
-    guess of the load at which it saturates."""
+    guess of the load at which it saturates. regular: 0 where the throughput is that of mean value analysis, 1 where it
+    is the asymptotic bound, (S,)."""
 
     kind: Kind
     demands: dict[str, Demand]
@@ -68,6 +75,7 @@ class System:
     offered: Floats
     error: Floats
     saturation: float
+    regular: Floats
 
     def ceiling(self, name: str, loads: Floats) -> Floats:
         """What a resource allows at each load, 1/s: (S, L)."""
@@ -126,7 +134,16 @@ class System:
         right = [
             _exact(middle[at], float(load), float(think[at]), self.servers) or once[at] for at, load in enumerate(loads)
         ]
-        return np.asarray(near * (np.array(right) / once))
+        waiting = near * (np.array(right) / once)
+        bound = np.minimum(loads / (delay + work.sum(axis=-1)), _least_ceiling(work, self.servers))
+        share = self.regular[:, None]
+        return np.asarray((1 - share) * waiting + share * np.maximum(bound, waiting))
+
+
+def _least_ceiling(work: Floats, servers: Floats) -> Floats:
+    """min m / D over the stations: (S, L)."""
+    longest = (work / servers).max(axis=-1)
+    return np.asarray(np.where(longest > 0, 1 / np.where(longest > 0, longest, 1.0), np.inf))
 
 
 def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
@@ -183,6 +200,7 @@ def draw(
         offered=np.full(count, float(np.median(throughputs / loads))),
         error=np.zeros(count),
         saturation=guess,
+        regular=np.where(random.random(count) < IRREGULAR, 0.0, random.random(count)),
     )
     return fitted(system, loads, throughputs, random)
 

@@ -1,8 +1,8 @@
 """The cases: folders with a case.toml, a README that tells the story, and one or more studies.
 
-case.toml has a [case] table (title, story, main: the study's file name, needs) and a table for each profile ("quick",
-"full") with the keys of the study that it replaces. A case is told the target, the workload and what grows, never the
-answer.
+case.toml has a [case] table (title, story, main: the study's file name, or several that are carried out one after the
+other, needs) and a table for each profile ("quick", "full") with the keys of the study that it replaces. A case is told
+the target, the workload and what grows, never the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ PROFILES = ("quick", "default", "full")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A ready study. needs: what has to be installed, in words. studies: name -> file, the main one first."""
+    """Ready studies. needs: what has to be installed, in words. studies: name -> file; main: those that a run
+    carries out."""
 
     name: str
     title: str
@@ -35,6 +36,7 @@ class Case:
     folder: Path
     studies: Mapping[str, Path]
     profiles: Mapping[str, Mapping[str, Any]]
+    main: tuple[str, ...] = ()
 
     def readme(self) -> str:
         """The story, with its known answer."""
@@ -74,14 +76,15 @@ def find(name: str, folder: Path = FOLDER) -> Case:
 def _read(folder: Path) -> Case:
     tables = tomllib.loads(read_text(folder / "case.toml"))
     about = tables.pop("case")
-    main = about["main"]
-    others = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("case", KNOWN_ANSWER, main))
+    main = (about["main"],) if isinstance(about["main"], str) else tuple(about["main"])
+    others = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("case", KNOWN_ANSWER, *main))
     return Case(
         name=folder.name,
         title=about["title"],
         story=about["story"],
         needs=about["needs"],
         folder=folder,
-        studies={stem: folder / f"{stem}.toml" for stem in [main, *others]},
+        studies={stem: folder / f"{stem}.toml" for stem in [*main, *others]},
         profiles=tables,
+        main=main,
     )

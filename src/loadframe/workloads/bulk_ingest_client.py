@@ -2,10 +2,11 @@
 
 Run as `python -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT FIRST STRIDE FILE...`. It prints
 "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after the
-other, with the numbers FIRST, FIRST + STRIDE, ... . Each block of a file is one request: from when it is read until the
-loader has taken it, for the last block until the file is committed; and each file is one. The number of each file that
-was committed is a line of LOADED. WAIT: seconds that the source needs for a block before it can be read. Standard
-library only.
+other, with the numbers FIRST, FIRST + STRIDE, ... . STRIDE pipelines begin spread over the time that a file takes to
+come; WAIT: seconds that the source needs for a block before it can be read. When the time is up, the file that is being
+loaded is taken back. Each block of a file is one request: from when it is read until the loader has taken it, for the
+last block until the file is committed; and each file is one. The number of each file that was committed is a line of
+LOADED. Standard library only.
 """
 
 from __future__ import annotations
@@ -79,14 +80,16 @@ def valid_rows(block: bytes) -> tuple[bytes, int, int]:
 class Pipeline:
     """One client of the loader, with its logs."""
 
-    def __init__(self, address: str, log: str, loaded: str, wait_s: float) -> None:
+    def __init__(self, address: str, log: str, loaded: str, wait_s: float, end_s: float) -> None:
         self._address = address
         self._wait_s = wait_s
+        self._end_s = end_s
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
         self._loaded = open(loaded, "w", buffering=1)  # noqa: PTH123, SIM115
 
     def load(self, path: str, number: int) -> None:
-        """One file. HungUpError, OutOfStepError where the loader did not take it."""
+        """One file, or the beginning of it when the time is up. HungUpError, OutOfStepError where the loader did not
+        take it."""
         began_s = time.monotonic()
         rows = amount = 0
         on_the_way: deque[float] = deque()
@@ -104,6 +107,8 @@ class Pipeline:
                 if len(on_the_way) > AHEAD:
                     self._taken(loader, on_the_way)
                 begin_s = self._wait()
+                if begin_s >= self._end_s:
+                    return  # hanging up takes the file back
             while len(on_the_way) > 1:
                 self._taken(loader, on_the_way)
             loader.send(END, END_BODY.pack(rows, amount))
@@ -137,11 +142,13 @@ class Pipeline:
 def main(arguments: list[str]) -> int:
     """Exit 0 when the time was up; 1 with a line on standard error where the loader refused a file."""
     address, log, loaded, seconds, wait, first, stride, *paths = arguments
-    pipeline = Pipeline(address, log, loaded, float(wait))
     print("ready", flush=True)
     start_s = float(sys.stdin.readline())
     end_s = start_s + float(seconds)
-    time.sleep(max(0.0, start_s - time.monotonic()))
+    pipeline = Pipeline(address, log, loaded, float(wait), end_s)
+    file_s = float(wait) * os.path.getsize(paths[0]) / BLOCK_BYTES  # noqa: PTH202 - as above
+    start_s += file_s * int(first) / int(stride)
+    time.sleep(max(0.0, min(start_s, end_s) - time.monotonic()))
     turn = 0
     while time.monotonic() < end_s:
         try:
