@@ -28,7 +28,6 @@ import argparse
 import heapq
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,16 +46,16 @@ ASKED = (0.5, 1.0, 2.0, 4.0)
 
 LOWEST_SATURATION = 12.0
 CAGES: tuple[dict[str, object], ...] = (
-    {"loader.cpu_quota": 0.4},
-    {"shard.cpu_quota": 0.12},
+    {"loader.cpu_quota": 0.5},
+    {"shard.cpu_quota": 0.15},
     {"driver.read_rate": "8MB/s"},
     {"driver.cpu_quota": 0.3},
-    {"loader.cpu_quota": 0.3},
-    {"shard.cpu_quota": 0.09},
-    {"driver.read_rate": "6MB/s"},
-    {"loader.cpu_quota": 0.5},
+    {"loader.cpu_quota": 0.4},
+    {"shard.cpu_quota": 0.12},
+    {"driver.read_rate": "7MB/s"},
+    {"loader.cpu_quota": 0.6},
     {"driver.cpu_quota": 0.25},
-    {"loader.cpu_quota": 0.35, "shard.cpu_quota": 0.15},
+    {"loader.cpu_quota": 0.45, "shard.cpu_quota": 0.2},
 )
 """What is allowed less than others: the loader, the shards, or the clients with their input."""
 
@@ -305,21 +304,20 @@ def p95_ms(truth: Truth, clients: int, random: np.random.Generator, requests: in
     return 1000 * float(np.quantile(found[requests // 5 :], 0.95))
 
 
-def live(times: int) -> bool:
+def live(times: int, runs: Path) -> bool:
     """Print a line for each run of the case and the table over all; whether the goals are met."""
     import loadframe
 
     loadframe.sweep_leftovers()
     throughputs, saturations = Row(), Row()
     print(f"\n{'cage':44} {'first: forecast / measured':36} {'saturation':>24} {'measured':>9} {'loads inside':>13}")
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(times):
-            cage = CAGES[number % len(CAGES)]
-            sets = [f"cage.{name}={json.dumps(value)}" for name, value in cage.items()]
-            study = loadframe.case("bulk-ingest").study(which="pipelines", overrides=[*LIVE, *ROOMY, *sets])
-            found = loadframe.open_run(loadframe.measure(study, Path(folder)).run).forecast()
-            if found is not None:
-                _note_live(", ".join(sets), found, throughputs, saturations)
+    for number in range(times):
+        cage = CAGES[number % len(CAGES)]
+        sets = [f"cage.{name}={json.dumps(value)}" for name, value in cage.items()]
+        study = loadframe.case("bulk-ingest").study(which="pipelines", overrides=[*LIVE, *ROOMY, *sets])
+        found = loadframe.open_run(loadframe.measure(study, runs).run).forecast()
+        if found is not None:
+            _note_live(", ".join(sets), found, throughputs, saturations)
     print(f"\n{HEAD}\n{throughputs.line('live: throughput')}\n{saturations.line('live: saturation, load')}")
     error, held = float(np.median(throughputs.errors)), float(np.mean(throughputs.inside))
     reached = float(np.mean(saturations.inside))
@@ -350,6 +348,7 @@ def main() -> int:
     parser.add_argument("--systems", type=int, default=20, help="of each way, noise and number of levels")
     parser.add_argument("--latency", type=int, default=40, help="systems for the latencies")
     parser.add_argument("--live", type=int, default=0, metavar="N", help="runs of the case bulk-ingest")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where these leave their folders")
     arguments = parser.parse_args()
     held = [simulated(arguments.systems)] if arguments.systems else []
     if arguments.systems:
@@ -357,7 +356,7 @@ def main() -> int:
     if arguments.latency:
         latencies(arguments.latency)
     if arguments.live:
-        held.append(live(arguments.live))
+        held.append(live(arguments.live, arguments.runs))
     return 0 if all(held) else 1
 
 

@@ -18,6 +18,8 @@ from loadframe.study import parse
 class Cage:
     """Remembers its limits; `ended` processes were ended for memory."""
 
+    component = "target"
+
     def __init__(self) -> None:
         self.now: dict[str, int] = {}
         self.ended = 0
@@ -79,6 +81,21 @@ def test_the_state_is_parted_between_target_and_cage(parts: tuple[Target, Cage, 
     assert target.states[-1] == target.states[0], "the target need not know"
     caged.apply(TargetState({"table_open_cache": 400}, {**STATE.limits, "cpu.max": 200_000}))
     assert cage.set_times == 2, "a cage that stays is left alone"
+
+
+def test_a_component_in_front_of_the_shards_has_limits_of_its_own() -> None:
+    target, loader, shards = Target(), Cage(), (Cage(), Cage())
+    loader.component = "loader"
+    caged = CagedTarget(target, *shards, beside=[loader])  # type: ignore[arg-type,list-item]
+    limits = {"cpu.max": 30_000, "loader.cpu.max": 40_000, "loader.memory.max": 64 << 20}
+    caged.start(TargetState({}, limits))
+    assert loader.now == {"cpu.max": 40_000, "memory.max": 64 << 20}
+    assert [shard.now for shard in shards] == [{"cpu.max": 30_000}] * 2
+    assert target.states == [TargetState()]
+    assert limits.items() <= caged.effective().items()
+    caged.apply(TargetState({}, {**limits, "loader.cpu.max": 160_000}))
+    assert loader.now["cpu.max"] == 160_000
+    assert [shard.set_times for shard in shards] == [1, 1], "what stays is left alone"
 
 
 def test_a_target_that_its_cage_has_ended_is_told_why(parts: tuple[Target, Cage, CagedTarget]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from loadframe.bench.examination import Examined, examine
 from loadframe.bench.proof import judged_levels, prove
-from loadframe.bench.sweep import Bookkeeping, sweep
+from loadframe.bench.sweep import Bookkeeping, measure_block, sweep
 from loadframe.bench.trials import try_remedies
 from loadframe.model import Curve, Round, TargetState
 
@@ -54,6 +54,17 @@ def test_every_block_holds_every_level_once_in_its_own_order(simulated: Simulate
         assert sorted(levels) == [4, 8, 16, 32]
         orders.append(levels)
     assert len({tuple(order) for order in orders}) > 1
+
+
+def test_levels_that_were_measured_to_forecast_from_are_not_measured_again(simulated: Simulated) -> None:
+    book = simulated(table_cache)
+    for block in (1, 2, 3):
+        measure_block(book, "A", [4, 8], block, round_number=1)
+    assert {step.level for step in book.steps} == {4, 8}
+    sweep(book, "A", round_number=1)
+    for level in (4, 8, 16, 32):
+        blocks = [step.block for step in book.steps if step.level == level]
+        assert len(set(blocks)) == len(blocks) >= 3
 
 
 def test_the_cliff_is_bracketed_between_the_levels_of_the_study(simulated: Simulated) -> None:

@@ -231,6 +231,14 @@ def test_a_cage_that_is_used_up_comes_before_what_waits_behind_it(make_step: Ste
     assert diagnosed(queue(make_step, **{"target.cage.writes.utilization": 0.97}))[0].id == "cage.writes"
 
 
+def test_the_component_whose_cage_is_used_up_is_named(make_step: StepMaker) -> None:
+    quota = {name.replace("target.", "loader."): value for name, value in QUOTA.items()}
+    assert diagnosed(queue(make_step, **quota))[0].id == "cage.loader.cpu_quota"
+    reading = {"driver.cage.read_bytes.utilization": 0.99}
+    found = diagnosed(queue(make_step, **reading))[0]
+    assert (found.id, "cage of the driver" in found.title) == ("cage.driver.read_bytes", True)
+
+
 def test_a_cage_with_room_is_no_cause(make_step: StepMaker) -> None:
     idle = {**IDLE, "target.cage.cpu.utilization": 0.4, "target.cage.cpu.throttled_share": 0.0}
     idle |= {"target.cage.writes.utilization": 0.3}

@@ -20,8 +20,12 @@ from loadframe.model import (
     Conduct,
     Curve,
     CurvePoint,
+    Estimate,
     Evidence,
     Finding,
+    Forecast,
+    ForecastCapacity,
+    ForecastPoint,
     Host,
     Investigation,
     LadderStep,
@@ -37,11 +41,14 @@ from loadframe.model import (
     ProfileBaseline,
     ProfileKind,
     ProfilePlace,
+    Reached,
     Remedy,
     Requirement,
     Round,
     RuledOut,
+    Saturation,
     Scalability,
+    Scored,
     Stack,
     StateSummary,
     StudySummary,
@@ -707,6 +714,32 @@ def farm() -> Investigation:
 @pytest.fixture
 def profiled() -> Investigation:
     return profiled_farm()
+
+
+@pytest.fixture
+def foretold() -> Investigation:
+    """The farm, as if it had been forecast from its low levels, with a target in pieces."""
+    found = render_farm()
+    points = tuple(
+        ForecastPoint(load, Estimate(value, value - 100, value + 100), None) for load, value in ((15, 2000), (20, 2100))
+    )
+    saturation = Saturation("loader.cpu", 0.005, 0.004, 0.006, 1.0, 0.22, Estimate(1, 1, 1), Estimate(14, 12, 17))
+    forecast = Forecast(
+        "runs/farm",
+        "active_jobs",
+        "closed",
+        (5, 10),
+        at=points,
+        capacity=ForecastCapacity(Estimate(2050, 1900, 2200), Estimate(14, 12, 17), "loader.cpu"),
+        saturation=(saturation,),
+        scored=(Scored(15, 2000, 1900, 2100, 1950, True), Scored(20, 2100, 2000, 2200, 800, False)),
+        notes=("A request needs more of loader.cpu the higher the load is.",),
+        reached=Reached(12, 2050, "loader.cpu", 0.97, saturated_at=12.5, load_inside=True, throughput_inside=True),
+    )
+    first = found.rounds[0]
+    parted = {"loader.cpu.cores": 0.3, "shard1.cpu.cores": 0.1, "driver.cpu.cores": 0.2}
+    footprint = tuple({**row, **parted} for row in first.footprint)
+    return replace(found, forecast=forecast, rounds=(replace(first, footprint=footprint), *found.rounds[1:]))
 
 
 @pytest.fixture

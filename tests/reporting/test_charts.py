@@ -82,3 +82,37 @@ def test_the_picture_for_a_readme_fits_and_carries_its_title(farm: Investigation
     root = ElementTree.fromstring(charts.chart_svg(farm))
     assert float(root.get("width", "inf")) <= 800
     assert "Throughput falls" in "".join(root.itertext())
+
+
+def test_a_box_ends_at_the_furthest_step_within_one_and_a_half_of_its_height() -> None:
+    found = charts.box_of(4, [10, 11, 12, 13, 14, 40])
+    assert (found["median"], found["quarter"], found["three_quarters"]) == (12.5, 11.25, 13.75)
+    assert (found["low"], found["high"], found["outliers"]) == (10, 14, [40])
+    lonely = charts.box_of(4, [7.0])
+    assert (lonely["low"], lonely["median"], lonely["high"], lonely["outliers"]) == (7, 7, 7, [])
+
+
+def test_every_step_is_drawn_as_a_dot_or_as_a_ring(farm: Investigation) -> None:
+    spec = json.loads(charts.page_charts(farm)["blocks"].spec)
+    marks = [layer["mark"] for layer in spec["layer"]]
+    drawn = [
+        row
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == "point"
+        for row in spec["datasets"].get(layer["data"]["name"], [])
+    ]
+    steps = [row for one in (farm.rounds[0], farm.rounds[-1]) for row in one.footprint]
+    assert len(drawn) == len(steps)
+    assert {"rule", "bar", "line", "tick", "point"} <= {mark["type"] for mark in marks}
+
+
+def test_a_forecast_is_drawn_beside_what_came(foretold: Investigation) -> None:
+    drawn = charts.page_charts(foretold)
+    assert "inside its interval at 1 of 2 loads" in drawn["forecast"].title
+    assert "forecast" not in charts.page_charts(replace(foretold, forecast=None))
+
+
+def test_components_are_drawn_where_there_are_several(farm: Investigation, foretold: Investigation) -> None:
+    assert not any(name.startswith("footprint-component") for name in charts.page_charts(farm))
+    spec = charts.page_charts(foretold)["footprint-component-1"].spec
+    assert "loader" in spec and "shard1" in spec

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import RunError
-from loadframe.model import Change, Investigation, SettingValue
+from loadframe.model import Change, Forecast, Investigation, SettingValue
 from loadframe.reporting import answers, facts, words
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.text import render_text
@@ -212,3 +212,20 @@ def test_a_full_disk_leaves_the_older_page_and_says_what_to_do(
 def test_a_folder_that_is_not_there_is_named(examples: dict[str, Investigation], tmp_path: Path) -> None:
     with pytest.raises(RunError, match="nowhere"):
         write_page(examples["bare"], tmp_path / "nowhere" / "report.html")
+
+
+def test_a_forecast_stands_beside_what_came_of_it(foretold: Investigation) -> None:
+    page = render_page(foretold)
+    said = " ".join(page.split())
+    assert "Forecast, and what came" in said
+    assert "loader.cpu saturates first" in said
+    assert "saturated at 12.5 jobs" in said or "saturated at 12.5" in said
+    assert said.count(">outside<") == 1
+    assert "Forecast, and what came" not in render_page(replace(foretold, forecast=None))
+
+
+def test_a_refused_forecast_says_why_and_draws_nothing(foretold: Investigation) -> None:
+    refused = Forecast("runs/farm", "active_jobs", "closed", (5, 10), refused="No resource is seen rising.")
+    page = render_page(replace(foretold, forecast=refused))
+    assert "No forecast. No resource is seen rising." in page
+    assert "chart-forecast" not in page

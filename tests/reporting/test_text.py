@@ -75,3 +75,9 @@ def test_a_comparison_has_the_answer_first_and_what_may_spoil_it_below(farm: Inv
     text = " ".join(" ".join(lines).split())
     for part in (*notes, "Paired blocks.", "runs/one", "3.0 %"):
         assert part in text, text
+
+
+def test_a_forecast_is_told_with_what_came_of_it(foretold: Investigation) -> None:
+    said = " ".join(render_text(foretold).split())
+    assert "loader.cpu saturates first" in said
+    assert "inside its interval at 1 of the 2 loads that were forecast" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RunError
-from loadframe.model import Curve, Latency, Limit, LoadInterval, OperationSummary, Peak, Round, Step, TargetState
+from loadframe.model import (
+    Curve,
+    Estimate,
+    Forecast,
+    ForecastCapacity,
+    Latency,
+    Limit,
+    LoadInterval,
+    OperationSummary,
+    Peak,
+    Reached,
+    Round,
+    Step,
+    TargetState,
+)
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.host import read_host
 from loadframe.workloads import request_log
@@ -98,6 +113,15 @@ def test_every_line_and_document_carries_its_schema(run: RunFolder) -> None:
         assert json.loads(path.read_text().splitlines()[0])["schema"].startswith("loadframe.")
     assert run.host().cpus >= 1
     assert run.treatments()["A"].state.settings == {"x": 1}
+
+
+def test_a_forecast_without_an_upper_end_reads_back_as_it_was(run: RunFolder) -> None:
+    assert run.forecast() is None
+    beyond = ForecastCapacity(Estimate(90, 80, math.inf), Estimate(8, 6, math.inf), "loader.cpu")
+    found = Forecast("x", "pipelines", "closed", (1, 2), capacity=beyond, reached=Reached(8, 80, "loader.cpu", 0.9))
+    run.write_record("forecast.json", "forecast-record", found)
+    assert run.forecast() == found
+    assert "Infinity" not in (run.path / "forecast.json").read_text()
 
 
 def test_a_newer_version_and_another_kind_are_refused(run: RunFolder) -> None:

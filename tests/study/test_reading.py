@@ -248,3 +248,11 @@ def test_levels_rise_and_keep_their_ends(low: int, more: int, count: int, growth
     assert list(levels) == sorted(set(levels))
     assert levels[0] == low
     assert count == 1 or levels[-1] == low + more
+
+
+@pytest.mark.parametrize(("levels", "up_to", "left"), [("[1, 2, 4]", 1, "1 of 3"), ("[1, 2, 4]", 4, "3 of 3")])
+def test_there_must_be_levels_to_forecast_from_and_others_to_forecast(levels: str, up_to: int, left: str) -> None:
+    text = FULL.replace('levels = { from = 5, to = 2000, count = 9, growth = "geometric" }', f"levels = {levels}")
+    assert parse(text.replace("[load]", "[load]\nforecast_up_to = 2")).load.forecast_up_to == 2
+    with pytest.raises(StudyError, match=f"leaves {left} levels"):
+        parse(text.replace("[load]", f"[load]\nforecast_up_to = {up_to}"))

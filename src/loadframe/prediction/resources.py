@@ -37,6 +37,8 @@ def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
     """The steps of one treatment as a forecast needs them. Only what every step tells is a resource."""
     counting = sound(steps)
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
+    if any(metric.startswith("shard1.") for metric in metrics):  # its pieces are there: it is no resource beside them
+        metrics = [metric for metric in metrics if not metric.startswith("target.")]
     named = {metric: resource for metric in metrics if (resource := _resource(metric, metrics)) is not None}
     rows = tuple(
         Observation(

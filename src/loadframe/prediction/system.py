@@ -2,8 +2,8 @@
 
 Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
 service times are as irregular as exponential ones; where all are regular, or work overlaps, nobody waits below
-saturation, and the asymptotic bound min(N / (Z + sum D), m / D) is met. Real ones lie between, and each draw has its own
-place there. The delay Z is what is left of the cycle N / X at the loads measured: think time, waits for things that no
+saturation, and the asymptotic bound min(N / (Z + sum D), m / D) is met. Real ones lie between, each draw at a place of
+its own. The delay Z is what is left of the cycle N / X at the loads measured: think time, waits for things that no
 utilisation tells of, and work beside the resources. Where requests use several resources at once it is negative.
 Rate (requests per second are offered): throughput is the load itself until a ceiling is met.
 """

@@ -8,6 +8,7 @@ and parse is their own disk and CPU. After each step every row is accounted for.
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -79,8 +80,9 @@ class BulkIngest:
         self._pipelines = tuple(
             _Pipeline(number, count, self._files(folder.parent, size_kb, number), folder) for number in range(count)
         )
+        begun = random.random()  # where in its file the first pipeline is when the step begins
         workers = [
-            pipeline.client(endpoint.address, duration_s, self.options.source_ms) for pipeline in self._pipelines
+            pipeline.client(endpoint.address, duration_s, self.options.source_ms, begun) for pipeline in self._pipelines
         ]
         return start_together(self.kind, workers, self.allowance, duration_s)
 
@@ -147,10 +149,12 @@ class _Pipeline:
     def _loaded(self) -> Path:
         return self.folder / f"loaded-{self.number}.txt"
 
-    def client(self, loader: str, duration_s: float, source_ms: int) -> Worker:
+    def client(self, loader: str, duration_s: float, source_ms: int, begun: float) -> Worker:
+        """begun: the share of its first file that is behind the first pipeline; the others are spread evenly."""
         log = self.folder / f"requests-{self.number}.log"
         command = [sys.executable, "-m", "loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded)]
-        command += [repr(float(duration_s)), repr(source_ms / 1000), str(self.number), str(self.count)]
+        phase = (begun + self.number / self.count) % 1
+        command += [repr(float(duration_s)), repr(source_ms / 1000), repr(1 - phase), str(self.number), str(self.count)]
         command += [str(file.path) for file in self.files]
         return Worker(command, log=log, printed=self.folder / f"client-{self.number}.txt")
 

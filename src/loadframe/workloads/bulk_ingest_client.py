@@ -1,12 +1,12 @@
 """One pipeline of the bulk-ingest workload: reads files from the disk, parses them, sends the valid rows to the loader.
 
-Run as `python -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT FIRST STRIDE FILE...`. It prints
-"ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after the
-other, with the numbers FIRST, FIRST + STRIDE, ... . STRIDE pipelines begin spread over the time that a file takes to
-come; WAIT: seconds that the source needs for a block before it can be read. When the time is up, the file that is being
-loaded is taken back. Each block of a file is one request: from when it is read until the loader has taken it, for the
-last block until the file is committed; and each file is one. The number of each file that was committed is a line of
-LOADED. Standard library only.
+Run as `python -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE FIRST STRIDE FILE...`. It
+prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after
+the other, with the numbers FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs for a block before it can
+be read. SHARE: so much of the first file is sent before it is taken back, so that pipelines which start at one instant
+are at different places of their files; what is being loaded when the time is up is taken back too. Each block of a file
+is one request: from when it is read until the loader has taken it, for the last block until the file is committed; and
+each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from loadframe.workloads.request_log import RECORD
 
 BLOCK_BYTES = 1 << 16
 FIELDS = 4
-AHEAD = 4
-"""Blocks that may be on their way: reading and parsing one overlaps with the loading of those before it."""
+AHEAD = 1
+"""Blocks that may be on their way: reading and parsing one overlaps with the loading of the one before it."""
 BLOCK_LOADED, FILE_LOADED = range(2)
 DONE, FAILED = 0, 1
 
@@ -87,11 +87,12 @@ class Pipeline:
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
         self._loaded = open(loaded, "w", buffering=1)  # noqa: PTH123, SIM115
 
-    def load(self, path: str, number: int) -> None:
-        """One file, or the beginning of it when the time is up. HungUpError, OutOfStepError where the loader did not
-        take it."""
+    def load(self, path: str, number: int, share: float = 1.0) -> None:
+        """One file, or the beginning of it: this share, or until the time is up. HungUpError, OutOfStepError where the
+        loader did not take it."""
+        most = share * os.path.getsize(path)  # noqa: PTH202 - as above
         began_s = time.monotonic()
-        rows = amount = 0
+        rows = amount = size = 0
         on_the_way: deque[float] = deque()
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(self._address)
@@ -101,13 +102,13 @@ class Pipeline:
             begin_s = self._wait()
             for block in blocks:
                 text, count, total = valid_rows(block)
-                rows, amount = rows + count, amount + total
+                rows, amount, size = rows + count, amount + total, size + len(block)
                 loader.send(BLOCK, text)
                 on_the_way.append(begin_s)
                 if len(on_the_way) > AHEAD:
                     self._taken(loader, on_the_way)
                 begin_s = self._wait()
-                if begin_s >= self._end_s:
+                if begin_s >= self._end_s or (share < 1 and size >= most):
                     return  # hanging up takes the file back
             while len(on_the_way) > 1:
                 self._taken(loader, on_the_way)
@@ -141,23 +142,21 @@ class Pipeline:
 
 def main(arguments: list[str]) -> int:
     """Exit 0 when the time was up; 1 with a line on standard error where the loader refused a file."""
-    address, log, loaded, seconds, wait, first, stride, *paths = arguments
+    address, log, loaded, seconds, wait, share, first, stride, *paths = arguments
     print("ready", flush=True)
     start_s = float(sys.stdin.readline())
     end_s = start_s + float(seconds)
     pipeline = Pipeline(address, log, loaded, float(wait), end_s)
-    file_s = float(wait) * os.path.getsize(paths[0]) / BLOCK_BYTES  # noqa: PTH202 - as above
-    start_s += file_s * int(first) / int(stride)
-    time.sleep(max(0.0, min(start_s, end_s) - time.monotonic()))
-    turn = 0
+    time.sleep(max(0.0, start_s - time.monotonic()))
+    turn, part = 0, float(share)
     while time.monotonic() < end_s:
         try:
-            pipeline.load(paths[turn % len(paths)], int(first) + turn * int(stride))
+            pipeline.load(paths[turn % len(paths)], int(first) + turn * int(stride), part)
         except (HungUpError, OutOfStepError, OSError) as error:
             pipeline.failed()
             print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
             return 1
-        turn += 1
+        turn, part = turn + 1, 1.0
     return 0
 
 
