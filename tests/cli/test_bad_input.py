@@ -80,6 +80,8 @@ def test_missing_files_and_folders(loadframe: Command, tmp_path: Path) -> None:
     refused(loadframe("changes", "list", "nowhere"), "no run folder nowhere")
     refused(loadframe("case", "run", "render-fram"), "render-farm")
     refused(loadframe("case", "run", "job-queue", "--quick", "--full"), "--quick and --full")
+    refused(loadframe("case", "run", "bulk-ingest", "--set", "load.levels=[1]"), "--study: sizes, pipelines")
+    refused(loadframe("case", "run", "bulk-ingest", "--study", "speed"), "sizes, pipelines")
     refused(loadframe("no-such-verb"), "No such command", code=2)
     refused(loadframe("investigate"), "Missing argument", code=2)
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 import loadframe
+from loadframe.cage import groups
+from loadframe.cli.case import run_case
 from loadframe.model import DISTURBED, Investigation
 
 CASES = Path(loadframe.__file__).parent / "cases"
@@ -143,3 +145,30 @@ def test_the_burst_runs_to_completion_and_opens_every_table(tmp_path: Path) -> N
         assert done["list"] > 0
         # Counters are asked four times a second: of a short burst the last tables may be missed.
         assert step.metrics["mariadb.open_tables"] >= 3 * step.level
+
+
+@pytest.mark.server
+@pytest.mark.skipif(groups.available()["cpu"] is None, reason="this machine grants no control group for CPU time")
+def test_the_bulk_loader_small_files_first_then_how_many_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What small files pay for is found and cured; what saturates first is forecast from one and two pipelines."""
+    answer = expected("bulk-ingest")
+    run_case("bulk-ingest", "quick", None, [], tmp_path, as_json=True)
+    shape = json.loads(capsys.readouterr().out)
+    assert (shape["schema"], list(shape["studies"])) == ("loadframe.case-run/1", ["sizes", "pipelines"])
+    sizes, pipelines = shape["studies"].values()
+    found = {one["id"]: one["status"] for one in sizes["rounds"][0]["findings"]}
+    assert answer["finding"][0] in found
+    for trial in (trial for one in sizes["rounds"] for trial in one["tried"] if trial["kept"]):
+        assert trial["remedy"]["id"] == answer["kept"][0]
+        assert found[answer["finding"][0]] == "confirmed"
+        assert trial["verdict"]["ratio"] > answer["gain_above"]
+    forecast = pipelines["forecast"]
+    assert forecast["refused"] is None
+    assert forecast["capacity"]["limited_by"] == answer["pipelines"]["limited_by"]
+    assert [one["load"] for one in forecast["scored"]] == [4, 8, 12]
+    assert answer["pipelines"]["finding"][0] in {one["id"] for one in pipelines["rounds"][0]["findings"]}
+    page = Path(pipelines["report"]).read_text()
+    assert "Forecast, and what came" in page
+    assert "CPU of each component over the load" in page

@@ -13,6 +13,7 @@ import pytest
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, TargetState
+from loadframe.targets.bulk_loader import BulkLoaderTarget
 from loadframe.targets.mariadb import MariadbTarget
 from loadframe.targets.postgres import PostgresTarget
 
@@ -54,6 +55,24 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoi
         try:
             target.create()
             target.start(TargetState({"shared_buffers": 32 << 20, "synchronous_commit": "off"}))
+            yield target.endpoint()
+        finally:
+            target.destroy()
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def loader_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A bulk loader before two shards."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
+    with Lease.acquire("tests of workloads on a bulk loader") as lease:
+        target = BulkLoaderTarget(
+            lease=lease, allowances={name: Allowance() for name in ("loader", "shard1", "shard2")}
+        )
+        try:
+            target.create()
+            target.start(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))
             yield target.endpoint()
         finally:
             target.destroy()

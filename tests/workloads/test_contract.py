@@ -33,6 +33,8 @@ class Specimen:
 
 
 SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
+    "bulk-ingest": ({"file_size_kb": 256}, "loader_server", 1, 3),
+    "bulk-ingest at files_per_gib": ({"pipelines": 2}, "loader_server", 1024, 4096),
     "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
@@ -58,17 +60,17 @@ def specimen(request: pytest.FixtureRequest) -> Specimen:
 
 
 def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
-    targets = {"queue_file": "sqlite", "farm_server": "mariadb", "postgres_server": "postgres"}
+    targets = {
+        "loader_server": "sharded bulk-loader",
+        "queue_file": "sqlite",
+        "farm_server": "mariadb",
+        "postgres_server": "postgres",
+    }
     there = {
         (name.partition("/")[0].partition(" at ")[0], targets[fixture])
         for name, (_, fixture, _, _) in SPECIMENS.items()
     }
-    wanted = {
-        (kind, target)
-        for kind in registry.KINDS
-        for target in registry.make(kind, {}).target_kinds
-        if " " not in target
-    }
+    wanted = {(kind, target) for kind in registry.KINDS for target in registry.make(kind, {}).target_kinds}
     assert there == wanted
     other_axes = {f"{kind} at {axis}" for kind, made in registry.KINDS.items() for axis in made.other_axes}
     assert other_axes <= SPECIMENS.keys()
@@ -174,7 +176,9 @@ def test_a_driver_that_cannot_reach_its_target_is_reported_with_what_it_printed(
 
 def not_there(specimen: Specimen) -> Endpoint:
     path = str(specimen.data.with_name("not-there"))
-    return dataclasses.replace(specimen.endpoint, address=path, options={**specimen.endpoint.options, "socket": path})
+    here = specimen.endpoint
+    shards = tuple(dataclasses.replace(shard, options={**shard.options, "socket": path}) for shard in here.shards)
+    return dataclasses.replace(here, address=path, options={**here.options, "socket": path}, shards=shards)
 
 
 def run_to_requests(specimen: Specimen, endpoint: Endpoint, folder: Path) -> None:

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from loadframe.analysis.queueing.laws import Floats
 
-GROWTHS: dict[str, Callable[[Floats], Floats]] = {"log": np.log, "linear": np.asarray}
-"""The shapes of growth, each believed as much as the other beforehand."""
+GROWTHS: dict[str, Callable[[Floats], Floats]] = {"log": np.log, "linear": np.asarray, "square": np.square}
+"""The shapes of growth, each believed as much as the others beforehand."""
 
 STEADY_PRIOR = 0.5
 """Beforehand, a request is as likely to need the same at every load as it is to need more or less."""
 
-GROWTH_MEAN = 0.1
+GROWTH_MEAN = {"log": 0.1, "linear": 0.1, "square": -0.1}
 GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
 """If it grows: by about GROWTH_MEAN until saturation, and how far that may be off, with how much each is believed.
 Economies of scale (group commit) make it negative; what grows by more than a half is rare, and not excluded."""
@@ -50,7 +50,7 @@ TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
 """What a window's error is beforehand, and the standard deviation of its logarithm: two thirds lie within a factor of
 two. Three windows hardly tell their own error."""
 
-LEAST_LEFT = 0.7
+LEAST_LEFT = 0.6
 """No economy of scale that still shows as a rising utilisation takes more of the work away than this leaves."""
 
 
@@ -151,7 +151,7 @@ def _weigh(
     if shape >= 0:
         way = _way(list(GROWTHS.values())[shape], loads, low, far)
         columns.append(throughputs * way)
-        prior_mean.append(GROWTH_MEAN * guess)
+        prior_mean.append(list(GROWTH_MEAN.values())[shape] * guess)
         prior_deviation.append(deviation * guess)
         free.append(1)
     if background:
@@ -192,4 +192,5 @@ def _prior(shape: int, deviation: float, background: bool) -> float:
 def _way(grow: Callable[[Floats], Floats], loads: Floats, low: float, far: float) -> Floats:
     """g(N): 0 at the lowest load, 1 at saturation."""
     ends = grow(np.array([low, far]))
-    return np.asarray((grow(loads) - ends[0]) / (ends[1] - ends[0]))
+    way = (grow(loads) - ends[0]) / (ends[1] - ends[0])
+    return np.asarray(np.minimum(way, 1.0) if grow is np.square else way)

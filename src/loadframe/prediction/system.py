@@ -189,7 +189,13 @@ def draw(
     throughputs = np.array([row.throughput for row in rows])
     used = {name: np.array([row.utilizations[name] for row in rows]) for name in resources}
     guess = first_guess(loads, throughputs, used)
-    drawn = {name: demands.draw(loads, throughputs, values, guess, count, random) for name, values in used.items()}
+    # The same luck for all: what makes one grow (colder caches, a busier machine) makes the others grow, and of eight
+    # shards that are alike the unluckiest draw is not what they will do.
+    luck = int(random.integers(2**32))
+    drawn = {
+        name: demands.draw(loads, throughputs, values, guess, count, np.random.default_rng(luck))
+        for name, values in used.items()
+    }
     stations = tuple(name for name in resources if name not in observations.ceilings)
     system = System(
         kind=kind,

@@ -46,6 +46,7 @@ def blocks_of(path: str) -> Iterator[bytes]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # nothing is read ahead that may not be wanted
         rest = b""
         while piece := os.read(descriptor, BLOCK_BYTES):
             lines, newline, tail = piece.rpartition(b"\n")
