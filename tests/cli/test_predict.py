@@ -94,7 +94,7 @@ def test_the_text_is_short_and_says_what_gives(here: Command, points: str) -> No
 def test_a_refusal_is_an_answer(here: Command, tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("load,throughput,util.cpu\n1,10,0.1\n2,20,0.2\n")
     assert "2 loads" in document(here("few.csv", "--json"))["refused"]
-    assert here("few.csv").stdout.startswith("No forecast. 2 loads")
+    assert here("few.csv").stdout.startswith("No forecast. 2 windows at 2 loads")
     (tmp_path / "bare.csv").write_text("load,throughput\n1,10\n2,20\n3,30\n")
     assert "No utilisation" in document(here("bare.csv", "--json"))["refused"]
 

@@ -21,6 +21,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 
 TRIED_ELSEWHERE = {
+    "case run bulk-ingest --quick": "tests/servers",
     "case run render-farm --quick": "tests/servers",
     "case run render-farm --quick --set target.settings.table_open_cache=400": "benchmarks/gains.py",
 }

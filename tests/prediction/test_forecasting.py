@@ -13,6 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from loadframe.model import Estimate, Limit, LoadInterval, Observation, Observations
+from loadframe.prediction import system as systems
 from loadframe.prediction.forecasting import forecast
 
 Measure = Callable[..., Observations]
@@ -79,9 +80,42 @@ def test_growth_is_seen_and_told(measure: Measure, true_throughput: Callable[...
     assert any("needs more of disk" in note for note in found.notes)
 
 
-def test_a_growth_that_cannot_be_seen_widens_the_interval_downwards(measure: Measure) -> None:
-    (point,) = forecast(measure([1, 2, 3], noise=0.03), [62]).at
-    assert point.throughput.value - point.throughput.low > point.throughput.high - point.throughput.value
+def test_growth_and_economies_of_scale_that_cannot_be_seen_widen_the_interval(measure: Measure) -> None:
+    """Where the throughput is bound by a demand; at a load where it is not, they matter little."""
+    near, far = forecast(measure([1, 2, 3], noise=0.01, blocks=3), [4, 62]).at
+    assert near.throughput.high - near.throughput.low < 0.1 * near.throughput.value
+    assert far.throughput.value - far.throughput.low > 0.2 * far.throughput.value
+    assert far.throughput.high - far.throughput.value > 0.1 * far.throughput.value
+
+
+def test_resources_that_are_alike_saturate_together(measure: Measure) -> None:
+    """Of eight shards the first does not saturate earlier only because there are eight of them."""
+    seen = measure([1, 2, 4, 8], noise=0.03, blocks=3)
+    many = replace(
+        seen,
+        rows=tuple(
+            replace(row, utilizations={f"shard{n}": row.utilizations["disk"] for n in range(8)}) for row in seen.rows
+        ),
+        ceilings=frozenset(f"shard{n}" for n in range(8)),
+    )
+    one = replace(
+        many,
+        rows=tuple(replace(row, utilizations={"shard0": row.utilizations["shard0"]}) for row in many.rows),
+        ceilings=frozenset({"shard0"}),
+    )
+    first, alone = forecast(many, [8]).capacity, forecast(one, [8]).capacity
+    assert first is not None and alone is not None
+    assert first.load.value == pytest.approx(alone.load.value, rel=0.05)
+
+
+def test_a_regular_server_reaches_the_bound_and_an_irregular_one_waits(measure: Measure) -> None:
+    seen = measure([1, 2, 4, 8])
+    system = systems.draw(seen, ["disk"], "closed", 40, np.random.default_rng(1))
+    loads = np.array([31.0])
+    bound, waiting = (replace(system, regular=np.full(40, share)).throughput(loads)[:, 0] for share in (1.0, 0.0))
+    demand = system.demands["disk"].at(loads)[:, 0]
+    assert bound == pytest.approx(np.minimum(31 / (system.delay_s + demand), 1 / demand))
+    assert np.all(waiting < bound)
 
 
 def test_an_offered_rate_is_served_until_a_resource_is_used_up() -> None:

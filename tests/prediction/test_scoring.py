@@ -46,7 +46,9 @@ def observed(*loads: float) -> Observations:
 
 def curve(observations: Observations, shape: Shape) -> Curve:
     best = max(observations.rows, key=lambda row: row.throughput)
-    points = tuple(CurvePoint(row.load, row.throughput, row.throughput, row.throughput) for row in observations.rows)
+    points = tuple(
+        CurvePoint(row.load, row.throughput, row.throughput, row.throughput, None) for row in observations.rows
+    )
     return Curve("load", "A", points, shape, Peak(best.load, best.throughput), None, None, None, None)
 
 

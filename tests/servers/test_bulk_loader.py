@@ -131,6 +131,18 @@ def test_a_file_cannot_be_loaded_twice(target: BulkLoaderTarget, shards: list[st
     assert holds(shards, [10])
 
 
+def test_a_client_that_is_gone_when_its_file_is_whole_gets_nothing_committed(
+    target: BulkLoaderTarget, shards: list[str]
+) -> None:
+    """Everything was sent before the loader read any of it."""
+    client = Client(target, 16)
+    client.stream.send(BLOCK, ROWS)
+    client.stream.send(END, END_BODY.pack(CONTENT.rows, CONTENT.amount))
+    client.stream.close()
+    time.sleep(0.5)
+    assert holds(shards, [])
+
+
 def test_a_loader_killed_in_the_middle_leaves_nothing(target: BulkLoaderTarget, shards: list[str]) -> None:
     client = Client(target, 11)
     with closing(client.stream):
@@ -163,6 +175,26 @@ def test_a_loader_killed_while_it_commits_is_settled_by_the_first_shard(shards: 
         assert connection.execute("SELECT count(*) FROM ingested").fetchone() == (1 if decided else 0,)
 
 
+def test_a_pool_ends_with_its_server_and_survives_shards_that_restart(
+    target: BulkLoaderTarget, shards: list[str]
+) -> None:
+    state = {"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off", "pool": 3}
+    target.apply(TargetState(state))
+    _await(lambda: len(target.processes()["loader"]) == 4)
+    target.apply(TargetState({**state, "shard_shared_buffers": 48 << 20}))
+    for number in range(20, 26):
+        client = Client(target, number)
+        with closing(client.stream):
+            client.block()
+            client.end()
+    assert holds(shards, list(range(20, 26)))
+    _await(lambda: len(target.processes()["loader"]) == 4)
+    server, *pool = target.processes()["loader"]
+    os.kill(server, signal.SIGKILL)
+    _await(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pool))
+    target.apply(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))
+
+
 def test_settling_waits_for_who_loads(
     target: BulkLoaderTarget, shards: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,10 +212,14 @@ def test_settling_waits_for_who_loads(
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        ("DELETE FROM ingested WHERE key = 'key1'", "the files that it has noted have"),
-        ("INSERT INTO ingested SELECT * FROM ingested WHERE key = 'key1'", "the files that it has noted have"),
+        ("DELETE FROM ingested WHERE key = 'key1'", "were noted"),
+        ("INSERT INTO ingested SELECT * FROM ingested WHERE key = 'key1'", "were noted"),
         ("DELETE FROM ingested; DELETE FROM loaded_file", "is on 1 of 2 shards"),
         ("UPDATE loaded_file SET rows = rows - 1; DELETE FROM ingested WHERE key = 'key1'", "999 rows on the shards"),
+        (
+            "DELETE FROM ingested WHERE key = 'key1'; INSERT INTO ingested VALUES (15, 'key1', 1, 1, '')",
+            "rows of file 15; 0 were noted",
+        ),
     ],
 )
 def test_a_lost_row_and_one_that_is_there_twice_are_noticed(

@@ -216,8 +216,8 @@ class Bench:
         )
         requests, summary = loaded.requests, loaded.summary
         step = self._step(loaded, round_number, block, treatment, level)
+        self.workload.after_step(self._target.endpoint())  # first: what it finds wrong is no measurement
         self.run.add_step(step, requests.to_bytes(), requests.latency_ms[summary.inside])
-        self.workload.after_step(self._target.endpoint())
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:

@@ -149,7 +149,7 @@ def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
     return parse_cpus(allowed.cpus) if allowed.cpus else None
 
 
-MORE_MEMORY = "Raise cage.memory, or give the target settings that fit into it."
+MORE_MEMORY = "Raise the memory of its cage, or give the target settings that fit into it."
 
 
 def out_of_memory(*cages: Cage) -> str | None:
@@ -157,5 +157,6 @@ def out_of_memory(*cages: Cage) -> str | None:
     for cage in cages:
         ended, most = cage.ended_for_memory(), cage.limits().get("memory.max")
         if ended and most is not None:
-            return f"its cage of {most / 2**20:,.0f} MiB was full, and the kernel ended {ended} of its processes"
+            whose = "its cage" if cage.component == "target" else f"the cage of the {cage.component}"
+            return f"{whose} of {most / 2**20:,.0f} MiB was full, and the kernel ended {ended} of its processes"
     return None

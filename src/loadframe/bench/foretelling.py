@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loadframe.bench import forecasting, run_forecasting
 from loadframe.bench.sweep import Bookkeeping, measure_block
-from loadframe.model import Curve, Forecast
+from loadframe.model import DISTURBED, Curve, Forecast
 from loadframe.prediction import resources, scoring
 
 FILE, SCHEMA = "forecast.json", "forecast-record"
+MOST_TIMES = 2
+"""A forecast rests on few steps: while others use the machine, the low levels are measured in up to this many times the
+study's least number of blocks."""
 
 
 def foretell(book: Bookkeeping, treatment: str) -> Forecast | None:
@@ -20,12 +25,20 @@ def foretell(book: Bookkeeping, treatment: str) -> Forecast | None:
     low = [level for level in study.levels if level <= up_to]
     blocks = study.measure.blocks.min
     book.progress.phase(f"measuring the {len(low)} levels to forecast from ({treatment})", len(low) * blocks)
-    for block in range(1, blocks + 1):
+    for block in range(1, MOST_TIMES * blocks + 1):
+        if block > blocks and (_undisturbed(book, treatment, low) >= blocks or not book.budget.affords(study.levels)):
+            break
         measure_block(book, treatment, low, block, round_number=1)
     asked = [level for level in study.levels if level > up_to]
     found = run_forecasting.predict_run(book.bench.run, asked, treatment=treatment)
     book.bench.run.write_record(FILE, SCHEMA, found)
     return found
+
+
+def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> int:
+    """Steps that nothing outside the study disturbed, at the level that has fewest of them."""
+    calm = [step.level for step in book.of(treatment) if not DISTURBED.intersection(step.flags)]
+    return min(calm.count(level) for level in levels)
 
 
 def judge(book: Bookkeeping, treatment: str, forecast: Forecast, curve: Curve) -> Forecast:

@@ -396,9 +396,10 @@ def _raise_cage(limit: str) -> Builder:
         if round(wanted * row.scale) <= after:
             return None  # the machine has no more
         allowed = row.words.format(wanted)
+        whose = "the loader's cage" if row.setting.startswith("loader.") else "the cage"
         return Remedy(
             id=f"{limit}.raise",
-            title=f"let the cage give {allowed}",
+            title=f"let {whose} give {allowed}",
             addresses=(limit,),
             changes=(
                 Change("process", row.setting, after, round(wanted * row.scale), why="what the cage allows is used up"),

@@ -210,14 +210,14 @@ SIGNATURES: tuple[Signature, ...] = (
         id="spawn.per_file",
         title="a process is started for each file, and small files pay for it",
         present=(
-            Condition("system.processes.created", ">=", 0.1, "one request in ten starts a process", per_request=True),
             Condition(
-                "target.paging.minor_faults",
+                "loader.paging.minor_faults",
                 ">=",
-                20.0,
+                100.0,
                 "a process that starts touches hundreds of pages for the first time",
                 per_request=True,
             ),
+            Condition("system.processes.created", ">=", 0.2, "one request in five starts a process", per_request=True),
         ),
         absent=(Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread has the CPU, not many short ones"),),
         explanation="Starting a process, and its connections, takes longer than the work on a small file.",

@@ -67,6 +67,15 @@ class Stream:
             raise HungUpError
         return data
 
+    def hung_up(self) -> bool:
+        """Whether the other side has closed the connection; what it sent before is left to be received."""
+        try:
+            return self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+
     def close(self) -> None:
         """Idempotent."""
         self._reader.close()

@@ -7,21 +7,25 @@ is told by its connection string (PostgreSQL documentation, libpq, Connection St
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import LiteralString
 
 import psycopg
 
 SCHEMA = (
+    "DROP TABLE IF EXISTS ingested, loaded_file",
     "CREATE TABLE ingested (file bigint NOT NULL, key text NOT NULL, stamp bigint NOT NULL, amount bigint NOT NULL,"
     " note text NOT NULL)",
     "CREATE TABLE loaded_file (file bigint PRIMARY KEY, rows bigint NOT NULL, amount bigint NOT NULL)",
 )
 COPY = "COPY ingested (file, key, stamp, amount, note) FROM STDIN"
 NOTE_FILE = "INSERT INTO loaded_file (file, rows, amount) VALUES (%s, %s, %s)"
+NOTED = "SELECT file, rows, amount FROM loaded_file"
+COUNTED = "SELECT file, count(*), sum(amount) FROM ingested GROUP BY file"
 LOADING = 0x4C4F4144
-"""The advisory lock of the first shard that everybody who loads a file shares; whoever settles has it alone."""
+"""The advisory lock of each shard that everybody who loads a file shares; whoever settles has it alone."""
 PATIENCE = "60s"
 
 
@@ -45,7 +49,7 @@ def transaction_of(file: int) -> str:
 
 
 def create(shards: Sequence[str]) -> None:
-    """Make the tables. psycopg.Error where a shard refuses."""
+    """Make the tables; those that were there are dropped. psycopg.Error where a shard refuses."""
     for shard in shards:
         with psycopg.connect(shard) as connection:
             for statement in SCHEMA:
@@ -54,9 +58,9 @@ def create(shards: Sequence[str]) -> None:
 
 def empty(shards: Sequence[str]) -> None:
     """Remove every row, once whoever still loads has ended. psycopg.Error where a shard refuses."""
-    settle(shards)
-    for shard in shards:
-        with psycopg.connect(shard) as connection:
+    with _alone(shards) as connections:
+        _settle(connections)
+        for connection in connections:
             connection.execute("TRUNCATE ingested, loaded_file")
 
 
@@ -64,45 +68,62 @@ def settle(shards: Sequence[str]) -> int:
     """Wait for those who load, then finish what killed ones left prepared: committed where the first shard has
     committed it, else taken back. How many files that were. psycopg.Error where a shard refuses, or somebody still
     loads after PATIENCE."""
-    with ExitStack() as stack:
-        connections = [stack.enter_context(psycopg.connect(shard, autocommit=True)) for shard in shards]
-        first = connections[0]
-        first.execute(f"SET lock_timeout = '{PATIENCE}'")
-        first.execute("SELECT pg_advisory_lock(%s)", (LOADING,))
-        held = [{xid.gtrid for xid in each.tpc_recover()} for each in connections]
-        unsettled = set().union(*held)
-        for name in unsettled:
-            file = int(name.rpartition("-")[2])
-            decided = first.execute("SELECT 1 FROM loaded_file WHERE file = %s", (file,)).fetchone()
-            for connection, names in zip(connections, held, strict=True):
-                if name in names:
-                    (connection.tpc_commit if decided else connection.tpc_rollback)(name)
-        return len(unsettled)
+    with _alone(shards) as connections:
+        return _settle(connections)
 
 
-def wrong(shards: Sequence[str], sent: Callable[[int], Content], committed: Sequence[int]) -> list[str]:
-    """What does not hold of the settled shards, in sentences; none where all is well.
+def wrong(shards: Sequence[str], sent: Callable[[int], Content | None], committed: Sequence[int]) -> list[str]:
+    """Settle the shards, count their rows, and tell what does not hold, in sentences; none where all is well.
 
-    sent: what the file of a number holds. committed: the files whose clients were told that they are.
+    sent: what the file of a number holds, None for one that was not sent. committed: the files whose clients were told
+    that they are. psycopg.Error as for `settle`.
     """
-    noted: dict[int, list[Content]] = {}
-    said = []
-    for number, shard in enumerate(shards, 1):
-        with psycopg.connect(shard) as connection:
-            files = connection.execute("SELECT file, rows, amount FROM loaded_file").fetchall()
-            rows, amount = connection.execute("SELECT count(*), coalesce(sum(amount), 0) FROM ingested").fetchone() or (
-                0,
-                0,
-            )
-        for file, *content in files:
-            noted.setdefault(file, []).append(Content(*content))
-        there, told = Content(rows, int(amount)), sum((Content(*content) for _, *content in files), NOTHING)
-        if there != told:
-            said.append(f"shard {number} has {there.rows} rows; the files that it has noted have {told.rows}")
-    for file, parts in sorted(noted.items()):
+    said: list[str] = []
+    loaded: dict[int, list[Content]] = {}
+    with _alone(shards) as connections:
+        _settle(connections)
+        for number, connection in enumerate(connections, 1):
+            noted, there = _contents(connection, NOTED), _contents(connection, COUNTED)
+            for file in sorted(noted.keys() | there.keys()):
+                rows, told = there.get(file, NOTHING), noted.get(file, NOTHING)
+                if rows != told:
+                    said.append(f"shard {number} has {rows.rows} rows of file {file}; {told.rows} were noted")
+            for file, content in noted.items():
+                loaded.setdefault(file, []).append(content)
+    for file, parts in sorted(loaded.items()):
+        whole, whole_sent = sum(parts, NOTHING), sent(file)
         if len(parts) != len(shards):
             said.append(f"file {file} is on {len(parts)} of {len(shards)} shards")
-        elif sum(parts, NOTHING) != sent(file):
-            said.append(f"file {file} has {sum(parts, NOTHING).rows} rows on the shards; {sent(file).rows} were sent")
-    said += [f"file {file} was said to be loaded and is not there" for file in committed if file not in noted]
+        elif whole_sent is not None and whole != whole_sent:
+            said.append(f"file {file} has {whole.rows} rows on the shards; {whole_sent.rows} were sent")
+    said += [f"file {file} was said to be loaded and is not there" for file in committed if file not in loaded]
     return said
+
+
+def _contents(connection: psycopg.Connection, query: LiteralString) -> dict[int, Content]:
+    return {file: Content(rows, int(amount)) for file, rows, amount in connection.execute(query).fetchall()}
+
+
+@contextmanager
+def _alone(shards: Sequence[str]) -> Iterator[list[psycopg.Connection]]:
+    """Connections to the shards while nobody loads into any of them. A loader has the lock of each shard in the session
+    in which it works there: a killed one keeps it until what it had begun there has ended."""
+    with ExitStack() as stack:
+        connections = [stack.enter_context(psycopg.connect(shard, autocommit=True)) for shard in shards]
+        for connection in connections:
+            connection.execute(f"SET lock_timeout = '{PATIENCE}'")
+            connection.execute("SELECT pg_advisory_lock(%s)", (LOADING,))
+        yield connections
+
+
+def _settle(connections: Sequence[psycopg.Connection]) -> int:
+    first = connections[0]
+    held = [{xid.gtrid for xid in each.tpc_recover()} for each in connections]
+    unsettled = set().union(*held)
+    for name in unsettled:
+        file = int(name.rpartition("-")[2])
+        decided = first.execute("SELECT 1 FROM loaded_file WHERE file = %s", (file,)).fetchone()
+        for connection, names in zip(connections, held, strict=True):
+            if name in names:
+                (connection.tpc_commit if decided else connection.tpc_rollback)(name)
+    return len(unsettled)

@@ -7,8 +7,9 @@ Utilisation law with a background and growth, for one resource (U: share of its 
 N_low is the lowest load measured, N_sat the load at which the ceiling would be met if nothing grew: c is the growth on
 the way there. Some models are weighed against each other by their evidence (Bayesian model averaging; Hoeting, Madigan,
 Raftery, Volinsky, Statistical Science 14, 1999): h is nothing, logarithmic (what gets colder with more clients, as
-caches do), or linear (what each request pays for every other one: the coherence term of the scalability law); U0 is 0,
-or what the resource does without requests. The error of U_i is a share of it, unknown, on a grid. All else is normal,
+caches do), linear (what each request pays for every other one: the coherence term of the scalability law), or square up
+to saturation (what comes late: queues that are served in one go, processes that find their caches warm); U0 is 0, or
+what the resource does without requests. The error of U_i is a share of it, unknown, on a grid. All else is normal,
 so that evidence and draws are exact: a few numbers of linear algebra for each model.
 
 A straight line through few points far below saturation leaves the growth open. Then c keeps what is believed of it
@@ -26,15 +27,24 @@ from numpy.typing import NDArray
 
 from loadframe.analysis.queueing.laws import Floats
 
-GROWTHS: dict[str, Callable[[Floats], Floats]] = {"log": np.log, "linear": np.asarray, "square": np.square}
-"""The shapes of growth, each believed as much as the others beforehand."""
 
-STEADY_PRIOR = 0.5
-"""Beforehand, a request is as likely to need the same at every load as it is to need more or less."""
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A shape h of growth; mean: of the growth until saturation, beforehand; ends: there is none beyond."""
 
-GROWTH_MEAN = {"log": 0.1, "linear": 0.1, "square": -0.1}
+    h: Callable[[Floats], Floats]
+    mean: float
+    ends: bool = False
+
+
+GROWTHS = (Growth(np.log, 0.1), Growth(np.asarray, 0.1), Growth(np.square, -0.2, ends=True))
+"""Each is believed as much as the others beforehand."""
+
+STEADY_PRIOR = 0.35
+"""How likely it is, beforehand, that a request needs the same at every load."""
+
 GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
-"""If it grows: by about GROWTH_MEAN until saturation, and how far that may be off, with how much each is believed.
+"""If it grows: how far the growth may be off its mean, with how much each is believed.
 Economies of scale (group commit) make it negative; what grows by more than a half is rare, and not excluded."""
 
 BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
@@ -77,9 +87,9 @@ class Demand:
     def grown(self, loads: Floats) -> Floats:
         """The same, as a share of u at the lowest load measured."""
         shares = np.ones((len(self.base), len(loads)))
-        for index, grow in enumerate(GROWTHS.values()):
+        for index, growth in enumerate(GROWTHS):
             mine = self.shape == index
-            way = _way(grow, np.asarray(loads, dtype=np.float64), self.low, self.saturation)
+            way = _way(growth, np.asarray(loads, dtype=np.float64), self.low, self.saturation)
             shares[mine] += self.growth[mine, None] * way
         return np.maximum(shares, LEAST_LEFT)
 
@@ -149,9 +159,9 @@ def _weigh(
     """Posterior and evidence of one model: normal prior times normal likelihood, in units of each window's error."""
     columns, prior_mean, prior_deviation, free = [throughputs], [guess], [10 * guess], [0]
     if shape >= 0:
-        way = _way(list(GROWTHS.values())[shape], loads, low, far)
+        way = _way(GROWTHS[shape], loads, low, far)
         columns.append(throughputs * way)
-        prior_mean.append(list(GROWTH_MEAN.values())[shape] * guess)
+        prior_mean.append(GROWTHS[shape].mean * guess)
         prior_deviation.append(deviation * guess)
         free.append(1)
     if background:
@@ -189,8 +199,8 @@ def _prior(shape: int, deviation: float, background: bool) -> float:
     return growth * (BACKGROUND_PRIOR if background else 1 - BACKGROUND_PRIOR)
 
 
-def _way(grow: Callable[[Floats], Floats], loads: Floats, low: float, far: float) -> Floats:
+def _way(growth: Growth, loads: Floats, low: float, far: float) -> Floats:
     """g(N): 0 at the lowest load, 1 at saturation."""
-    ends = grow(np.array([low, far]))
-    way = (grow(loads) - ends[0]) / (ends[1] - ends[0])
-    return np.asarray(np.minimum(way, 1.0) if grow is np.square else way)
+    ends = growth.h(np.array([low, far]))
+    way = (growth.h(loads) - ends[0]) / (ends[1] - ends[0])
+    return np.asarray(np.minimum(way, 1.0) if growth.ends else way)

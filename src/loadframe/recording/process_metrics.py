@@ -108,8 +108,10 @@ class ProcessInWindow:
 
     def _children_rate(self, *fields: str) -> float:
         """What it inherited per second, less what was seen of those children while they lived."""
-        inherited = self.rate(self.file("stat"), partial(_total, [f"children_{field}" for field in fields]))
-        seen = sum(_total(fields, child.readings(child.file("stat"))[-1]) for child in self.ended_children)
+        theirs = [f"children_{field}" for field in fields]
+        inherited = self.rate(self.file("stat"), partial(_total, theirs))
+        both = (*fields, *theirs)
+        seen = sum(_total(both, child.readings(child.file("stat"))[-1]) for child in self.ended_children)
         return max(0.0, inherited - seen / self.window.elapsed_s)
 
     @cached_property

@@ -46,12 +46,12 @@ def outcome(forecast: Forecast, unit: str) -> list[str]:
 
 def _reached(forecast: Forecast, found: Reached, unit: str) -> str:
     at = f"at most {rounding.plain(found.throughput)} requests/s, at {words.load(found.at_load, unit)}"
-    used = f"used most: {found.limited_by}, {rounding.percent(found.utilization)}" if found.limited_by else ""
+    used = f" ({found.limited_by} {rounding.percent(found.utilization)} used)" if found.limited_by else ""
     if found.saturated_at is None:
-        return f"Measured: {at}; it does not saturate within these loads ({used})."
+        return f"Measured: {at}{used}; it does not saturate within these loads."
     rounded = rounding.plain(found.saturated_at)
     inside = "inside" if found.load_inside else "outside"
-    return f"Measured: {at}; saturated at {rounded} {unit}, {inside} the interval ({used})."
+    return f"Measured: {at}{used}; saturated at {rounded} {unit}, {inside} the interval."
 
 
 def saturation_rows(forecast: Forecast, unit: str) -> list[tuple[str, str, str, str]]:

@@ -34,8 +34,9 @@ CATALOGUE = Catalogue(
 SHARD = "shard_"
 LOADER = "loader"
 MOST_FILES_AT_ONCE = 256
-PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE}
-"""A file is loaded by a transaction that every shard prepares; PostgreSQL allows none unless it is told to."""
+PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
+"""A file is loaded over a connection to each shard, by a transaction that all of them prepare, which PostgreSQL refuses
+unless it is told to allow it. Some connections are kept for who counts the rows and reads the counters."""
 
 
 class BulkLoaderTarget:
@@ -59,6 +60,7 @@ class BulkLoaderTarget:
         self._allowance = allowances[LOADER]
         self._log = log
         self._settings: dict[str, SettingValue] = {}
+        self._state = TargetState()
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -71,14 +73,16 @@ class BulkLoaderTarget:
     def start(self, state: TargetState) -> None:
         own, behind = parted(state.settings)
         self._shards.start(TargetState({**PREPARED, **behind}, state.limits))
+        self._state = state
         self._start_loader(own)
 
     def apply(self, state: TargetState) -> None:
-        """The loader starts anew where its settings differ: it holds nothing."""
+        """The loader starts anew where anything differs: it holds nothing but connections, which shards that restart
+        would break."""
         own, behind = parted(state.settings)
         self._shards.apply(TargetState({**PREPARED, **behind}, state.limits))
-        if {**DEFAULTS, **own} != self._settings:
-            self._log("the loader restarts with other settings")
+        if state != self._state:
+            self._state = state
             self._server.stop()
             self._start_loader(own)
 

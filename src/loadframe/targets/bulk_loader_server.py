@@ -12,12 +12,17 @@ import os
 import signal
 import socket
 import sys
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from loadframe.targets.bulk_loader_worker import Loader, serve
+from loadframe.cage.launch import die_with
+from loadframe.targets.bulk_loader_worker import Loader, refuse, serve
 
 BACKLOG = 512
+POLL_S = 0.2
+"""How soon a pool that has lost a process is ended."""
 
 
 class Server:
@@ -31,20 +36,24 @@ class Server:
         self._socket.bind(str(path))
         path.chmod(0o666)
         self._socket.listen(BACKLOG)
+        signal.signal(signal.SIGCHLD, lambda *_: self._reap())
 
     def a_process_for_each_file(self) -> None:
-        """Until we are told to end."""
+        """Until we are told to end. A client for which no process can be started is told so."""
         while True:
             connection, _ = self._socket.accept()
             with connection:
-                self._fork(lambda: serve(self._loader(), connection))  # noqa: B023 - the child runs it at once
-            self._reap()
+                try:
+                    self._fork(lambda: serve(self._loader(), connection))  # noqa: B023 - the child runs it at once
+                except OSError as error:
+                    refuse(connection, f"no process can be started for the file: {error.strerror}")
 
     def a_pool(self, size: int) -> None:
         """Until one of its processes ends, which none should."""
         for _ in range(size):
             self._fork(self._serve_all)
-        os.wait()
+        while len(self._children) == size:
+            time.sleep(POLL_S)
         raise SystemExit("a process of the pool has ended")
 
     def _serve_all(self) -> None:
@@ -53,23 +62,32 @@ class Server:
             serve(loader, self._socket.accept()[0])
 
     def _fork(self, work: Callable[[], None]) -> None:
-        """A copy of this process, which has no threads, does the work and ends."""
+        """A copy of this process, which has no threads, does the work and ends; at the latest with us."""
+        parent = os.getpid()
         pid = os.fork()
         if pid:
             self._children.add(pid)
+            self._reap()
             return
         status = 1
         try:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            for number in (signal.SIGTERM, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            die_with(parent, signal.SIGKILL)
             work()
             status = 0
+        except Exception:  # noqa: BLE001 - the end of this process: whatever it was goes into the log
+            traceback.print_exc()
         finally:
             os._exit(status)
 
     def _reap(self) -> None:
-        self._children -= {pid for pid in self._children if os.waitpid(pid, os.WNOHANG)[0]}
+        self._children -= {pid for pid in tuple(self._children) if os.waitpid(pid, os.WNOHANG)[0]}
 
     def end(self) -> None:
+        """End every process that loads."""
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._reap()
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)

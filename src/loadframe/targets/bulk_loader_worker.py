@@ -7,8 +7,9 @@ The key of each row decides its shard; rows are sent in batches by COPY. A file 
 from __future__ import annotations
 
 import socket
+import struct
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from hashlib import blake2b
 
 import psycopg
@@ -19,6 +20,7 @@ from loadframe.ingest.frames import (
     END_BODY,
     FILE,
     FILE_BODY,
+    HEAD,
     LOADED,
     REFUSED,
     TAKEN,
@@ -77,7 +79,10 @@ class Loader:
         (file,) = FILE_BODY.unpack(client.expect(FILE))
         try:
             self._begin(file)
-            self._commit(file, self._copy(client, file))
+            parts = self._copy(client, file)
+            if client.hung_up():
+                raise HungUpError  # whoever settles the shards may be at it already
+            self._commit(file, parts)
         except BaseException:
             self.close()  # what is not prepared is taken back with its connection
             raise
@@ -86,10 +91,9 @@ class Loader:
     def _begin(self, file: int) -> None:
         if not self._connections:
             self._connections = [psycopg.connect(shard, application_name=APPLICATION) for shard in self._shards]
-        first = self._connections[0]
-        first.execute("SELECT pg_advisory_lock_shared(%s)", (LOADING,))
-        first.commit()
         for connection in self._connections:
+            connection.execute("SELECT pg_advisory_lock_shared(%s)", (LOADING,))
+            connection.commit()
             connection.tpc_begin(transaction_of(file))
 
     def _copy(self, client: Stream, file: int) -> list[Content]:
@@ -117,9 +121,9 @@ class Loader:
             connection.tpc_prepare()
         for connection in self._connections:
             connection.tpc_commit()
-        first = self._connections[0]
-        first.execute("SELECT pg_advisory_unlock_shared(%s)", (LOADING,))
-        first.commit()
+        for connection in self._connections:
+            connection.execute("SELECT pg_advisory_unlock_shared(%s)", (LOADING,))
+            connection.commit()
 
     def close(self) -> None:
         for connection in self._connections:
@@ -134,11 +138,15 @@ def serve(loader: Loader, connection: socket.socket) -> None:
         loader.load(client)
     except HungUpError:
         return
-    except (OutOfStepError, psycopg.Error, ValueError) as error:
+    except (OutOfStepError, psycopg.Error, ValueError, struct.error) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        try:
-            client.send(REFUSED, str(error).encode())
-        except HungUpError:
-            return
+        refuse(connection, str(error))
     finally:
         client.close()
+
+
+def refuse(connection: socket.socket, because: str) -> None:
+    """Tell a client why its file is not loaded; nothing where it has hung up."""
+    text = because.encode()
+    with suppress(OSError):
+        connection.sendall(HEAD.pack(REFUSED, len(text)) + text)

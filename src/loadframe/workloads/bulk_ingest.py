@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ MOST_PIPELINES = 256
 SMALLEST_FILE_KB, LARGEST_FILE_KB = 4, 1 << 20
 KB_PER_GIB = 1 << 20
 FILES_PER_PIPELINE = 2
+FILES_PER_STEP = 1 << 40
+"""The files of each step have numbers of their own: what a client that was killed had sent before may still arrive."""
 MOST_TOLD = 5
 """Sentences of what is wrong with the rows: the first ones say it."""
 
@@ -57,6 +60,7 @@ class BulkIngest:
         self.options = read_options(BulkIngestOptions, self.kind, options)
         self._input: dict[tuple[int, int], tuple[InputFile, ...]] = {}
         self._pipelines: tuple[_Pipeline, ...] = ()
+        self._steps = 0
 
     def check_level(self, level: float) -> int:
         """The level as a whole number. StudyError where it cannot be one of the axis."""
@@ -77,8 +81,12 @@ class BulkIngest:
         """Start a client for each pipeline, wait until all are ready, and let them begin at one instant."""
         folder = folder.resolve()
         count, size_kb = self._shape(level)
+        self._steps += 1
+        first = self._steps * FILES_PER_STEP
+        _check_room(folder, FILES_PER_PIPELINE * count * (size_kb << 10))
         self._pipelines = tuple(
-            _Pipeline(number, count, self._files(folder.parent, size_kb, number), folder) for number in range(count)
+            _Pipeline(number, count, first, self._files(folder.parent, size_kb, number), folder)
+            for number in range(count)
         )
         begun = random.random()  # where in its file the first pipeline is when the step begins
         workers = [
@@ -91,7 +99,6 @@ class BulkIngest:
         where a row is lost or is there twice."""
         shards = shards_of(endpoint)
         with _explained():
-            store.settle(shards)
             wrong = store.wrong(shards, self._content, [file for each in self._pipelines for file in each.committed()])
         if wrong:
             raise WorkloadError(
@@ -109,16 +116,23 @@ class BulkIngest:
         key = (size_kb, pipeline)
         if key not in self._input:
             folder = folder / "input"
-            folder.mkdir(exist_ok=True)
-            self._input[key] = tuple(
-                make_file(folder / f"{size_kb}-{pipeline}-{turn}.csv", size_kb << 10, pipeline + turn)
-                for turn in range(FILES_PER_PIPELINE)
-            )
+            try:
+                folder.mkdir(exist_ok=True)
+                self._input[key] = tuple(
+                    make_file(folder / f"{size_kb}-{pipeline}-{turn}.csv", size_kb << 10, pipeline + turn)
+                    for turn in range(FILES_PER_PIPELINE)
+                )
+            except OSError as error:
+                raise WorkloadError(
+                    f"The input cannot be written to {folder}: {error.strerror}.",
+                    remedy="Make room, lower file_size_kb, or set LOADFRAME_SCRATCH to another place.",
+                ) from error
         return self._input[key]
 
-    def _content(self, file: int) -> Content:
-        """What the file of this number holds."""
-        return self._pipelines[file % len(self._pipelines)].content(file)
+    def _content(self, file: int) -> Content | None:
+        """What the file of this number holds; None where a client of an earlier step sent it."""
+        first = self._steps * FILES_PER_STEP
+        return None if file < first else self._pipelines[(file - first) % len(self._pipelines)].content(file)
 
 
 class BulkIngestBySize(BulkIngest):
@@ -138,10 +152,12 @@ class BulkIngestBySize(BulkIngest):
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
-    """One of `count` pipelines in a step. Its files have the numbers number, number + count, ... in turn."""
+    """One of `count` pipelines in a step. Its files have the numbers first + number, first + number + count, ... in
+    turn."""
 
     number: int
     count: int
+    first: int
     files: tuple[InputFile, ...]
     folder: Path
 
@@ -154,17 +170,28 @@ class _Pipeline:
         log = self.folder / f"requests-{self.number}.log"
         command = [sys.executable, "-m", "loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded)]
         phase = (begun + self.number / self.count) % 1
-        command += [repr(float(duration_s)), repr(source_ms / 1000), repr(1 - phase), str(self.number), str(self.count)]
+        command += [repr(float(duration_s)), repr(source_ms / 1000), repr(1 - phase)]
+        command += [str(self.first + self.number), str(self.count)]
         command += [str(file.path) for file in self.files]
         return Worker(command, log=log, printed=self.folder / f"client-{self.number}.txt")
 
     def content(self, file: int) -> Content:
-        return self.files[file // self.count % len(self.files)].content
+        return self.files[(file - self.first) // self.count % len(self.files)].content
 
     def committed(self) -> list[int]:
         """The files that the loader said to have committed; a killed client may have noted one less."""
         lines = self._loaded.read_text().splitlines() if self._loaded.exists() else []
         return [int(line) for line in lines]
+
+
+def _check_room(folder: Path, wanted: int) -> None:
+    """WorkloadError where the input would fill the disk; what is there already is counted again, for the shards."""
+    free = shutil.disk_usage(folder).free
+    if wanted > free:
+        raise WorkloadError(
+            f"The input of this step takes {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.",
+            remedy="Lower file_size_kb or the level, or set LOADFRAME_SCRATCH to another place.",
+        )
 
 
 def shards_of(endpoint: Endpoint) -> list[str]:

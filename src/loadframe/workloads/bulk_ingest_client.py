@@ -155,7 +155,8 @@ def main(arguments: list[str]) -> int:
             pipeline.load(paths[turn % len(paths)], int(first) + turn * int(stride), part)
         except (HungUpError, OutOfStepError, OSError) as error:
             pipeline.failed()
-            print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
+            what = f"{type(error).__name__}: {error}"
+            print(f"FATAL {what} (loading {paths[turn % len(paths)]} through {address})", file=sys.stderr)
             return 1
         turn, part = turn + 1, 1.0
     return 0
