@@ -114,8 +114,8 @@ def test_a_regular_server_reaches_the_bound_and_an_irregular_one_waits(measure: 
     loads = np.array([31.0])
     bound, waiting = (replace(system, regular=np.full(40, share)).throughput(loads)[:, 0] for share in (1.0, 0.0))
     demand = system.demands["disk"].at(loads)[:, 0]
-    assert bound == pytest.approx(np.minimum(31 / (system.delay_s + demand), 1 / demand))
-    assert np.all(waiting < bound)
+    assert bound == pytest.approx(np.minimum(31 / (system.delay_s + demand), 1 / demand), rel=0.01)
+    assert np.median(waiting / bound) < 0.95
 
 
 def test_an_offered_rate_is_served_until_a_resource_is_used_up() -> None:

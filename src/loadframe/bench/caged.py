@@ -149,7 +149,7 @@ def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
     return parse_cpus(allowed.cpus) if allowed.cpus else None
 
 
-MORE_MEMORY = "Raise the memory of its cage, or give the target settings that fit into it."
+MORE_MEMORY = "Raise cage.memory (of a component: cage.NAME.memory), or give the target settings that fit into it."
 
 
 def out_of_memory(*cages: Cage) -> str | None:

@@ -143,8 +143,8 @@ def setting(kind: str, name: str) -> SettingSpec | None:
 
 
 def check() -> list[Requirement]:
-    """What every kind needs and whether it is here."""
-    return [requirement for kind in KINDS.values() for requirement in kind.requirements()]
+    """What every kind needs and whether it is here; what several kinds need, once."""
+    return list(dict.fromkeys(requirement for kind in KINDS.values() for requirement in kind.requirements()))
 
 
 def _kind(kind: str) -> KindOfTarget:
