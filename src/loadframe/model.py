@@ -251,7 +251,8 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Throughput and latency over the levels, and what its shape says."""
+    """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the one
+    before had ended; None where nobody knows."""
 
     axis: str
     treatment: str
@@ -263,6 +264,7 @@ class Curve:
     capacity: LoadInterval | None
     usl: Scalability | None
     warnings: tuple[str, ...] = ()
+    closed_loop: bool | None = None
 
 
 Decision = Literal["better", "worse", "no-proven-difference"]

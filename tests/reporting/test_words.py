@@ -179,3 +179,10 @@ def test_one_is_singular() -> None:
 def test_settings_keep_their_spelling_at_the_start_of_a_sentence() -> None:
     assert words.sentence("table_open_cache was cut") == "table_open_cache was cut."
     assert words.sentence("the disk was busy.") == "The disk was busy."
+
+
+def test_the_kind_of_loop_is_said_where_it_is_known(farm: Investigation) -> None:
+    curve = farm.rounds[0].curve
+    assert not any("loop" in fact for fact in words.curve_facts(curve, "jobs"))
+    assert "A closed loop" in words.curve_facts(replace(curve, closed_loop=True), "jobs")[-1]
+    assert "An open loop" in words.curve_facts(replace(curve, closed_loop=False), "jobs")[-1]

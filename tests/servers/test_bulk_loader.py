@@ -195,6 +195,20 @@ def test_a_pool_ends_with_its_server_and_survives_shards_that_restart(
     target.apply(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))
 
 
+def test_many_files_at_once_each_get_a_process_and_none_is_refused(target: BulkLoaderTarget, shards: list[str]) -> None:
+    """Processes end while others are started: whoever waits for them is interrupted by the next one's end."""
+    files = list(range(100, 180))
+    for first in range(0, len(files), 20):
+        clients = [Client(target, file) for file in files[first : first + 20]]
+        for client in clients:
+            client.block()
+        for client in clients:
+            client.end()
+            client.stream.close()
+    assert holds(shards, files)
+    _await(lambda: len(target.processes()["loader"]) == 1)
+
+
 def test_settling_waits_for_who_loads(
     target: BulkLoaderTarget, shards: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

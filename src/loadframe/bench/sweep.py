@@ -119,7 +119,12 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         within_latency_p95_ms=study.objective.within.latency_p95_ms,
         scalability=study.load.axis == "concurrency",
     )
-    return replace(fitted, warnings=(*fitted.warnings, *_driver_limited(mine)))
+    loops = {step.closed_loop for step in mine}
+    return replace(
+        fitted,
+        warnings=(*fitted.warnings, *_driver_limited(mine)),
+        closed_loop=loops.pop() if len(loops) == 1 else None,
+    )
 
 
 def _driver_limited(steps: Sequence[Step]) -> list[str]:

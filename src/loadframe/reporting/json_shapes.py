@@ -49,6 +49,7 @@ def curve_json(curve: Curve, *, conduct: Conduct | None = None) -> Json:
             "capacity": _interval(curve.capacity),
             "usl": _scalability(curve.usl),
             "warnings": list(curve.warnings),
+            "closed_loop": curve.closed_loop,
             **({"conduct": _record(conduct)} if conduct is not None else {}),
         }
     )

@@ -148,8 +148,12 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return f"still grows at {load(last, unit)}"
 
 
+CLOSED_LOOP = "A closed loop: while a request waits, its client asks nothing else, and no latency tells of that."
+OPEN_LOOP = "An open loop: requests were offered at a rate, and latencies count from when each should have begun."
+
+
 def curve_facts(curve: Curve, unit: str) -> list[str]:
-    """Peak, knee, capacity and scalability law of a curve, a sentence each; only what is known."""
+    """Peak, knee, capacity, scalability law and loop of a curve, a sentence each; only what is known."""
     at_peak = next((point for point in curve.points if point.load == curve.peak.load), None)
     height = throughput(curve.peak.throughput) if at_peak is None else point_throughput(at_peak)
     lines = [f"Peak: {height} at {load(curve.peak.load, unit)}."]
@@ -159,6 +163,8 @@ def curve_facts(curve: Curve, unit: str) -> list[str]:
         lines.append(f"Capacity within the objective: {load_interval(curve.capacity, unit)}.")
     if curve.usl and curve.usl.peak_load is not None and math.isfinite(curve.usl.peak_load):
         lines.append(f"Scalability law: peak expected at {load(forecast(curve.usl.peak_load), unit)}.")
+    if curve.closed_loop is not None:
+        lines.append(CLOSED_LOOP if curve.closed_loop else OPEN_LOOP)
     return lines
 
 

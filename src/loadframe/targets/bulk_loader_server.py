@@ -82,13 +82,20 @@ class Server:
             os._exit(status)
 
     def _reap(self) -> None:
-        self._children -= {pid for pid in tuple(self._children) if os.waitpid(pid, os.WNOHANG)[0]}
+        """Wait for those that have ended. A signal may run this in the midst of itself: then somebody was faster."""
+        for pid in tuple(self._children):
+            try:
+                ended = os.waitpid(pid, os.WNOHANG)[0]
+            except ChildProcessError:
+                ended = pid
+            if ended:
+                self._children.discard(pid)
 
     def end(self) -> None:
         """End every process that loads."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reap()
-        for pid in self._children:
+        for pid in tuple(self._children):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
