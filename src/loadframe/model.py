@@ -251,8 +251,8 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the one
-    before had ended; None where nobody knows."""
+    """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the
+    one before had ended; None where nobody knows."""
 
     axis: str
     treatment: str
