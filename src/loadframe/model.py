@@ -640,8 +640,8 @@ class Calibration:
 @dataclass(frozen=True, slots=True)
 class Reached:
     """What came of a forecast, once its loads were measured. throughput: the highest, 1/s, at_load. saturated_at: where
-    the line through the lowest load reaches that throughput; None where the curve does not bend. limited_by: the
-    resource that was used most there, of those that were forecast, and how much (0..1). load_inside,
+    the line through the lowest load reaches it; None where the curve does not bend and nothing is used up. limited_by:
+    the resource that was used most there, of those that were forecast, and how much (0..1). load_inside,
     throughput_inside: whether the forecast's intervals of saturation hold them; None without saturation."""
 
     at_load: float

@@ -74,6 +74,10 @@ def test_what_did_not_bend_did_not_saturate() -> None:
     found = came(foretold(Estimate(3.9, 3.5, 4.2)), measured, curve(measured, "linear")).reached
     assert found is not None
     assert (found.saturated_at, found.load_inside, found.throughput_inside) == (None, None, None)
+    used_up = observed(1, 2, 4)
+    assert came(foretold(Estimate(3.9, 3.5, 4.2)), used_up, curve(used_up, "linear")).reached == Reached(
+        4, 400, "disk", 1.0, saturated_at=4.0, load_inside=True, throughput_inside=True
+    )
     refused = Forecast("x", "load", "closed", (1, 2), refused="too little")
     assert came(refused, measured, curve(measured, "linear")) == refused
 

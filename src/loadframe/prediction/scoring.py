@@ -8,6 +8,9 @@ from statistics import median
 
 from loadframe.model import Calibration, Curve, Forecast, Observation, Observations, Reached, Scored
 
+USED_UP = 0.95
+"""A resource that is used this much has nothing left, whether the levels show a bend or not."""
+
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
     """The forecast with a score for each load that was forecast and measured; several windows at a load count as their
@@ -37,7 +40,7 @@ def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
     }
     most = max(used, key=lambda name: used[name], default="")
     found = Reached(peak.load, peak.throughput, most, used.get(most, 0.0))
-    if curve.shape != "linear":
+    if curve.shape != "linear" or found.utilization >= USED_UP:
         at, capacity = peak.throughput / rise, forecast.capacity
         found = replace(
             found,
