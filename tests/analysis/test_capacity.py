@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -101,14 +102,18 @@ def test_a_monotone_server_without_noise_is_bracketed_as_narrowly_as_asked(
 
 
 def _check_from_below(server: Server, search: CapacitySearch) -> None:
-    """Never far above the highest that met, nor above the lowest that missed."""
-    highest_met, lowest_miss = search.levels[0], math.inf
+    """Never far above the highest that met, nor far above the lowest that missed twice. A single miss close to the
+    capacity is not believed at once: in 1,600 searches like these the next trials were at most 7 precisions above it."""
+    highest_met = search.levels[0]
+    misses: Counter[float] = Counter()
     for trial, met in server.trials:
         assert trial.load <= GROWTH * highest_met
-        assert trial.load <= lowest_miss * (1 + BEYOND_MISS * search.settings.precision)
+        for load, times in misses.items():
+            allowed = BEYOND_MISS if times > 1 else 6 * BEYOND_MISS
+            assert trial.load <= load * (1 + allowed * search.settings.precision)
         if not trial.recovery:
             highest_met = max(highest_met, trial.load) if met else highest_met
-            lowest_miss = lowest_miss if met else min(lowest_miss, trial.load)
+            misses.update([] if met else [trial.load])
 
 
 @pytest.mark.parametrize(("capacity", "end"), [(10.0, "below-range"), (1e5, "above-range")])

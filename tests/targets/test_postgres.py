@@ -351,7 +351,8 @@ def test_after_kill_9_all_its_processes_are_gone_at_once_and_its_data_with_the_n
 
 @pytest.mark.server
 def test_shards_are_servers_of_their_own_with_the_same_state(lease: Lease) -> None:
-    target = registry.make_shards("postgres", lease=lease, allowances=[Allowance(), Allowance(cpus=frozenset({0}))])
+    allowances = {"shard1": Allowance(), "shard2": Allowance(cpus=frozenset({0}))}
+    target = registry.make_shards("postgres", lease=lease, allowances=allowances)
     try:
         target.create()
         target.start(TargetState({"shared_buffers": "16MB"}))
