@@ -103,7 +103,7 @@ def test_a_monotone_server_without_noise_is_bracketed_as_narrowly_as_asked(
 
 def _check_from_below(server: Server, search: CapacitySearch) -> None:
     """Never far above the highest that met, nor far above the lowest that missed twice. A single miss close to the
-    capacity is not believed at once: in 1,600 searches like these the next trials were at most 7 precisions above it."""
+    capacity is not believed at once: in 1,600 such searches the next trials were at most 7 precisions above it."""
     highest_met = search.levels[0]
     misses: Counter[float] = Counter()
     for trial, met in server.trials:
