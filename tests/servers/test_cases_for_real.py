@@ -19,6 +19,7 @@ import loadframe
 from loadframe.cage import groups
 from loadframe.cli.case import run_case
 from loadframe.model import DISTURBED, Investigation
+from loadframe.prediction.scoring import USED_UP
 
 CASES = Path(loadframe.__file__).parent / "cases"
 
@@ -159,16 +160,24 @@ def test_the_bulk_loader_small_files_first_then_how_many_at_once(
     assert (shape["schema"], list(shape["studies"])) == ("loadframe.case-run/1", ["sizes", "pipelines"])
     sizes, pipelines = shape["studies"].values()
     found = {one["id"]: one["status"] for one in sizes["rounds"][0]["findings"]}
-    assert answer["finding"][0] in found
+    assert answer["finding"][0] in found or others_took_part(sizes)
     for trial in (trial for one in sizes["rounds"] for trial in one["tried"] if trial["kept"]):
         assert trial["remedy"]["id"] == answer["kept"][0]
         assert found[answer["finding"][0]] == "confirmed"
         assert trial["verdict"]["ratio"] > answer["gain_above"]
-    forecast = pipelines["forecast"]
-    assert forecast["refused"] is None
-    assert forecast["capacity"]["limited_by"] == answer["pipelines"]["limited_by"]
-    assert [one["load"] for one in forecast["scored"]] == [4, 8, 12]
-    assert answer["pipelines"]["finding"][0] in {one["id"] for one in pipelines["rounds"][0]["findings"]}
     page = Path(pipelines["report"]).read_text()
     assert "Forecast, and what came" in page
     assert "CPU of each component over the load" in page
+    forecast = pipelines["forecast"]
+    if forecast["refused"] is not None or forecast["capacity"]["limited_by"] != answer["pipelines"]["limited_by"]:
+        assert others_took_part(pipelines)
+        return
+    assert [one["load"] for one in forecast["scored"]] == [4, 8, 12]
+    if forecast["reached"]["utilization"] >= USED_UP:  # else others kept it from that
+        assert answer["pipelines"]["finding"][0] in {one["id"] for one in pipelines["rounds"][0]["findings"]}
+
+
+def others_took_part(investigation: dict[str, Any]) -> bool:
+    """Whether others used the machine in a quarter of the steps at least."""
+    conduct = investigation["conduct"]
+    return max((conduct["flags"].get(flag, 0) for flag in DISTURBED), default=0) >= conduct["steps"] / 4

@@ -71,8 +71,7 @@ class Server:
             return
         status = 1
         try:
-            for number in (signal.SIGTERM, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with(parent, signal.SIGKILL)
             work()
             status = 0
@@ -101,9 +100,9 @@ class Server:
 
 
 def main(arguments: list[str]) -> int:
-    """Ends by SIGTERM; 1 where a process of the pool ended."""
+    """Ends by SIGTERM, which is left to the kernel: an exception in its place may be lost where it happens to rise. The
+    kernel ends those that load, too. 1 where a process of the pool ended."""
     path, shards, batch_bytes, pool = arguments
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server = Server(Path(path), lambda: Loader(json.loads(shards), int(batch_bytes)))
     try:
         if int(pool):
