@@ -22,7 +22,7 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, cuts, examine
-from loadframe.bench.foretelling import foretell, judge
+from loadframe.bench.foretelling import first_sweep
 from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.proof import decided
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
@@ -83,10 +83,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
 
         for number in range(1, MOST_ROUNDS + 1):
             effective = _read_back(book, run, treatment)
-            forecast = foretell(book, treatment) if number == 1 else None
-            curve = sweep(book, treatment, round_number=number)
-            if forecast is not None:
-                judge(book, treatment, forecast, curve)
+            curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
             examined = _examine(book, number, treatment, state, effective, curve)
             note(examined.round)
             if number == 1:
@@ -108,10 +105,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
     with _explaining(run, []), _book(study, run, progress) as book:
         book.tries_remedies = False
         effective = _read_back(book, run, "A")
-        forecast = foretell(book, "A")
-        curve = sweep(book, "A", round_number=1)
-        if forecast is not None:
-            judge(book, "A", forecast, curve)
+        curve = first_sweep(book, "A")
         silent = cuts(study.target.kind, book.bench.start_state, effective)
     series = series_of(run)
     run.write_tables(run.steps(), [], series=series.table)

@@ -356,6 +356,8 @@ def _caged(component: str, words: str) -> str:
 
 register(_caged("target", "the target") + _caged("driver", "the load driver"))
 
+IN_FRONT = ("loader",)
+"""Components in front of a target's shards; each has a cage with limits of its own."""
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""
 _OF_EACH_PIECE = tuple(
@@ -367,7 +369,8 @@ _OF_EACH_PIECE = tuple(
 def _register_pieces() -> None:
     """What the recorder sees of the target, of each of its pieces."""
     whole = [metric for metric in METRICS.values() if metric.name.startswith(_OF_EACH_PIECE)]
-    pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)} | {"loader": "the loader"}
+    pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
+    pieces |= {name: f"the {name}" for name in IN_FRONT}
     for piece, words in pieces.items():
         for metric in whole:
             name = metric.name.replace("target", piece, 1)
@@ -428,7 +431,7 @@ have as a resource. Where theirs is a counter (cpu.time, io, operations, faults)
 def convention(metric: str) -> str | None:
     """The name of the semantic conventions for a metric; None where they have none."""
     component, _, rest = metric.partition(".")
-    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard", "loader")) else metric
+    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard", *IN_FRONT)) else metric
     return CONVENTIONS.get(general)
 
 

@@ -383,7 +383,7 @@ class Bench:
             summary.window_end_s,
             service=self._target.counter_specs,
             embedded=self._target.embedded,
-            pieces=[name for name in self._target.processes() if name != "target"],
+            pieces=_components(self.study) if self.study.target.shards is not None else (),
         )
         self._add_derived(metrics, summary)
         if loaded.offered is not None:
@@ -439,8 +439,12 @@ def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
     """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
     one CPU its busiest thread has, for that is all that a thread can have."""
     driver = max(_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread", 0.0))
-    pieces = targets.components(study.target.kind, study.target.shards)
-    return driver, max(_cpu_share(component, study.allowed(component), metrics) for component in pieces)
+    return driver, max(_cpu_share(name, study.allowed(name), metrics) for name in _components(study))
+
+
+def _components(study: Study) -> tuple[str, ...]:
+    """What the target is made of."""
+    return targets.components(study.target.kind, study.target.shards)
 
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: dict[str, float]) -> float:

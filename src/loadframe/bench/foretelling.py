@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadframe.bench import forecasting, run_forecasting
-from loadframe.bench.sweep import Bookkeeping, measure_block
+from loadframe.bench.sweep import Bookkeeping, measure_block, sweep
 from loadframe.model import DISTURBED, Curve, Forecast
 from loadframe.prediction import resources, scoring
 
@@ -15,13 +15,21 @@ MOST_TIMES = 2
 study's least number of blocks."""
 
 
-def foretell(book: Bookkeeping, treatment: str) -> Forecast | None:
-    """The forecast that the study asks for, from its low levels alone, which are measured for it; written down before
-    any other level is measured. None where it asks for none."""
-    study = book.bench.study
-    up_to = study.load.forecast_up_to
+def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
+    """The curve of the first state. Where the study asks for a forecast, it is made from the low levels before any
+    other is measured, and scored by what these then give."""
+    up_to = book.bench.study.load.forecast_up_to
     if up_to is None:
-        return None
+        return sweep(book, treatment, round_number=1)
+    forecast = _foretell(book, treatment, up_to)
+    curve = sweep(book, treatment, round_number=1)
+    _judge(book, treatment, forecast, curve)
+    return curve
+
+
+def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
+    """The forecast from the levels up to this, which are measured for it; written down."""
+    study = book.bench.study
     low = [level for level in study.levels if level <= up_to]
     blocks = study.measure.blocks.min
     book.progress.phase(f"measuring the {len(low)} levels to forecast from ({treatment})", len(low) * blocks)
@@ -41,12 +49,10 @@ def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> 
     return min(calm.count(level) for level in levels)
 
 
-def judge(book: Bookkeeping, treatment: str, forecast: Forecast, curve: Curve) -> Forecast:
-    """The forecast with what came of it; kept in the run, its scores on this machine."""
+def _judge(book: Bookkeeping, treatment: str, forecast: Forecast, curve: Curve) -> None:
+    """Keep the forecast in the run with what came of it, and its scores on this machine."""
     run = book.bench.run
     measured = resources.observe(book.of(treatment), name=str(run.path), axis=book.bench.study.load.axis)
     beyond = [row for row in measured.rows if row.load > forecast.measured[-1]]
     scored = forecasting.remember(scoring.score(forecast, beyond))
-    judged = scoring.came(scored, measured, curve)
-    run.write_record(FILE, SCHEMA, judged)
-    return judged
+    run.write_record(FILE, SCHEMA, scoring.came(scored, measured, curve))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.model import Change, Finding, Layer, Price, Remedy, SettingValue, TargetState
+from loadframe.units import IN_FRONT
 
 OTHER_FILES = 100
 """Files besides connections and cached tables. mysqld's arithmetic takes 10 for itself; MariaDB 10.11 was seen to take
@@ -361,6 +362,7 @@ class CageLimit:
     scale: float = 1.0
     ends_at: str | None = None
     rate: bool = True
+    whose: str = "the cage"
 
 
 OF_THE_TARGET: Mapping[str, CageLimit] = {
@@ -375,7 +377,10 @@ OF_THE_TARGET: Mapping[str, CageLimit] = {
 CAGE: Mapping[str, CageLimit] = {
     **OF_THE_TARGET,
     **{
-        limit.replace("cage.", "cage.loader."): replace(row, setting=f"loader.{row.setting}")
+        limit.replace("cage.", f"cage.{name}."): replace(
+            row, setting=f"{name}.{row.setting}", whose=f"the {name}'s cage"
+        )
+        for name in IN_FRONT
         for limit, row in OF_THE_TARGET.items()
     },
 }
@@ -396,10 +401,9 @@ def _raise_cage(limit: str) -> Builder:
         if round(wanted * row.scale) <= after:
             return None  # the machine has no more
         allowed = row.words.format(wanted)
-        whose = "the loader's cage" if row.setting.startswith("loader.") else "the cage"
         return Remedy(
             id=f"{limit}.raise",
-            title=f"let {whose} give {allowed}",
+            title=f"let {row.whose} give {allowed}",
             addresses=(limit,),
             changes=(
                 Change("process", row.setting, after, round(wanted * row.scale), why="what the cage allows is used up"),

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from loadframe.units import IN_FRONT
+
 Comparison = Literal[">=", "<=", ">", "<"]
 
 
@@ -120,7 +122,7 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
     *_cage_signatures("target", "cage", "the cage"),
     *(
         signature
-        for component in ("loader", "driver")
+        for component in (*IN_FRONT, "driver")
         for signature in _cage_signatures(component, f"cage.{component}", f"the cage of the {component}")
     ),
 )

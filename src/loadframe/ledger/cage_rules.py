@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from loadframe.ledger.form import LimitRule
-
-COMPONENTS = ("loader", "driver")
-"""Components beside the target that may have a cage of their own, with limits of their own."""
+from loadframe.units import IN_FRONT
 
 
 def _rules(component: str, layer: str, whose: str, setting: str) -> tuple[LimitRule, ...]:
@@ -74,7 +72,7 @@ CAGE: tuple[LimitRule, ...] = (
     *_rules("target", "cage", "the cage", ""),
     *(
         rule
-        for component in COMPONENTS
+        for component in (*IN_FRONT, "driver")
         for rule in _rules(component, f"cage.{component}", f"the cage of the {component}", f"{component}.")
     ),
 )

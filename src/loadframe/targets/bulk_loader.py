@@ -58,7 +58,6 @@ class BulkLoaderTarget:
         self._shards = PostgresShards(lease=lease, allowances=behind, log=log)
         self._server = _Server(lease, "loader", None, None)
         self._allowance = allowances[LOADER]
-        self._log = log
         self._settings: dict[str, SettingValue] = {}
         self._state = TargetState()
 
