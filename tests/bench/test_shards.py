@@ -10,8 +10,11 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
 from loadframe.cage import groups
 from loadframe.errors import StudyError
+from loadframe.ledger.rules import RULES
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
+from loadframe.targets.registry import KINDS
+from loadframe.units import IN_FRONT, METRICS
 from loadframe.workloads.oltp import Oltp
 
 STUDY = """
@@ -42,6 +45,14 @@ window = "400ms"
 def test_what_does_not_fit_together_is_refused(kind: str, workload: str, shards: str, cage: str, fact: str) -> None:
     with pytest.raises(StudyError, match=fact):
         check_study(parse(STUDY.format(kind=kind, workload=workload, shards=shards) + cage))
+
+
+def test_what_stands_in_front_of_shards_has_metrics_and_rules_of_its_own() -> None:
+    in_front = {name for kind in KINDS.values() for name in kind.before}
+    assert in_front == set(IN_FRONT)
+    for name in in_front:
+        assert f"{name}.cage.cpu.utilization" in METRICS
+        assert any(rule.id == f"cage.{name}.cpu_quota" for rule in RULES)
 
 
 def test_shards_have_their_own_cages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,8 @@ def forecast(
     if (reason := refusal.after(system, observations)) is not None:
         return replace(found, refused=reason)
     reached = {name: system.saturates_at(name) for name in system.demands}
+    if (reason := refusal.out_of_sight(reached, observations)) is not None:
+        return replace(found, refused=reason)
     loads = np.array(sorted(set(at)) or [times * observations.loads[-1] for times in FURTHER], dtype=np.float64)
     points = _points(system, observations, loads, random)
     saturation = _saturations(system, observations, reached)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from loadframe.analysis import student
+from loadframe.analysis.queueing.laws import Floats
 from loadframe.model import Observations
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import System
@@ -98,6 +99,17 @@ def after(system: System, observations: Observations) -> str | None:
     return (
         f"At load {top:g} the throughput is {100 * short:.0f} % lower than the resources explain, the most used of "
         f"which is at {100 * used:.2g} %: something not measured (a lock, a queue, a network) holds requests up."
+    )
+
+
+def out_of_sight(reached: dict[str, Floats], observations: Observations) -> str | None:
+    """Why no load of saturation can be told; None where the first is in sight. reached: of each resource, inf beyond."""
+    first = np.min(list(reached.values()), axis=0)
+    if np.isfinite(np.median(first)):
+        return None
+    return (
+        f"What is used most rises, but too little up to load {observations.loads[-1]:g} to tell where it would be used "
+        "up: in most of the systems that these measurements may come from nowhere in sight. Measure higher loads."
     )
 
 
