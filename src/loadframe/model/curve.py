@@ -1,0 +1,76 @@
+"""Throughput over load: its shape, where it bends and where it falls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Throughput (1/s, with its 95 % interval) and p95 latency at one level."""
+
+    load: float
+    throughput: float
+    throughput_low: float
+    throughput_high: float
+    latency_p95_ms: float | None
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    load: float
+    throughput: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInterval:
+    """A value on the load axis with its interval."""
+
+    load: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cliff:
+    """Where throughput falls: still held at `from_load`, lost at `to_load`; kept = ratio of the two throughputs."""
+
+    from_load: float
+    to_load: float
+    throughput_kept: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scalability:
+    """Universal Scalability Law X = lambda N / (1 + sigma (N-1) + kappa N (N-1)), kappa >= 0; 95 % intervals."""
+
+    lambda_: float
+    sigma: float
+    kappa: float
+    lambda_interval: tuple[float, float]
+    sigma_interval: tuple[float, float]
+    kappa_interval: tuple[float, float]
+    peak_load: float | None
+
+
+Shape = Literal["linear", "plateau", "decline", "cliff"]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the
+    one before had ended; None where nobody knows."""
+
+    axis: str
+    treatment: str
+    points: tuple[CurvePoint, ...]
+    shape: Shape
+    peak: Peak
+    knee: LoadInterval | None
+    cliff: Cliff | None
+    capacity: LoadInterval | None
+    usl: Scalability | None
+    warnings: tuple[str, ...] = ()
+    closed_loop: bool | None = None

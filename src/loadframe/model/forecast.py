@@ -1,0 +1,113 @@
+"""What saturates first and at which load, and how forecasts fared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from loadframe.model.limit import Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number that was worked out, with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastPoint:
+    """What one window at this load should show: throughput in 1/s, and p95 latency where latencies were measured."""
+
+    load: float
+    throughput: Estimate
+    latency_p95_ms: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastCapacity:
+    """The highest throughput (1/s) that the resources allow, and the load at which the first of them saturates."""
+
+    throughput: Estimate
+    load: Estimate
+    limited_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """One resource. demand_s: seconds of one of its servers per request, at the highest load measured, with its
+    interval; growth: the demand at its saturation, as a ratio to that at the lowest load. utilization: at the highest
+    load measured. at_load: where it saturates; None where that is out of sight."""
+
+    resource: str
+    demand_s: float
+    demand_low_s: float
+    demand_high_s: float
+    servers: float
+    utilization: float
+    growth: Estimate | None
+    at_load: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A forecast throughput beside the measured one; inside: within the interval."""
+
+    load: float
+    predicted: float
+    low: float
+    high: float
+    actual: float
+    inside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All forecasts that were ever scored on this machine: of `count`, `inside` were within their interval of 90 %;
+    median_error: of |predicted / actual - 1|."""
+
+    inside: int
+    count: int
+    median_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What came of a forecast, once its loads were measured. throughput: the highest, 1/s, at_load. saturated_at: where
+    the line through the lowest load reaches it; None where the curve does not bend and nothing is used up. limited_by:
+    the resource that was used most there, of those that were forecast, and how much (0..1). load_inside,
+    throughput_inside: whether the forecast's intervals of saturation hold them; None without saturation."""
+
+    at_load: float
+    throughput: float
+    limited_by: str
+    utilization: float
+    saturated_at: float | None = None
+    load_inside: bool | None = None
+    throughput_inside: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a system will do at loads that were not measured, or why that cannot be told.
+
+    source: where the measurements come from; measured: their loads. kind: the load is clients that wait for their
+    answers (closed), or a rate that is offered. saturation: the first to saturate first. exhaustion: limits of the
+    ledger with the load at which they run out, the first first. refused: the reason, then there is nothing else but
+    exhaustion. notes: what a reader must know, in sentences. scored, reached: what was measured later.
+    """
+
+    source: str
+    axis: str
+    kind: Literal["closed", "rate"]
+    measured: tuple[float, ...]
+    at: tuple[ForecastPoint, ...] = ()
+    capacity: ForecastCapacity | None = None
+    saturation: tuple[Saturation, ...] = ()
+    exhaustion: tuple[Limit, ...] = ()
+    refused: str | None = None
+    scored: tuple[Scored, ...] = ()
+    notes: tuple[str, ...] = ()
+    reached: Reached | None = None

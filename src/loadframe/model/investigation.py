@@ -1,0 +1,155 @@
+"""The whole of it: rounds, outcome, the machine, and how well it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from loadframe.model.curve import Curve, LoadInterval, Peak
+from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy
+from loadframe.model.forecast import Forecast
+from loadframe.model.limit import Limit
+from loadframe.model.profile import Profile
+from loadframe.model.target import Requirement, SettingValue, TargetState
+from loadframe.model.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Measure, name, change, prove: once around the loop. silent_cuts: settings whose effective value differs from
+    the configured one, in words. ruled_out: the causes that were looked for and are not it."""
+
+    number: int
+    treatment: str
+    state: TargetState
+    effective: Mapping[str, SettingValue]
+    curve: Curve
+    limits: tuple[Limit, ...]
+    findings: tuple[Finding, ...]
+    tried: tuple[Trial, ...]
+    untried: tuple[UntriedRemedy, ...]
+    silent_cuts: tuple[str, ...] = ()
+    footprint: tuple[Mapping[str, float], ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NextLimit:
+    """What gives next: the finding or limit, and the load at which it runs out (None: not within what was tested)."""
+
+    id: str
+    load: float | None
+    title: str
+    because: str
+
+
+OutcomeKind = Literal[
+    "gained",
+    "cpu-saturated",
+    "driver-limited",
+    "no-limit-reached",
+    "limit-without-remedy",
+    "no-proven-gain",
+    "interrupted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    kind: OutcomeKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """One kept change and its share (in logarithms) of the whole gain."""
+
+    change: str
+    ratio: float
+    low: float
+    high: float
+    share: float
+    gives_up: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The machine, as far as it matters for the numbers. facts: further lines for the report, name -> text."""
+
+    hostname: str
+    kernel: str
+    cpu_model: str
+    cpus: int
+    memory_bytes: int
+    virtualisation: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StudySummary:
+    """What a report needs to know of the study."""
+
+    name: str
+    question: str
+    target_kind: str
+    target_version: str
+    workload_kind: str
+    axis: str
+    axis_unit: str
+    levels: tuple[float, ...]
+    objective: str
+    durability: Literal["keep", "relax"]
+    cage: Mapping[str, str]
+    story: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How the run went: what a reader needs in order to trust it.
+
+    flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
+    core). late_ticks of ticks came late or were missing. seconds: from the first step's preparation to the last step.
+    """
+
+    steps: int
+    repeated: int
+    flags: Mapping[str, int]
+    recorder_cpu_share: float
+    recorder_rss_bytes: float
+    ticks: int
+    late_ticks: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StateSummary:
+    """The curve before or after, in two numbers."""
+
+    peak: Peak
+    knee: LoadInterval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Investigation:
+    """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone."""
+
+    run: str
+    report: str
+    started_at: str
+    seconds: float
+    study: StudySummary
+    host: Host
+    rounds: tuple[Round, ...]
+    before: StateSummary | None
+    after: StateSummary | None
+    gain: Verdict | None
+    gain_durability_kept: Verdict | None
+    ladder: tuple[LadderStep, ...]
+    next_limit: NextLimit | None
+    outcome: Outcome
+    conduct: Conduct
+    warnings: tuple[str, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    profile_missing: tuple[Requirement, ...] = ()
+    forecast: Forecast | None = None

@@ -1,0 +1,78 @@
+"""The ledger: every limit, its ceiling, its use, and the load at which it runs out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from loadframe.model.curve import LoadInterval
+
+LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
+"""Where a use stands against its ceiling; "" where nobody judged it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Something finite. ceiling, use, headroom in the limit's own unit; headroom = ceiling - use.
+
+    configured is what was asked for (None: nothing was), effective what the running system really uses.
+    exhausted_at: the load at which use crosses the ceiling, None where use does not grow with load.
+    loud: reaching it gives errors; silent (False): reaching it only makes things slow.
+    chain: the ids of limits below that cap this one. thrash_metric: the metric that must rise once it is reached.
+    title: what it is, in words, as the subject of a sentence.
+    near: the share of the ceiling from which on its source calls it near. harm: thrash_metric as it is now; None where
+    it was not read. An infinite ceiling: the machine sets none.
+    """
+
+    id: str
+    layer: str
+    ceiling: float
+    configured: float | None
+    effective: float
+    use: float
+    headroom: float
+    loud: bool
+    source: str
+    exhausted_at: LoadInterval | None
+    unit: str = ""
+    chain: tuple[str, ...] = ()
+    use_metric: str = ""
+    thrash_metric: str = ""
+    title: str = ""
+    near: float | None = None
+    harm: float | None = None
+    status: LimitStatus = ""
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether it is a silent limit that is reached while its counter of harm stands still: a warm cache is full."""
+        return self.status == "reached" and not self.loud and self.harm == 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLimit:
+    """A limit that exists here and could not be read, and why."""
+
+    id: str
+    layer: str
+    title: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNow:
+    """The ledger at this moment, the most urgent limit first.
+
+    subject: whose limits, in words. watched_s: the time between the first and the last reading, readings of them;
+    `exhausted_at` of a limit is in seconds from the last reading. unread: what could not be read. silent_cuts: settings
+    whose effective value is less than the configured one, in words.
+    """
+
+    subject: str
+    watched_s: float
+    readings: int
+    limits: tuple[Limit, ...]
+    unread: tuple[UnreadLimit, ...]
+    silent_cuts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,121 @@
+"""What one measured window at one load showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Latency of the requests of one step: from each request's own begin in a closed loop, where nothing corrects for
+    coordinated omission; from its intended start on an axis of OPEN_LOOP_AXES."""
+
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSummary:
+    """What one kind of request did in a step."""
+
+    name: str
+    requests: int
+    errors: int
+    mean_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One measured window: one level, one treatment, one block.
+
+    level: value on the load axis. started_s..ended_s: the driver ran; window_start_s..window_end_s: what counts,
+    after the warm-up was cut off. batches: throughput (1/s) of equal slices of the window in time order, for the
+    noise within the step. waiting_share: time that requests spent waiting for a lock or in a queue, divided by all
+    their time. metrics: averages, rates and peaks over the window, by the names in units.py.
+    flags: why the step should be read with care (see FLAGS).
+    """
+
+    number: int
+    round: int
+    block: int
+    treatment: str
+    level: float
+    started_s: float
+    ended_s: float
+    window_start_s: float
+    window_end_s: float
+    requests: int
+    errors: int
+    throughput: float
+    batches: tuple[float, ...]
+    latency: Latency
+    waiting_share: float
+    operations: tuple[OperationSummary, ...]
+    metrics: Mapping[str, float]
+    flags: tuple[str, ...] = ()
+    closed_loop: bool = True
+
+
+FLAGS: Mapping[str, str] = {
+    "not-settled": "the warm-up had not ended when the window had to begin",
+    "errors": "some requests failed",
+    "driver-limited": "the load driver was the bottleneck",
+    "driver-lag": "requests waited for the load driver's own CPUs while others were idle",
+    "steal": "the hypervisor gave the CPU to somebody else",
+    "stranger": "processes that belong neither to the target nor to the driver used the CPU",
+    "clock-step": "the wall clock was set",
+    "frequency": "the CPUs changed their speed",
+    "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
+    "ended-early": "the target was so far behind what it was offered that the step was ended before its time",
+}
+"""The closed list of flags that a step can carry."""
+
+DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder-late"})
+"""Flags that say that something outside the study disturbed the step."""
+
+OPEN_LOOP_AXES = frozenset({"rate"})
+"""Load axes on which requests begin when they should, whatever became of the ones before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one window showed at one load, whoever measured it. throughput in 1/s; utilizations: share of each resource
+    in use (0..1) by its name; latencies None where they were not measured."""
+
+    load: float
+    throughput: float
+    latency_p95_ms: float | None = None
+    latency_mean_ms: float | None = None
+    utilizations: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Windows at several loads; several at one load are blocks.
+
+    name: where they come from. axis: what grows. servers: how many equal servers a resource consists of (1 where it is
+    not there). ceilings: resources that are part of another one or hold it, so that their time must not be added to
+    it: they bound the throughput, and no more.
+    """
+
+    name: str
+    rows: tuple[Observation, ...]
+    axis: str = "load"
+    servers: Mapping[str, float] = field(default_factory=dict)
+    ceilings: frozenset[str] = frozenset()
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Every load once, ascending."""
+        return tuple(sorted({row.load for row in self.rows}))
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources whose utilisation is known in every row, in the order of the first."""
+        names = self.rows[0].utilizations if self.rows else ()
+        return tuple(name for name in names if all(name in row.utilizations for row in self.rows))

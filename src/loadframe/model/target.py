@@ -1,0 +1,65 @@
+"""The target, what it is set to, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+SettingValue = str | int | float | bool
+"""One configuration value, in the target's own spelling and unit."""
+
+Layer = Literal["host", "process", "server", "application"]
+"""Where a change is made. `process` covers rlimits, affinity and the cage, `server` the target's own settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """Everything that Loadframe decides about a private target: what a treatment is made of.
+
+    settings: the target's own settings, as configured (asked for, not necessarily what it gets).
+    limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}, and of
+    its control group by their name in version 2, for instance {"cpu.max": 50000} (cage/cages.py says the units).
+    """
+
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How a load driver reaches a target.
+
+    address: a socket path, a file path or host:port, as `kind` needs it.
+    options: further words, for instance the user, the schema, or SQLite's per-connection pragmas.
+    shards: of a target of several pieces, each of them in order; empty for one of one piece.
+    """
+
+    kind: str
+    address: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    shards: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSpec:
+    """One number that a target can be asked for while it runs.
+
+    metric: the name under which it is known afterwards (units.py). cumulative: True where it only ever grows and its
+    rate (1/s) is what matters; False where its largest value in the window is.
+    """
+
+    name: str
+    metric: str
+    cumulative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a kind of target or workload, or a part of Loadframe, needs on the machine. found: where or which version;
+    None where it is missing."""
+
+    kind: str
+    what: str
+    found: str | None
+    how_to_get_it: str

@@ -1,0 +1,77 @@
+"""One side against the other: the ratio, and whether it is proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Decision = Literal["better", "worse", "no-proven-difference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The statistical answer on two treatments: ratio after / before with its interval, and the decision.
+
+    block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of.
+    levels: the levels on which the ratio was taken.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    decision: Decision
+    blocks: int
+    method: str
+    block_ratios: tuple[float, ...] = ()
+    levels: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRatio:
+    """After / before at one level, from the proof's blocks."""
+
+    load: float
+    before: float
+    after: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTimes:
+    """What one kind of request took at one level, before and after a change: means over all its requests."""
+
+    load: float
+    name: str
+    before_ms: float
+    after_ms: float
+
+
+Answer = Literal["proven-worse", "proven-not-worse", "cannot-tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """Whether the second side is worse by more than the share `allowed` (0..1)."""
+
+    allowed: float
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A verdict on `after` against `before` (names), outside an investigation. what: the thing compared, in words.
+
+    lower_is_better: then the verdict's "better" is a ratio below 1. margin: where one was asked for. notes: what a
+    reader must know to trust it, in sentences. run: the run folder that was made for it; "" where none was.
+    """
+
+    before: str
+    after: str
+    verdict: Verdict
+    what: str = "throughput"
+    lower_is_better: bool = False
+    margin: Margin | None = None
+    levels: tuple[LevelRatio, ...] = ()
+    notes: tuple[str, ...] = ()
+    run: str = ""
+    axis_unit: str = ""
