@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from loadframe.model import Investigation
-from loadframe.reporting import charts, facts, vega
+from loadframe.reporting import charts, facts, plots, vega
 
 
 def test_the_charts_of_a_case_are_whole_svg_documents(farm: Investigation) -> None:
@@ -40,7 +40,7 @@ def test_ids_do_not_collide_on_a_page_with_several_charts() -> None:
 
 
 def test_the_title_states_the_fact(farm: Investigation) -> None:
-    assert charts.proof_title(farm) == (
+    assert plots.proof_title(farm) == (
         "Throughput falls to 35 % between 12 and 20 active jobs; after the change it falls after about 170 active jobs"
     )
 
@@ -85,10 +85,10 @@ def test_the_picture_for_a_readme_fits_and_carries_its_title(farm: Investigation
 
 
 def test_a_box_ends_at_the_furthest_step_within_one_and_a_half_of_its_height() -> None:
-    found = charts.box_of(4, [10, 11, 12, 13, 14, 18])
+    found = plots.box_of(4, [10, 11, 12, 13, 14, 18])
     assert (found["median"], found["quarter"], found["three_quarters"]) == (12.5, 11.25, 13.75)
     assert (found["low"], found["high"], found["outliers"]) == (10, 14, [18])
-    lonely = charts.box_of(4, [7.0])
+    lonely = plots.box_of(4, [7.0])
     assert (lonely["low"], lonely["median"], lonely["high"], lonely["outliers"]) == (7, 7, 7, [])
 
 

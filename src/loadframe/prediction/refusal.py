@@ -103,7 +103,7 @@ def after(system: System, observations: Observations) -> str | None:
 
 
 def out_of_sight(reached: dict[str, Floats], observations: Observations) -> str | None:
-    """Why no load of saturation can be told; None where the first is in sight. reached: of each resource, inf beyond."""
+    """Why no load of saturation is told; None where the first is in sight. reached: of each resource; inf: beyond."""
     first = np.min(list(reached.values()), axis=0)
     if np.isfinite(np.median(first)):
         return None

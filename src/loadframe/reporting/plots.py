@@ -1,0 +1,440 @@
+"""The single drawings of the case study, in any size; None where the data for one are not there."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from loadframe.model import Curve, CurvePoint, Finding, Investigation
+from loadframe.reporting import facts, rounding, vega, words
+from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, End, LoadAxis, Size, ValueAxis
+from loadframe.units import METRICS
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from loadframe.reporting.vega import Drawing
+
+Row = dict[str, Any]
+
+COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
+PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
+"""Who is painted over whom."""
+TERSE_BELOW = 320
+"""Pictures narrower than this many pixels have room for short labels only."""
+LOG_THROUGHPUT_FROM_RATIO = 8.0
+"""From this ratio between the states on, the lower curve would lie on the bottom of a linear scale."""
+SCALES: Mapping[str, tuple[float, str]] = {
+    "share": (100.0, "%"),
+    "bytes": (1 / 2**20, "MiB"),
+    "bytes/s": (1 / 2**20, "MiB/s"),
+    "1/s": (1.0, "per second"),
+    "count": (1.0, ""),
+}
+"""Unit of a metric -> factor and unit on the chart's axis; other units are drawn as they are."""
+PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
+BOX_WIDTH = 12
+
+
+# --- the proof: throughput over load --------------------------------------------------------------------------------
+
+
+def proof_title(inv: Investigation) -> str:
+    """What the chart of throughput over load shows, as a fact; empty without a curve."""
+    drawn, unit = facts.series(inv), words.axis_unit(inv)
+    if not drawn or drawn[0].curve is None:
+        return ""
+    before, after = words.curve_phrase(drawn[0].curve, unit), drawn[-1].curve
+    if len(drawn) == 1:
+        return f"Throughput {before}"
+    if after is None:
+        return f"Throughput {before}; after the change it is higher"
+    return f"Throughput {before}; after the change it {words.curve_phrase(after, unit)}"
+
+
+def throughput(inv: Investigation, size: Size) -> Drawing | None:
+    """Throughput of every state over the levels, with interval bands, knees and cliffs."""
+    import altair as alt
+
+    drawn = [each for each in facts.series(inv) if throughput_rows(each)]
+    if not drawn:
+        return None
+    drawn.sort(key=lambda each: PAINTED[each.role])
+    x, axis = load_axis(inv).channel(), _throughput_axis(drawn)
+    layers: list[alt.Chart] = []
+    for rank, each in enumerate(drawn):
+        layers += _bend_layers(each, x, axis, rank, terse=size.width < TERSE_BELOW)
+    for each in drawn:
+        layers += _curve_layers(each, x, axis)
+    last = [(each, throughput_rows(each)[-1]) for each in drawn]
+    ends = [End(each.label, COLOURS[each.role], row["load"], row["value"]) for each, row in last]
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def throughput_rows(each: facts.Series) -> list[Row]:
+    """The points in the order of their loads; where no interval is known, low and high are the value."""
+    rows = []
+    for point in sorted(each.points, key=lambda point: point.load):
+        if math.isfinite(point.throughput):
+            banded = rounding.has_width(point.throughput_low, point.throughput_high)
+            low, high = (point.throughput_low, point.throughput_high) if banded else (point.throughput,) * 2
+            rows.append({"load": point.load, "value": point.throughput, "low": low, "high": high})
+    return rows
+
+
+def _throughput_axis(drawn: Sequence[facts.Series]) -> ValueAxis:
+    """From zero, with room for the labels; logarithmic where the states are far apart."""
+    rows = [row for each in drawn for row in throughput_rows(each)]
+    top, lowest = max(row["high"] for row in rows) or 1.0, min(row["low"] for row in rows)
+    if wants_log(drawn) and lowest > 0:
+        return ValueAxis("requests per second", lowest / 2, top * 2.2, logarithmic=True)
+    return ValueAxis("requests per second", 0.0, top * 1.22)
+
+
+def wants_log(drawn: Sequence[facts.Series]) -> bool:
+    """Whether a linear axis would press the lower state flat."""
+    peaks = [max(point.throughput for point in each.points) for each in drawn if each.points]
+    return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
+
+
+def _curve_layers(each: facts.Series, x: alt.X, axis: ValueAxis) -> list[alt.Chart]:
+    import altair as alt
+
+    colour = COLOURS[each.role]
+    base = vega.data(throughput_rows(each)).encode(x=x)
+    band = base.mark_area(color=colour, opacity=0.18).encode(y=axis.channel("low"), y2=alt.Y2("high:Q"))
+    line = base.mark_line(color=colour, strokeWidth=1.5 if each.role == "between" else 2.5).encode(y=axis.channel())
+    dots = base.mark_point(color=colour, filled=True, size=38, opacity=1).encode(y=axis.channel())
+    return [band, line, dots]
+
+
+def _bend_layers(each: facts.Series, x: alt.X, axis: ValueAxis, rank: int, *, terse: bool) -> list[alt.Chart]:
+    """Knee (dashed, its interval shaded) and cliff (shaded from the last good level to the first bad one)."""
+    import altair as alt
+
+    curve = each.curve
+    if curve is None or each.role == "between" or (curve.knee is None and curve.cliff is None):
+        return []
+    loads, colour = [point.load for point in curve.points], COLOURS[each.role]
+    layers: list[alt.Chart] = []
+    if curve.cliff:
+        layers.append(vega.shade(curve.cliff.from_load, curve.cliff.to_load, x, colour, 0.09))
+    if curve.knee:
+        low, high = max(curve.knee.low, min(loads)), min(curve.knee.high, max(loads))
+        if low < high:
+            layers.append(vega.shade(low, high, x, colour, 0.14))
+        rule = vega.data([{"load": curve.knee.load}]).mark_rule(color=colour, strokeDash=[4, 3], strokeWidth=1.2)
+        layers.append(rule.encode(x=x))
+    at = curve.knee.load if curve.knee else curve.cliff.from_load if curve.cliff else 0.0
+    middle = math.sqrt(min(loads) * max(loads)) if vega.is_geometric(loads) else (min(loads) + max(loads)) / 2
+    side: dict[str, Any] = {"align": "right", "dx": -5} if at > middle else {"align": "left", "dx": 5}
+    text = vega.data([{"load": at, "value": axis.high, "label": _bend_label(curve, terse=terse)}])
+    text = text.mark_text(dy=8 + 13 * (rank % 2), color=colour, fontSize=11.5, **side)
+    return [*layers, text.encode(x=x, y=axis.channel(), text=alt.Text("label:N"))]
+
+
+def _bend_label(curve: Curve, *, terse: bool) -> str:
+    parts = []
+    if curve.knee:
+        interval = words.load_interval(curve.knee, "")
+        parts.append("knee " + " ".join(interval.split()[:1] if terse else interval.split()))
+    if curve.cliff:
+        parts.append(f"{'cliff' if terse else 'cliff: keeps'} {rounding.percent(curve.cliff.throughput_kept)}")
+    return ", ".join(parts)
+
+
+# --- latency, blocks, metrics ---------------------------------------------------------------------------------------
+
+
+def latency(inv: Investigation, size: Size) -> Drawing | None:
+    """p95 latency over the levels, before and after, on a logarithmic scale."""
+
+    def rows(each: facts.Series) -> list[Row]:
+        return [{"load": point.load, "value": point.latency_p95_ms} for point in each.points if _has_latency(point)]
+
+    drawn = [(each, rows(each)) for each in ends_of(inv)]
+    return _lines(drawn, load_axis(inv), size, "p95 latency in ms", logarithmic=True)
+
+
+def latency_title(inv: Investigation) -> str:
+    """The p95 latency of each state at the highest level that all were measured at."""
+    tables = [{p.load: p.latency_p95_ms for p in each.points if _has_latency(p)} for each in ends_of(inv)]
+    common = set.intersection(*(set(table) for table in tables)) if tables else set()
+    if not common:
+        return "p95 latency over the load"
+    level = max(common)
+    said = [words.milliseconds(table[level]) for table in tables]
+    values = f"{said[0]} before, {said[1]} after" if len(said) > 1 else said[0]
+    return f"p95 latency at {words.load(level, words.axis_unit(inv))}: {values}"
+
+
+def _has_latency(point: CurvePoint) -> bool:
+    return point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms) and point.latency_p95_ms > 0
+
+
+def boxes(inv: Investigation, size: Size) -> Drawing | None:
+    """Every step's throughput at every level, with quartiles, whiskers and outliers, the medians joined: all the data
+    first (Tukey, Exploratory Data Analysis, 1977: whiskers end at the furthest value within 1.5 boxes)."""
+    import altair as alt
+
+    loads = load_axis(inv)
+    drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, "throughput", 1.0))]
+    values = [row["value"] for _, rows in drawn for row in rows]
+    if not values or not loads.levels:
+        return None
+    logarithmic = wants_log([each for each, _ in drawn]) and min(values) > 0
+    low, high = (min(values) / 1.5, max(values) * 1.5) if logarithmic else (0.0, max(values) * 1.15 or 1.0)
+    axis, x = ValueAxis("requests per second", low, high, logarithmic), loads.channel()
+    layers: list[alt.Chart] = []
+    ends = []
+    for each, rows in drawn:
+        colour, found = COLOURS[each.role], [box_of(load, values) for load, values in _by_load(rows)]
+        base = vega.data(found).encode(x=x)
+        outside = {(one["load"], value) for one in found for value in one["outliers"]}
+        dots = [row for row in rows if (row["load"], row["value"]) not in outside]
+        rings = [row for row in rows if (row["load"], row["value"]) in outside]
+        layers += [
+            base.mark_rule(color=colour).encode(y=axis.channel("low"), y2=alt.Y2("high:Q")),
+            base.mark_bar(color=colour, opacity=0.25, size=BOX_WIDTH).encode(
+                y=axis.channel("quarter"), y2=alt.Y2("three_quarters:Q")
+            ),
+            base.mark_line(color=colour, strokeWidth=1.6).encode(y=axis.channel("median")),
+            base.mark_tick(color=colour, thickness=2, size=BOX_WIDTH, orient="horizontal").encode(
+                y=axis.channel("median")
+            ),
+            vega.data(dots).mark_point(color=colour, filled=True, size=14, opacity=0.6).encode(x=x, y=axis.channel()),
+            vega.data(rings).mark_point(color=colour, filled=False, size=40).encode(x=x, y=axis.channel()),
+        ]
+        ends.append(End(each.label, colour, found[-1]["load"], found[-1]["median"]))
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def box_of(load: float, values: Sequence[float]) -> Row:
+    """The box of one level: median, quartiles, the ends of the whiskers, and what lies beyond them."""
+    quarter, median, three_quarters = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
+    reach = 1.5 * (three_quarters - quarter)
+    inside = [value for value in values if quarter - reach <= value <= three_quarters + reach]
+    return {
+        "load": load,
+        "median": median,
+        "quarter": quarter,
+        "three_quarters": three_quarters,
+        "low": min(inside),
+        "high": max(inside),
+        "outliers": [value for value in values if value not in inside],
+    }
+
+
+def _by_load(rows: Iterable[Row]) -> list[tuple[float, list[float]]]:
+    by_load: dict[float, list[float]] = {}
+    for row in rows:
+        by_load.setdefault(row["load"], []).append(row["value"])
+    return sorted(by_load.items())
+
+
+def forecast(inv: Investigation, size: Size) -> Drawing | None:
+    """The forecast with its intervals beside what was measured before and after it; where saturation was expected."""
+    import altair as alt
+
+    found, before = inv.forecast, next(iter(facts.series(inv)), None)
+    if found is None or not found.at or before is None:
+        return None
+    measured, x = throughput_rows(before), load_axis(inv).channel()
+    expected = [
+        {"load": one.load, "value": one.throughput.value, "low": one.throughput.low, "high": one.throughput.high}
+        for one in found.at
+    ]
+    top = max(row["high"] for row in (*measured, *expected))
+    if not math.isfinite(top):
+        return None
+    axis = ValueAxis("requests per second", 0.0, top * 1.15 or 1.0)
+    layers: list[alt.Chart] = []
+    highest = max(row["load"] for row in (*measured, *expected))
+    if found.capacity is not None and found.capacity.load.low < highest:
+        at = found.capacity.load
+        layers.append(vega.shade(at.low, min(at.high, highest), x, AFTER, 0.12))
+    base = vega.data(expected).encode(x=x)
+    layers += [
+        base.mark_rule(color=AFTER, strokeWidth=7, opacity=0.35).encode(y=axis.channel("low"), y2=alt.Y2("high:Q")),
+        base.mark_tick(color=AFTER, thickness=2.5, size=22, orient="horizontal").encode(y=axis.channel()),
+    ]
+    line = vega.data(measured).encode(x=x, y=axis.channel())
+    layers += [line.mark_line(color=BEFORE), line.mark_point(color=BEFORE, filled=True, size=38, opacity=1)]
+    ends = [
+        End("measured", BEFORE, measured[-1]["load"], measured[-1]["value"]),
+        End("forecast", AFTER, expected[-1]["load"], expected[-1]["value"]),
+    ]
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def forecast_title(inv: Investigation) -> str:
+    """What was forecast, as a fact; empty without a forecast."""
+    found = inv.forecast
+    if found is None or not found.scored:
+        return "The forecast" if found else ""
+    inside = sum(one.inside for one in found.scored)
+    loads = words.and_list([rounding.exact(load) for load in found.measured])
+    return f"Forecast from {loads}: inside its interval at {inside} of {len(found.scored)} loads"
+
+
+def components(inv: Investigation, what: str, size: Size) -> Drawing | None:
+    """What each component used over the load, in the state as given: a dot per step, a line through the averages. what:
+    the rest of the metric's name. None where there is only one component."""
+    import altair as alt
+
+    rounds = [round_ for round_ in inv.rounds if round_.footprint]
+    if not rounds:
+        return None
+    names = sorted({name for row in rounds[0].footprint for name in row if name.endswith(f".{what}")})
+    parts = [name for name in names if not name.startswith("target.")]
+    if len(parts) < 2:
+        return None
+    factor, title = SCALES.get(METRICS[parts[0]].unit, (1.0, METRICS[parts[0]].unit))
+    drawn = {
+        name.partition(".")[0]: [
+            {"load": row["level"], "value": row[name] * factor} for row in rounds[0].footprint if name in row
+        ]
+        for name in parts
+    }
+    axis = ValueAxis(title, 0.0, 1.15 * max(row["value"] for rows in drawn.values() for row in rows) or 1.0)
+    x, layers, ends = load_axis(inv).channel(), list[alt.Chart](), []
+    for (component, rows), colour in zip(drawn.items(), itertools.cycle(PALETTE), strict=False):
+        means = _averages(rows)
+        layers += [
+            vega.data(rows).mark_point(color=colour, filled=True, size=18, opacity=0.5).encode(x=x, y=axis.channel()),
+            vega.data(means).mark_line(color=colour, strokeWidth=2.2).encode(x=x, y=axis.channel()),
+        ]
+        ends.append(End(component, colour, means[-1]["load"], means[-1]["value"]))
+    layers += vega.end_labels(ends, x, axis)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Drawing | None:
+    """One metric over the levels, before and after: a dot per step, a line through the averages, and the ceilings
+    of the limit (by its id) in both states."""
+    unit = METRICS[name].unit if name in METRICS else ""
+    factor, title = SCALES.get(unit, (1.0, unit))
+    drawn = [(each, _footprint_rows(each, name, factor)) for each in measured_ends(inv)]
+    ceilings = {
+        each.role: limit.ceiling * factor
+        for each, _ in drawn
+        for limit in each.round.limits
+        if limit.id == limit_id and math.isfinite(limit.ceiling) and limit.ceiling > 0
+    }
+    return _lines(drawn, load_axis(inv), size, title, ceilings=ceilings)
+
+
+def _footprint_rows(each: facts.Series, name: str, factor: float) -> list[Row]:
+    return [
+        {"load": row["level"], "value": row[name] * factor}
+        for row in each.round.footprint
+        if math.isfinite(row.get("level", math.nan)) and math.isfinite(row.get(name, math.nan))
+    ]
+
+
+def ends_of(inv: Investigation) -> list[facts.Series]:
+    """The states before and after, without those between."""
+    return [each for each in facts.series(inv) if each.role != "between"]
+
+
+def measured_ends(inv: Investigation) -> list[facts.Series]:
+    """Those of them that were measured over all levels in a round of their own."""
+    return [each for each in ends_of(inv) if each.curve is not None]
+
+
+def _lines(
+    drawn: Iterable[tuple[facts.Series, list[Row]]],
+    loads: LoadAxis,
+    size: Size,
+    title: str,
+    *,
+    logarithmic: bool = False,
+    ceilings: Mapping[facts.Role, float] | None = None,
+) -> Drawing | None:
+    """Dots, and lines through their averages, in the colour of the state; None where there is nothing to draw."""
+    import altair as alt
+
+    drawn, ceilings = [(each, rows) for each, rows in drawn if rows], ceilings or {}
+    values = [row["value"] for _, rows in drawn for row in rows]
+    if not values or not loads.levels:
+        return None
+    top = max([*values, *ceilings.values()]) or 1.0
+    logarithmic = logarithmic and min(values) > 0
+    axis = ValueAxis(
+        title, min(values) / 1.5 if logarithmic else 0.0, top * (1.5 if logarithmic else 1.15), logarithmic
+    )
+    x, layers, ends = loads.channel(), [], []
+    for each, rows in drawn:
+        colour, means = COLOURS[each.role], _averages(rows)
+        dots = vega.data(rows).mark_point(color=colour, filled=True, size=26, opacity=0.55)
+        line = vega.data(means).encode(x=x, y=axis.channel())
+        layers += [dots.encode(x=x, y=axis.channel()), line.mark_line(color=colour, strokeWidth=2.2)]
+        ends.append(End(each.label, colour, means[-1]["load"], means[-1]["value"]))
+    layers += vega.end_labels(ends, x, axis)
+    for role, value in ceilings.items():
+        label = f"ceiling {rounding.plain(value)}"
+        layers += vega.ceiling(value, label, COLOURS[role], x, axis.channel(), min(loads.levels))
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def _averages(rows: Iterable[Row]) -> list[Row]:
+    return [{"load": load, "value": sum(found) / len(found)} for load, found in _by_load(rows)]
+
+
+def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, str]]:
+    """At most two recorded metrics that explain a finding: what rose, and the use of the limit (with its id)."""
+    round_ = facts.round_of(inv, finding)
+    recorded = set(facts.footprint_metrics(round_.footprint))
+    limit = next((limit for limit in round_.limits if limit.id == finding.id), None)
+    use = limit.use_metric if limit and limit.use_metric in recorded else ""
+    pieces = [evidence.metric for evidence in finding.evidence if evidence.metric in recorded]
+    chosen = [name for name in dict.fromkeys(pieces) if name != use][: 1 if use else 2]
+    return [(name, "") for name in chosen] + ([(use, finding.id)] if use else [])
+
+
+# --- ladder ---------------------------------------------------------------------------------------------------------
+
+
+def ladder(inv: Investigation, size: Size) -> Drawing | None:
+    """The kept changes as a waterfall on a logarithmic scale, where equal lengths are equal factors; None for one."""
+    import altair as alt
+
+    rows: list[Row] = []
+    reached = 1.0
+    for step in inv.ladder:
+        if not (math.isfinite(step.ratio) and step.ratio > 0):
+            return None
+        label = f"{words.ratio(step)} times, {rounding.percent(step.share)}"
+        rows.append(
+            {"change": step.change, "from": reached, "to": reached * step.ratio, "label": label, "kind": "step"}
+        )
+        reached *= step.ratio
+    if len(rows) < 2:
+        return None
+    label = f"{words.ratio(inv.gain) if inv.gain else rounding.plain(reached)} times"
+    rows.append({"change": "together", "from": 1.0, "to": reached, "label": label, "kind": "total"})
+    for row in rows:
+        row["right"] = max(row["from"], row["to"])
+    scale = alt.Scale(type="log", domain=[min(1.0, *(float(row["to"]) for row in rows)), reached * 3], nice=False)
+    ticks = alt.Axis(tickCount=5, format=vega.number_format(reached))
+    x = alt.X("from:Q", title="times the throughput before (log scale)", scale=scale, axis=ticks)
+    y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(labelLimit=230, ticks=False, domain=False))
+    colour = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=["step", "total"], range=[AFTER, INK]))
+    base = vega.data(rows).encode(y=y)
+    bars = base.mark_bar(height=20).encode(x=x, x2=alt.X2("to:Q"), color=colour)
+    text = base.mark_text(align="left", dx=6, color=INK)
+    text = text.encode(x=alt.X("right:Q", scale=scale), text=alt.Text("label:N"))
+    return alt.layer(bars, text).properties(width=size.width - 80, height=36 * len(rows))
+
+
+def load_axis(inv: Investigation) -> LoadAxis:
+    """The load axis of all charts: the levels that were measured."""
+    loads = {point.load for each in facts.series(inv) for point in each.points}
+    return LoadAxis(words.axis_unit(inv), tuple(sorted(loads)))
