@@ -10,6 +10,8 @@ requests lost, and are given the same servers with the same seeds.
   loadframe     trials of 3 s (its default), error probability 5 %; the level that is shown to meet must have met for
                 60 s in all. A trial ends early where the server is behind by a tenth of what the trial offers, as
                 Loadframe's own do.
+  foretold      the same server also tells how much of one resource is in use, with an error of
+                3 %; it is used up at the capacity. Trials that met forecast it, as `loadframe capacity` has them do.
   mlrsearch     PyPI's library (RFC 9971), trials of 30 s and sums of 90 s, of which half may be bad (its default): so
                 60 good seconds at the level that it answers. Width 5 %.
   mlr, short    the same, with its usual short trials of 1 s first.
@@ -30,6 +32,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -42,7 +45,8 @@ from loadframe.analysis.capacity import CapacitySearch, Outcome, Settings
 from loadframe.analysis.objective import FAR_BEHIND, lost_share, missed
 from loadframe.bench.bench import Bench
 from loadframe.bench.searching import objective_of
-from loadframe.model import LoadInterval
+from loadframe.model import LoadInterval, Observation, Observations
+from loadframe.prediction.expectation import expected
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
@@ -57,6 +61,7 @@ BEYOND = {"holding": 1.0, "halving": 0.5, "collapsing": 0.1, "stuck": 0.1}
 """What a server still serves beyond its capacity, as a share of it."""
 RECOVERY_LOAD, RECOVERY_S = 0.5, 1.0
 MOST_TRIALS = 1000
+USE_ERROR = 0.03
 
 COST, ABOVE, COVERAGE = 0.5, 0.10, 0.95
 PROBES, CLIFF_WIDTH, CLIFF = 10, 0.02, (750.0, 850.0)
@@ -98,6 +103,10 @@ class Server:
         self.above_s += took if load > self.answer else 0.0
         return lost, took
 
+    def used(self, load: float) -> float:
+        """Of the resource that is used up at the capacity, as measured."""
+        return min(load / self.capacity * math.exp(USE_ERROR * self.random.standard_normal()), 1.0)
+
     def _remember(self, load: float, seconds: float, collapsed: bool) -> None:
         if self.kind != "stuck":
             return
@@ -119,16 +128,22 @@ class Answer:
 # --- searches ---------------------------------------------------------------------------------------------------------
 
 
-def ours(server: Server, settings: Settings | None = None) -> Answer:
-    """The search that Loadframe ships."""
+def ours(server: Server, settings: Settings | None = None, *, foretold: bool = False) -> Answer:
+    """The search that Loadframe ships. foretold: with a forecast from the trials below, as long as all have met."""
     search = CapacitySearch(
         settings or Settings(LOW, HIGH, integer=False, precision=WIDTH, trial_s=TRIAL_S, hold_s=HOLD_S)
     )
+    below: list[Observation] = []
     while (trial := search.propose()) is not None and server.trials < MOST_TRIALS:
         if trial.restart:
             server.stuck = False
         lost, seconds = server.load(trial.load, trial.seconds, cut=True)
         search.observe(Outcome(lost <= LOSS_RATIO, seconds, trial.load * (1 - lost)))
+        foretold = foretold and lost <= LOSS_RATIO
+        if foretold:
+            below.append(Observation(trial.load, trial.load, utilizations={"resource": server.used(trial.load)}))
+            if (where := expected(Observations("simulated", tuple(below), axis="rate"))) is not None:
+                search.expect(where)
     return Answer(search.low or 0.0, search.high or math.inf, search.estimate)
 
 
@@ -193,6 +208,7 @@ def sweep(server: Server) -> Answer:
 
 SEARCHES: dict[str, Callable[[Server], Answer]] = {
     "loadframe": ours,
+    "foretold": partial(ours, foretold=True),
     "mlrsearch": mlrsearch(LONG_TRIAL_S, SUM_S, LONG_TRIAL_S),
     "mlr, short": mlrsearch(LONG_TRIAL_S, SUM_S, 1.0),
     "mlr, cut": mlrsearch(LONG_TRIAL_S, SUM_S, LONG_TRIAL_S, cut=True),

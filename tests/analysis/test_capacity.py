@@ -251,6 +251,22 @@ def test_a_guess_far_off_costs_little_and_harms_nothing(guess: float) -> None:
     assert len(server.counted()) <= len(without.counted()) + 12
 
 
+def test_an_expectation_on_the_way_counts_what_came_before() -> None:
+    """It moves the next trial, and takes no trial beyond what four times the highest that met allows."""
+    search = CapacitySearch(replace(USUAL, low=10, high=10_000))
+    first = search.propose()
+    assert first is not None
+    search.observe(Outcome(True, first.seconds, first.load))
+    search.expect(LoadInterval(5000, 4000, 6000))
+    then = search.propose()
+    assert then is not None and then.load <= GROWTH * first.load
+    search.observe(Outcome(False, then.seconds, 0.0))
+    search.expect(LoadInterval(5000, 4000, 6000))
+    assert [(one.load, one.met) for one in search.known()] == [(first.load, 1), (then.load, 0)]
+    recovery = search.propose()
+    assert recovery is not None and recovery.recovery, "a collapsed server recovers first"
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 

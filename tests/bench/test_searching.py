@@ -54,6 +54,27 @@ def test_the_capacity_is_found_and_every_trial_told(simulated: Simulated) -> Non
     assert all(float(trial.load).is_integer() for trial in found.trials)
 
 
+def test_trials_below_say_where_to_look(simulated: Simulated) -> None:
+    """One CPU, used up at the capacity: three trials that met carry a forecast, and no trial is far above."""
+
+    def told(state: TargetState, level: float) -> tuple[float, Mapping[str, float]]:
+        throughput, metrics = served(state, level)
+        return throughput, {**metrics, "target.cage.cpu.utilization": min(level / CAPACITY, 1.0)}
+
+    from_afar = (*AT_RATE[:2], "load.levels={from=5,to=5000,count=2}", *AT_RATE[3:])
+    found, blind = (search(simulated(model, *from_afar, noise=0.0)) for model in (told, served))
+    assert found.expected is not None and found.expected.low < CAPACITY < found.expected.high
+    assert blind.expected is None
+    assert found.end == blind.end == "found"
+    assert found.low is not None and found.high is not None and found.low <= CAPACITY < found.high
+    assert sum(trial.counted for trial in found.trials) < sum(trial.counted for trial in blind.trials)
+
+
+def test_a_guess_is_not_forecast_anew(simulated: Simulated) -> None:
+    guess = LoadInterval(600, 500, 720)
+    assert search(simulated(served, *AT_RATE, noise=0.0), guess=guess).expected == guess
+
+
 def test_a_collapse_is_followed_by_a_load_that_met(simulated: Simulated) -> None:
     found = search(simulated(served, *AT_RATE, noise=0.0))
     recoveries = [trial for trial in found.trials if not trial.counted]

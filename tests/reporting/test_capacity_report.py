@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial
+from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, LoadInterval
 from loadframe.reporting import capacity_json, render_capacity
 
 FOUND = Capacity(
@@ -53,6 +53,7 @@ def test_the_text_says_the_answer_its_proof_and_its_price() -> None:
             "not known to 5 %: about 612 requests/s; 600 requests/s is shown to meet.",
         ),
         ({"end": "undecided", "low": None, "high": None}, "no level is classified yet"),
+        ({"expected": LoadInterval(640, 560, 730)}, "Expected beforehand: 640 requests/s (560 to 730)."),
     ],
 )
 def test_every_end_has_its_words(change: dict[str, object], words: str) -> None:

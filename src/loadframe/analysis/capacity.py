@@ -111,6 +111,7 @@ class CapacitySearch:
         step = math.log1p(settings.precision) / STEPS
         self.levels: tuple[float, ...] = _ladder(settings, step)
         self._brackets = _brackets(self.levels, settings.precision)
+        self._step = step
         self._threshold = Threshold(settings.low, settings.high, step=step, guess=settings.guess)
         self._counted: list[tuple[Proposal, Outcome]] = []
         self._allowed = STRICT * settings.error / 2
@@ -140,6 +141,16 @@ class CapacitySearch:
         if self._recovering and self._next is not None:
             self._next = self._recovery()
         return not trial.recovery
+
+    def expect(self, guess: LoadInterval) -> None:
+        """Believe from now on that the capacity is expected there; what came of the trials counts as before. How far
+        above what has met a trial may be does not change: a guess from lower loads is no promise."""
+        settings = self.settings
+        self._threshold = Threshold(settings.low, settings.high, step=self._step, guess=guess)
+        for trial, outcome in self._counted:
+            self._threshold.update(trial.load, outcome.met)
+        if not self._recovering:
+            self._settle()
 
     # --- what is known --------------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from loadframe.model import (
     LoadInterval,
     Step,
 )
+from loadframe.prediction import resources
+from loadframe.prediction.expectation import expected
 from loadframe.study import Study
 
 TREATMENT = "A"
@@ -62,12 +64,15 @@ def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None
 
 @dataclass
 class _Finder:
-    """One search. trials: all of them, in order."""
+    """One search. trials: all of them, in order; met: the steps of those that met; expected: where a forecast from
+    these expects the capacity."""
 
     book: Bookkeeping
     objective: CapacityObjective
     search: CapacitySearch
     trials: list[CapacityTrial] = field(default_factory=list)
+    met: list[Step] = field(default_factory=list)
+    expected: LoadInterval | None = None
     disturbed_misses: int = 0
     forced: int = 0
 
@@ -85,6 +90,21 @@ class _Finder:
             self._say(done)
             if done.counted or trial.recovery:
                 self.search.observe(Outcome(done.met, done.seconds, done.throughput))
+            if done.counted and done.met:
+                self._expect()
+
+    def _expect(self) -> None:
+        """While no trial has missed and nobody gave a guess: forecast the capacity from the trials that met."""
+        if self.search.settings.guess is not None or any(not trial.met for trial in self.trials):
+            return
+        study = self.book.bench.study
+        observed = resources.observe(self.met, name=study.study.name, axis=study.load.axis)
+        found = expected(observed, latency_p95_ms=self.objective.latency_p95_ms)
+        if found is not None:
+            self.expected = found
+            self.search.expect(found)
+            unit = self.book.bench.axis_unit
+            self.book.progress.say(f"forecast from here: {found.load:.3g} {unit} ({found.low:.3g} to {found.high:.3g})")
 
     def _try(self, proposal: Proposal) -> CapacityTrial:
         if proposal.restart:
@@ -97,6 +117,8 @@ class _Finder:
                 raise
             return self._failed(proposal, error)
         trial = self._trial(step, proposal)
+        if trial.met and trial.counted:
+            self.met.append(step)
         if trial.met or proposal.recovery or not DISTURBED.intersection(step.flags):
             self.disturbed_misses = 0
             return trial
@@ -187,6 +209,7 @@ def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) ->
         load_seconds=total,
         seconds_above_share=above / total if total else 0.0,
         open_loop=finder.open_loop,
+        expected=settings.guess or finder.expected,
         levels=tuple(search.known()),
         trials=tuple(trials),
         warnings=tuple(_warnings(finder)),

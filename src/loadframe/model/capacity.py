@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from loadframe.model.curve import LoadInterval
+
 LevelClass = Literal["meets", "misses", "undecided"]
 
 CapacityEnd = Literal["found", "undecided", "above-range", "below-range"]
@@ -63,7 +65,8 @@ class Capacity:
     miss it; None where there is none. load: the best estimate between them, None where even the lowest level misses.
     error_probability: that the capacity lies outside of low..high. precision: how close they had to be. held_s: for how
     long in all loads at `low` or above met. load_seconds: all time under load; seconds_above_share: of it the share
-    above `load`. open_loop: whether latencies count from the intended start of each request."""
+    above `load`. open_loop: whether latencies count from the intended start of each request. expected: where a
+    guess, or a forecast from the trials below, expected it."""
 
     axis: str
     axis_unit: str
@@ -80,5 +83,6 @@ class Capacity:
     open_loop: bool
     levels: tuple[CapacityLevel, ...]
     trials: tuple[CapacityTrial, ...]
+    expected: LoadInterval | None = None
     run: str = ""
     warnings: tuple[str, ...] = ()

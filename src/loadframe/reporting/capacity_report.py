@@ -41,6 +41,8 @@ def render_capacity(found: Capacity) -> str:
     if found.low is not None:
         held = rounding.seconds(found.held_s)
         lines.append(f"{words.load(found.low, unit)} or more met the objective for {held} in all.")
+    if found.expected is not None:
+        lines.append(f"Expected beforehand: {words.load_interval(found.expected, unit)}.")
     return "\n".join([*lines, *found.warnings, f"Run folder: {found.run}"])
 
 
