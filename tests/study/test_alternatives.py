@@ -7,6 +7,7 @@ import pytest
 from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError
 from loadframe.study import parse
+from loadframe.workloads.oltp import Oltp
 
 STUDY = """\
 [study]
@@ -57,3 +58,37 @@ def test_what_cannot_be_measured_side_by_side_is_refused(text: str, word: str) -
     study = parse(f'{STUDY}[[alternative]]\nname = "other"\n{text}\n')
     with pytest.raises(StudyError, match=word):
         check_study(study)
+
+
+BESIDE = """\
+[study]
+name = "two"
+question = "Which?"
+[target]
+kind = "{kind}"
+{shards}
+[workload]
+kind = "oltp"
+[load]
+axis = "concurrency"
+levels = [1]
+[[alternative]]
+name = "other"
+target = {{ kind = "{other}" }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "shards", "other", "words"),
+    [
+        ("mariadb", "", "sqlite", "cannot load a target of kind 'sqlite'"),
+        ("mariadb", "", "oracle", "oracle"),
+        ("postgres", "shards = 2", "mariadb", "in several pieces"),
+    ],
+)
+def test_another_kind_has_to_fit(
+    kind: str, shards: str, other: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Oltp, "target_kinds", Oltp.target_kinds | {"sharded postgres"})
+    with pytest.raises(StudyError, match=words):
+        check_study(parse(BESIDE.format(kind=kind, shards=shards, other=other)))

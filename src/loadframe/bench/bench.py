@@ -16,9 +16,9 @@ from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, make_target, out_of_memory
+from loadframe.bench.rig import Rig
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
-from loadframe.changes.journal import Journal
 from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
 from loadframe.model import OPEN_LOOP_AXES, Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
@@ -80,9 +80,8 @@ class Bench:
         self._stack = ExitStack()
         self._steps = self._profiled = 0
         self._may_sample: Permission | None = None
-        self._treatments: dict[str, TargetState] = {}
-        self._now: str | None = None
-        self._installed = False
+        self._rigs: dict[str, Rig] = {}
+        self._treatments: dict[str, Treatment] = {}
 
     @property
     def axis_unit(self) -> str:
@@ -107,38 +106,50 @@ class Bench:
             study = self.study
             what = f"{study.target.kind} for study {study.study.name}"
             self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
-            self._target = self._make_target()
-            stack.callback(self._target.destroy)
-            self._target.create()
+            for kind in dict.fromkeys((study.target.kind, *(each.target.kind for each in study.alternative))):
+                if kind is not None:
+                    target = make_target(study, self._lease, kind)
+                    stack.callback(target.destroy)
+                    target.create()
+                    self._rigs[kind] = Rig(target, self.run)
+            self._rig = self._rigs[study.target.kind]
+            self._make_driver()
             recording = self.run.path / "raw" / "host.lfr"
             self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
-            self._recorder.note("counters", specs_text(self._target.counter_specs))
-            for cage in dict.fromkeys((*self._target.cages, self._driver_cage)):
-                self._recorder.follow_cgroup(cage.component, cage.folders)
+            specs = dict.fromkeys(spec for rig in self._rigs.values() for spec in rig.target.counter_specs)
+            self._recorder.note("counters", specs_text(tuple(specs)))
+            self._recorder.follow_cgroup(self._driver_cage.component, self._driver_cage.folders)
+            self._follow_cages()
             self._reader = RecordingReader(recording)
-            self._journal = Journal(self.run, self._target)
             self.version = self._target.version()
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
         try:
-            if self._now is not None:
-                self._journal.close(self._treatments[self._now], self.start_state)
+            for rig in self._rigs.values():
+                rig.close()
         finally:
             self._stack.close()
 
-    def _make_target(self) -> CagedTarget:
-        """The target in its cage, and the workload's driver in its own; a target that runs inside the driver's
-        processes shares one with them."""
-        cage = self.study.cage
-        target = make_target(self.study, self._lease)
+    @property
+    def _target(self) -> CagedTarget:
+        """The target of the treatment in use."""
+        return self._rig.target
+
+    def _make_driver(self) -> None:
+        """The workload, whose driver is in a cage of its own; a target that runs inside the driver's processes shares
+        one with them."""
+        cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
         driven = allowance(cage.driver, self._driver_cage)
         if target.embedded and driven.cpus is None:
             driven = replace(driven, cpus=cpus_of(cage))
         self.workload = self._make_workload(driven)
-        return target
+
+    def _follow_cages(self) -> None:
+        for cage in self._target.cages:
+            self._recorder.follow_cgroup(cage.component, cage.folders)
 
     def _make_workload(self, allowance: Allowance) -> Workload:
         study = self.study
@@ -160,37 +171,25 @@ class Bench:
 
     # --- treatments -----------------------------------------------------------------------------------------------
 
-    def declare(self, name: str, title: str, state: TargetState) -> None:
-        """Give a state of the target a short name; steps carry it. Settings are spelt as the target answers them."""
-        settings = targets.check_settings(self.study.target.kind, state.settings)
-        state = TargetState(settings, state.limits)
-        self._treatments[name] = state
-        self.run.append_line("treatments.jsonl", "treatment", Treatment(name, title, state))
+    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None) -> None:
+        """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. Settings are
+        spelt as the target answers them."""
+        kind = kind or self.study.target.kind
+        state = TargetState(targets.check_settings(kind, state.settings), state.limits)
+        self._treatments[name] = Treatment(name, title, state, kind)
+        self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
 
     def use(self, name: str) -> dict[str, SettingValue]:
         """Bring the target to a declared state and answer what it really uses."""
-        state = self._treatments[name]
-        if self._now is None:
-            self._target.start(state)
-        elif self._now != name:
-            before, self._now = self._treatments[self._now], None  # not known until the change has succeeded
-            try:
-                self._journal.go(name, before, state)
-            except BaseException:
-                self._target.stop()  # half changed, perhaps: the next use starts it anew
-                raise
-        self._now = name
-        if not self._installed:
-            self.workload.install(self._target.endpoint())
-            self._installed = True
-        return self._target.effective()
+        treatment = self._treatments[name]
+        if self._rigs[treatment.kind] is not self._rig:
+            self._rig = self._rigs[treatment.kind]
+            self._follow_cages()
+        return self._rig.bring(name, treatment.state, self.workload)
 
     def recover(self, name: str) -> None:
         """Bring the target to a declared state whatever has become of it: it is started anew."""
-        self._target.stop()
-        if self._now is not None:
-            self._journal.close(self._treatments[self._now], self.start_state)
-            self._now = None
+        self._rigs[self._treatments[name].kind].stop()
         self.use(name)
 
     # --- steps ----------------------------------------------------------------------------------------------------

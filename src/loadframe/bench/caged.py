@@ -116,9 +116,10 @@ class CagedTarget:
             raise TargetError(f"{error.fact}: {why}", remedy=MORE_MEMORY, details=error.details) from error
 
 
-def make_target(study: Study, lease: Lease) -> CagedTarget:
-    """The study's target, not created yet, in its cage; of several pieces, each in its own. CageError, StudyError."""
-    kind, shards = study.target.kind, study.target.shards
+def make_target(study: Study, lease: Lease, kind: str) -> CagedTarget:
+    """The study's target, or one of another kind beside it, not created yet, in a cage as the study declares it; of
+    several pieces, each in its own. CageError, StudyError."""
+    shards = study.target.shards
     cages = [make_cage(name, study.allowed(name), lease) for name in targets.components(kind, shards)]
     if shards is None:
         return CagedTarget(targets.make(kind, lease=lease, allowance=_of_target(study.cage, cages[0])), *cages)

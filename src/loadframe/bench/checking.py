@@ -9,6 +9,7 @@ from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study
 from loadframe.targets import registry as targets
 from loadframe.workloads import registry as workloads
+from loadframe.workloads.base import Workload
 
 
 def check_study(study: Study) -> None:
@@ -32,7 +33,7 @@ def check_study(study: Study) -> None:
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Leave it out.",
         )
-    _check_alternatives(study)
+    _check_alternatives(study, workload)
     _check_programs(study)
     for level in study.levels:
         workload.check_level(level)
@@ -71,16 +72,13 @@ def _check_cages(study: Study) -> None:
         raise groups.refusal(missing, [])
 
 
-def _check_alternatives(study: Study) -> None:
-    kind = study.target.kind
+def _check_alternatives(study: Study, workload: Workload) -> None:
     for alternative in study.alternative:
-        targets.check_settings(kind, {**study.target.settings, **alternative.target.settings})
-        if alternative.target.kind not in (None, kind):
-            raise StudyError(
-                f"alternative {alternative.name!r} has a target of kind {alternative.target.kind!r}, the study one of "
-                f"kind {kind!r}",
-                remedy="Alternatives differ in settings and open files; measure another kind with a study of its own.",
-            )
+        kind = alternative.target.kind or study.target.kind
+        if kind != study.target.kind:
+            _check_other_kind(study, workload, alternative.name, kind)
+        own = study.target.settings if kind == study.target.kind else {}
+        targets.check_settings(kind, {**own, **alternative.target.settings})
         if alternative.cage.open_files is not None and targets.KINDS[kind].embedded:
             raise StudyError(
                 f"cage.open_files of alternative {alternative.name!r} has no meaning for {kind}, which runs inside the "
@@ -89,8 +87,27 @@ def _check_alternatives(study: Study) -> None:
             )
 
 
+def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:
+    """Both are there at once, each in a cage of its own."""
+    targets.check_settings(kind, {})  # refuses a kind that nobody knows
+    if kind not in workload.target_kinds:
+        raise StudyError(
+            f"alternative {name!r}: workload {study.workload.kind!r} cannot load a target of kind {kind!r}",
+            remedy=f"It loads: {', '.join(sorted(workload.target_kinds))}.",
+        )
+    alone = [each for each in (study.target.kind, kind) if targets.KINDS[each].embedded]
+    if alone or study.target.shards is not None:
+        what = f"{alone[0]}, which runs inside the driver's processes," if alone else "a target in several pieces"
+        raise StudyError(
+            f"alternative {name!r}: {what} cannot be measured beside another kind of target",
+            remedy="Give each a study of its own, and compare the two runs.",
+        )
+
+
 def _check_programs(study: Study) -> None:
-    needed = [*targets.KINDS[study.target.kind].requirements(), *workloads.check(study.workload.kind)]
+    kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
+    needed = [requirement for kind in kinds for requirement in targets.KINDS[kind].requirements()]
+    needed += workloads.check(study.workload.kind)
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:
         raise MissingTool(

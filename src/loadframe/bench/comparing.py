@@ -29,8 +29,10 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
     found = []
     for index, alternative in enumerate(study.alternative):
         limits = {} if alternative.cage.open_files is None else {"RLIMIT_NOFILE": alternative.cage.open_files}
-        state = TargetState({**start.settings, **alternative.target.settings}, {**start.limits, **limits})
-        name = book.next_treatment(alternative.name, state)
+        kind = alternative.target.kind or study.target.kind
+        own = start.settings if kind == study.target.kind else {}
+        state = TargetState({**own, **alternative.target.settings}, {**start.limits, **limits})
+        name = book.next_treatment(alternative.name, state, kind)
         waiting = len(study.alternative) - index - 1
         verdict, ratios, _ = prove(
             book,

@@ -174,7 +174,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     if shards is not None:  # they are all alike
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
-    target = make_target(study, lease)
+    target = make_target(study, lease, kind)
     stack.callback(target.destroy)
     target.create()
     state = TargetState(targets.check_settings(kind, study.target.settings), study.target_limits)

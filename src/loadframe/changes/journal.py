@@ -138,10 +138,10 @@ def read(path: Path) -> list[Entry]:
 def standing(entries: Sequence[Entry]) -> list[Entry]:
     """The changes that this journal does not show as ended, failed or reverted, nor as changed back to what was there
     first: the last word on each setting."""
-    first: dict[tuple[str, str], Entry] = {}
-    last: dict[tuple[str, str], Entry] = {}
+    first: dict[tuple[str, str, str], Entry] = {}
+    last: dict[tuple[str, str, str], Entry] = {}
     for entry in entries:
-        key = (entry.layer, entry.setting)
+        key = (entry.target, entry.layer, entry.setting)
         first.setdefault(key, entry)
         last[key] = entry
     return [

@@ -50,11 +50,12 @@ LONGEST_LATENCY_US = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """A state of the target under a short name ("A", "B", ...)."""
+    """A state of the target under a short name ("A", "B", ...). kind: of the target, "" in runs of one target."""
 
     name: str
     title: str
     state: TargetState
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

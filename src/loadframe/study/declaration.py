@@ -295,8 +295,10 @@ class RemediesTable(Table):
 
 
 class AlternativeTarget(Table):
-    kind: str | None = Field(None, description="the study's own kind; others cannot be measured side by side yet")
-    settings: dict[str, SettingValue] = Field(default_factory=dict, description="what differs from target.settings")
+    kind: str | None = Field(None, description="another kind of target, measured in a cage like the study's target's")
+    settings: dict[str, SettingValue] = Field(
+        default_factory=dict, description="what differs from target.settings; all of another kind's"
+    )
 
 
 class AlternativeCage(Table):

@@ -1,0 +1,142 @@
+"""Targets on the bench: each in one state at a time, every change in the journal; two kinds beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.bench.bench import Bench
+from loadframe.bench.checking import check_study
+from loadframe.bench.rig import Rig
+from loadframe.changes.journal import read, standing
+from loadframe.errors import TargetError
+from loadframe.model import Endpoint, TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import parse
+
+SMALL, LARGE = TargetState({"cache": 1}, {}), TargetState({"cache": 2}, {})
+
+
+class Remembering:
+    """A target, and a workload, that remember what was asked of them. refuses: a state that it cannot be brought to."""
+
+    kind = "remembering"
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+        self.refuses: TargetState | None = None
+
+    def start(self, state: TargetState) -> None:
+        self.done.append(("start", state.settings["cache"]))
+
+    def apply(self, state: TargetState) -> None:
+        self.done.append(("apply", state.settings["cache"]))
+        if state == self.refuses:
+            raise TargetError("it will not start with this")
+
+    def stop(self) -> None:
+        self.done.append("stop")
+
+    def effective(self) -> dict[str, int]:
+        return {"cache": 1}
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint("unix", {})
+
+    def install(self, endpoint: Endpoint) -> None:
+        self.done.append("install")
+
+
+@pytest.fixture
+def target() -> Remembering:
+    return Remembering()
+
+
+def bring(rig: Rig, target: Remembering, *states: TargetState) -> None:
+    for state in states:
+        rig.bring("A", state, target)  # type: ignore[arg-type]
+
+
+def test_it_is_started_once_and_then_changed(target: Remembering, tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path, "run")
+    rig = Rig(target, run)  # type: ignore[arg-type]
+    bring(rig, target, SMALL, SMALL, LARGE, LARGE)
+    assert target.done == [("start", 1), "install", ("apply", 2)]
+    assert [entry.phase for entry in read(run.path)] == ["intent", "applied"]
+    assert len(standing(read(run.path))) == 1
+    rig.close()
+    assert not standing(read(run.path))
+    rig.close()
+    assert len(read(run.path)) == 3, "what has ended does not end again"
+
+
+def test_what_cannot_be_changed_is_stopped_and_started_anew(target: Remembering, tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path, "run")
+    rig = Rig(target, run)  # type: ignore[arg-type]
+    target.refuses = LARGE
+    bring(rig, target, SMALL)
+    with pytest.raises(TargetError):
+        bring(rig, target, LARGE)
+    bring(rig, target, SMALL)
+    assert target.done[2:] == [("apply", 2), "stop", ("start", 1)]
+    rig.close()
+    assert not standing(read(run.path))
+
+
+def test_a_recovered_target_has_closed_its_journal(target: Remembering, tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path, "run")
+    rig = Rig(target, run)  # type: ignore[arg-type]
+    bring(rig, target, SMALL, LARGE)
+    rig.stop()
+    assert not standing(read(run.path))
+    bring(rig, target, SMALL)
+    assert target.done[-2:] == ["stop", ("start", 1)]
+
+
+TWO = """
+[study]
+name = "two"
+question = "Which serves more?"
+[target]
+kind = "mariadb"
+[target.settings]
+max_connections = 40
+[workload]
+kind = "oltp"
+[workload.options]
+rows = 500
+[load]
+axis = "concurrency"
+levels = [1, 2]
+[measure]
+window = "300ms"
+[[alternative]]
+name = "postgres"
+target = { kind = "postgres", settings = { max_connections = 30 } }
+"""
+
+
+@pytest.mark.server
+def test_two_kinds_of_server_side_by_side(tmp_path: Path) -> None:
+    """Each step is of its own server: its processes, its counters."""
+    study = parse(TWO)
+    check_study(study)
+    run = RunFolder.create(tmp_path, "two")
+    run.write_document("study.json", "study", study.resolved())
+    with Bench(study, run) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.declare("B", "postgres", TargetState({"max_connections": 30}, {}), "postgres")
+        assert (bench.use("A")["max_connections"], bench.use("B")["max_connections"]) == (40, 30)
+        steps = [
+            bench.take_step(round_number=1, block=block, treatment=name, level=2)
+            for block, name in ((1, "A"), (1, "B"), (2, "B"), (2, "A"))
+        ]
+    for step in steps:
+        own, other = ("mariadb.", "postgres.") if step.treatment == "A" else ("postgres.", "mariadb.")
+        assert any(name.startswith(own) for name in step.metrics)
+        assert not any(name.startswith(other) for name in step.metrics)
+        assert step.metrics["target.cpu.cores"] > 0
+    assert {step.treatment: step.metrics["target.threads.count"] for step in steps}["A"] > 5
+    assert [treatment.kind for treatment in run.treatments().values()] == ["mariadb", "postgres"]
