@@ -19,6 +19,7 @@ from pathlib import Path
 from loadframe import reporting
 from loadframe.bench import comparing, forecasting, searching
 from loadframe.bench.bench import Bench
+from loadframe.bench.beside import declare, measure_beside
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, cuts, examine
@@ -81,6 +82,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             rounds[one.number - 1 :] = [one]
             run.save_rounds(rounds)
 
+        measure_beside(book, run, declare(book))
         for number in range(1, MOST_ROUNDS + 1):
             effective = _read_back(book, run, treatment)
             curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)

@@ -56,6 +56,7 @@ system.processes.running          | count | runnable threads, average
 system.processes.blocked          | count | threads blocked on I/O, average
 system.processes.created          | 1/s   | processes created
 system.context_switches           | 1/s   | context switches
+system.tlb_shootdowns             | 1/s   | times a CPU was interrupted because pages were unmapped
 system.memory.available           | bytes | memory available without swapping, smallest
 system.memory.limit               | bytes | memory of the machine
 system.memory.utilization         | share | memory in use, largest

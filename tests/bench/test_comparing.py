@@ -31,7 +31,7 @@ def by_cache(state: TargetState, level: float) -> tuple[float, dict[str, float]]
 
 
 def test_orders_are_drawn_in_twos_and_the_second_is_the_reverse() -> None:
-    drawn = list(islice(orders(random.Random(1), "A", "B", [1.0, 2.0]), 20))
+    drawn = list(islice(orders(random.Random(1), ("A", "B"), [1.0, 2.0]), 20))
     for first, second in zip(drawn[::2], drawn[1::2], strict=True):
         assert second == first[::-1]
         assert sorted(first) == [("A", 1.0), ("A", 2.0), ("B", 1.0), ("B", 2.0)]

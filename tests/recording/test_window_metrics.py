@@ -429,6 +429,20 @@ def test_sockets() -> None:
     assert metrics["system.network.listen_overflows"] == 0.5
 
 
+def test_pages_that_other_cpus_had_to_forget() -> None:
+    def entries(told: int) -> dict[str, bytes]:
+        lines = (
+            f"  CPU0   CPU1\n  1:  7  0  IO-APIC  9-edge  i8042\nTLB:  {told}  {2 * told}  TLB shootdowns\nERR:  0\n"
+        )
+        return {"system:/proc/interrupts": lines.encode()}
+
+    inside = [sample(at_s, {}) for at_s in (0.5, 1.5)]
+    metrics = window_metrics([sample(0, entries(100)), *inside, sample(2, entries(120))], 0.4, 1.6)
+    assert metrics["system.tlb_shootdowns"] == 30
+    other = {"system:/proc/interrupts": b"  CPU0\nIPI0:  7  Rescheduling\n"}
+    assert "system.tlb_shootdowns" not in window_metrics([sample(0, other), *inside, sample(2, other)], 0.4, 1.6)
+
+
 def test_a_gap_is_a_stall_only_beyond_three_intervals() -> None:
     ticks = [sample(at_s, {}) for at_s in (0.0, 0.1, 0.35, 0.45, 0.95)] + [note(0.7, "{}")]
     assert stalls(ticks, 0.1) == [Stall(0.45, pytest.approx(0.5))]  # type: ignore[arg-type]

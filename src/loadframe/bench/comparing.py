@@ -10,14 +10,13 @@ from statistics import geometric_mean
 
 from loadframe.analysis import samples
 from loadframe.analysis.soundness import sound
+from loadframe.bench.beside import START, declare
 from loadframe.bench.proof import decided, prove
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.model import FLAGS, Comparison, LevelRatio, Step, TargetState, Verdict
+from loadframe.model import FLAGS, Comparison, LevelRatio, Step, Verdict
 from loadframe.runs.folder import RunFolder
 
-START = "A"
-"""The treatment that a study declares."""
 ERROR = 0.05
 """Over all alternatives of a study together."""
 
@@ -25,14 +24,9 @@ ERROR = 0.05
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decided) -> list[Comparison]:
     """The study's alternatives in turn, each against its target, at all levels; the budget is shared out evenly, and so
     is the error: with m alternatives each verdict is at 1 - 0.05 / m (Bonferroni)."""
-    study, start = book.bench.study, book.bench.start_state
+    study = book.bench.study
     found = []
-    for index, alternative in enumerate(study.alternative):
-        limits = {} if alternative.cage.open_files is None else {"RLIMIT_NOFILE": alternative.cage.open_files}
-        kind = alternative.target.kind or study.target.kind
-        own = start.settings if kind == study.target.kind else {}
-        state = TargetState({**own, **alternative.target.settings}, {**start.limits, **limits})
-        name = book.next_treatment(alternative.name, state, kind)
+    for index, (alternative, name) in enumerate(zip(study.alternative, declare(book), strict=True)):
         waiting = len(study.alternative) - index - 1
         verdict, ratios, _ = prove(
             book,

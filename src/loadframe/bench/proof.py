@@ -64,18 +64,16 @@ def prove(
     plan = Plan(min(blocks.min, last), last)
     taken: list[Step] = []
     verdict: Verdict | None = None
-    for block, order in zip(range(1, plan.last + 1), orders(book.random, before, after, levels), strict=False):
+    for block, order in zip(range(1, plan.last + 1), orders(book.random, (before, after), levels), strict=False):
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
         early = block <= plan.first
         open_question = early or verdict is None or not decided(verdict)
         if verdict is not None and not book.budget.affords(per_block, 0.0 if open_question else reserve_s):
             break
-        taken += _block(book, order, round_number=round_number, block=block)
+        taken += take_block(book, order, round_number=round_number, block=block)
         if block < FEWEST_BLOCKS:
             continue
-        verdict = comparison.verdict(
-            _by_level(taken, before), _by_level(taken, after), plan=plan, confidence=confidence
-        )
+        verdict = comparison.verdict(by_level(taken, before), by_level(taken, after), plan=plan, confidence=confidence)
         if block >= plan.first and enough(verdict):
             break
     assert verdict is not None, "a study has at least two blocks"
@@ -94,31 +92,31 @@ def look_around(
     blocks = book.bench.study.measure.blocks.min
     book.progress.phase(f"{after} beside {before} at the other {len(levels)} levels", len(per_block) * blocks)
     taken: list[Step] = []
-    for block, order in zip(range(1, blocks + 1), orders(book.random, before, after, levels), strict=False):
+    for block, order in zip(range(1, blocks + 1), orders(book.random, (before, after), levels), strict=False):
         if block > FEWEST_BLOCKS and not book.budget.affords(per_block):
             break
-        taken += _block(book, order, round_number=round_number, block=block)
+        taken += take_block(book, order, round_number=round_number, block=block)
     return taken
 
 
 def orders(
-    chance: random.Random, before: str, after: str, levels: Sequence[float]
+    chance: random.Random, treatments: Sequence[str], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The order of (treatment, level) in each block, without end: drawn for every first block of two, with one change
-    between the treatments, and reversed for the second. What drifts straight through both blocks, or favours whoever
+    """The order of (treatment, level) in each block, without end: drawn for every first block of two, one treatment
+    after the other, and reversed for the second. What drifts straight through both blocks, or favours whoever
     comes first, then falls on the two treatments alike; drawn anew each time, it would fall on one of them alone in a
     quarter of all proofs of three blocks."""
     while True:
         drawn = [
             (treatment, level)
-            for treatment in chance.sample([before, after], 2)
+            for treatment in chance.sample(list(treatments), len(treatments))
             for level in chance.sample(list(levels), len(levels))
         ]
         yield drawn
         yield drawn[::-1]
 
 
-def _block(book: Bookkeeping, order: Sequence[tuple[str, float]], *, round_number: int, block: int) -> list[Step]:
+def take_block(book: Bookkeeping, order: Sequence[tuple[str, float]], *, round_number: int, block: int) -> list[Step]:
     """The steps of one block."""
     return [
         book.take(round_number=round_number, block=block, treatment=treatment, level=level)
@@ -132,7 +130,7 @@ def _narrow(verdict: Verdict) -> bool:
     return half <= NARROW * abs(math.log(verdict.ratio))
 
 
-def _by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:
+def by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:
     """Throughputs in the order of their blocks, by level."""
     chosen = sorted((step for step in steps if step.treatment == treatment), key=lambda step: step.block)
     levels = sorted({step.level for step in chosen})
@@ -141,7 +139,7 @@ def _by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]
 
 def level_ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio, ...]:
     """After / before at each level where both were measured and something was done, from the geometric means."""
-    one, two = _by_level(steps, before), _by_level(steps, after)
+    one, two = by_level(steps, before), by_level(steps, after)
     ratios = []
     for level in sorted(one.keys() & two.keys()):
         if min(*one[level], *two[level]) > 0:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe import reporting
+from loadframe.bench.beside import alternatives_of
 from loadframe.bench.examination import examine
 from loadframe.bench.profiling import profiles_of
 from loadframe.bench.sweep import curve_of
@@ -57,6 +58,7 @@ def write_down(
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
+        alternatives=alternatives_of(run, steps, study),
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = reporting.investigation_json(investigation)

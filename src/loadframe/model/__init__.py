@@ -48,6 +48,7 @@ from loadframe.model.forecast import (
     Scored,
 )
 from loadframe.model.investigation import (
+    Alternative,
     Conduct,
     Host,
     Investigation,
@@ -58,6 +59,7 @@ from loadframe.model.investigation import (
     Round,
     StateSummary,
     StudySummary,
+    Witness,
 )
 from loadframe.model.limit import (
     LedgerNow,
@@ -109,6 +111,7 @@ __all__ = [
     "DISTURBED",
     "FLAGS",
     "OPEN_LOOP_AXES",
+    "Alternative",
     "Answer",
     "Calibration",
     "Capacity",
@@ -181,4 +184,5 @@ __all__ = [
     "UnreadLimit",
     "UntriedRemedy",
     "Verdict",
+    "Witness",
 ]

@@ -35,6 +35,31 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Witness:
+    """A metric on both sides, at the highest level that both were measured at: medians over the steps."""
+
+    metric: str
+    level: float
+    target: float
+    alternative: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another server, or other settings, measured beside the study's target in the same blocks. round: its state,
+    curve, limits and causes. verdict: it against the target, over all levels; by_level: at each, all at once. parting:
+    from which load on the ratio of the two is another one; None where it is not. witnesses: what tells them apart."""
+
+    name: str
+    target_kind: str
+    round: Round
+    verdict: Verdict
+    by_level: tuple[Verdict, ...]
+    parting: LoadInterval | None
+    witnesses: tuple[Witness, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NextLimit:
     """What gives next: the finding or limit, and the load at which it runs out (None: not within what was tested)."""
 
@@ -153,3 +178,4 @@ class Investigation:
     profiles: tuple[Profile, ...] = ()
     profile_missing: tuple[Requirement, ...] = ()
     forecast: Forecast | None = None
+    alternatives: tuple[Alternative, ...] = ()

@@ -7,6 +7,7 @@ Documentation/accounting/psi.rst, Documentation/scheduler/sched-stats.rst.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import struct
@@ -300,6 +301,21 @@ def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
     if not protocols:
         raise _missing("/proc/net/snmp or netstat", "any counter")
     return protocols
+
+
+def parse_interrupts(data: bytes) -> dict[str, int]:
+    """/proc/interrupts: what a line begins with ("TLB", "RES", "24") -> its count, all CPUs together."""
+    head, _, rest = data.partition(b"\n")
+    cpus = len(head.split())
+    counts = {}
+    for line in rest.splitlines():
+        name, colon, fields = line.partition(b":")
+        numbers = list(itertools.takewhile(bytes.isdigit, fields.split()[:cpus]))
+        if colon and numbers:
+            counts[_text(name.strip())] = sum(_integers(numbers, "/proc/interrupts"))
+    if not counts:
+        raise _missing("/proc/interrupts", "any counter")
+    return counts
 
 
 def parse_cpu_list(data: bytes) -> int:

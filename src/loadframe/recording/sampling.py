@@ -27,7 +27,7 @@ SYSTEM_FILES = (
     "/proc/pressure/io",
 )
 SLOW_SYSTEM_FILES = (
-    *("/proc/loadavg", "/proc/sys/fs/file-nr"),
+    *("/proc/loadavg", "/proc/sys/fs/file-nr", "/proc/interrupts"),
     *("/proc/net/dev", "/proc/net/snmp", "/proc/net/netstat", "/proc/net/sockstat"),
 )
 SLOW_SYSTEM_PATTERNS = (

@@ -39,10 +39,20 @@ def system_metrics(window: Window) -> dict[str, float]:
 
     Steal counts as utilization (no CPU is left), not as busy cores (nothing was done), and has its own metric.
     """
-    groups: list[Callable[[], dict[str, float]]] = [
-        partial(group, window)
-        for group in (_cpu, _scheduling, _memory, _paging, _disks, _files, _clock, _frequency, _throttling, _network)
-    ]
+    parts = (
+        _cpu,
+        _scheduling,
+        _memory,
+        _paging,
+        _disks,
+        _files,
+        _clock,
+        _frequency,
+        _throttling,
+        _network,
+        _interrupts,
+    )
+    groups: list[Callable[[], dict[str, float]]] = [partial(part, window) for part in parts]
     groups += [partial(_pressure, window, resource) for resource in ("cpu", "memory", "io")]
     return gather(groups)
 
@@ -237,6 +247,18 @@ def _network(window: Window) -> dict[str, float]:
         metric: window.slow_rate(f"system:{path}", partial(_protocol_counter, protocol, name))
         for metric, (path, protocol, name) in NETWORK.items()
     }
+
+
+def _interrupts(window: Window) -> dict[str, float]:
+    """CPUs that had to be told that a page is no longer where it was: x86 counts them."""
+    return {"system.tlb_shootdowns": window.slow_rate("system:/proc/interrupts", _tlb_shootdowns)}
+
+
+def _tlb_shootdowns(text: bytes) -> int:
+    counts = procfs.parse_interrupts(text)
+    if "TLB" not in counts:
+        raise RecordingError("/proc/interrupts as recorded lacks TLB.")
+    return counts["TLB"]
 
 
 def _protocol_counter(protocol: str, name: str, text: bytes) -> int:

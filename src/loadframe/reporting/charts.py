@@ -77,6 +77,10 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     yield from _draft("proof", plots.proof_title(inv), band, partial(plots.throughput, inv), WIDE, NARROW)
     yield from _draft("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
     yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
+    for number, one in enumerate(inv.alternatives, start=1):
+        drawing = partial(plots.side_by_side, inv, one)
+        parted = "Shaded bands: 95 % intervals. Dashed: where they part, with its interval."
+        yield from _draft(f"beside-{number}", plots.side_by_side_title(inv, one), parted, drawing, WIDE, NARROW)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
     yield from _draft("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), WIDE, NARROW)
     yield from _evidence_drafts(inv)

@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from loadframe.model import (
+    Alternative,
     Calibration,
     Cliff,
     Comparison,
@@ -107,8 +108,21 @@ def investigation_json(inv: Investigation) -> Json:
             "profiles": [_profile(profile) for profile in inv.profiles],
             "profile_missing": [_record(requirement) for requirement in inv.profile_missing],
             "forecast": forecast_json(inv.forecast) if inv.forecast else None,
+            "alternatives": [_alternative(one) for one in inv.alternatives],
         }
     )
+
+
+def _alternative(one: Alternative) -> Json:
+    return {
+        "name": one.name,
+        "target_kind": one.target_kind,
+        "round": _round(one.round),
+        "verdict": verdict_json(one.verdict),
+        "by_level": [verdict_json(verdict) for verdict in one.by_level],
+        "parting": _interval(one.parting),
+        "witnesses": [_record(witness) for witness in one.witnesses],
+    }
 
 
 def _profile(profile: Profile) -> Json:

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from loadframe import __version__
 from loadframe.errors import RunError
 from loadframe.model import Investigation, ProfileKind, Round
-from loadframe.reporting import answers, charts, facts, flame, forecasts, profiles, rounding, words
+from loadframe.reporting import alternatives, answers, charts, facts, flame, forecasts, profiles, rounding, words
 from loadframe.units import METRICS, show, show_metric
 
 STEP_COLUMNS = {
@@ -103,6 +103,7 @@ def _template() -> jinja2.Template:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_present
     )
     environment.globals.update(
+        alternatives=alternatives,
         answers=answers,
         words=words,
         facts=facts,

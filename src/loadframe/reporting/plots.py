@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loadframe.model import Curve, CurvePoint, Finding, Investigation
+from loadframe.model import Alternative, Curve, CurvePoint, Finding, Investigation
 from loadframe.reporting import facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, End, LoadAxis, Size, ValueAxis
 from loadframe.units import METRICS
@@ -111,6 +111,37 @@ def _curve_layers(each: facts.Series, x: alt.X, axis: ValueAxis) -> list[alt.Cha
     line = base.mark_line(color=colour, strokeWidth=1.5 if each.role == "between" else 2.5).encode(y=axis.channel())
     dots = base.mark_point(color=colour, filled=True, size=38, opacity=1).encode(y=axis.channel())
     return [band, line, dots]
+
+
+def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Drawing | None:
+    """Throughput of the target and of an alternative over the levels, and where they part."""
+    import altair as alt
+
+    if not inv.rounds:
+        return None
+    rounds = {"before": (inv.study.target_kind, inv.rounds[0]), "after": (one.name, one.round)}
+    roles: tuple[facts.Role, facts.Role] = ("before", "after")
+    drawn = [facts.Series(role, rounds[role][0], rounds[role][1].curve.points, None, rounds[role][1]) for role in roles]
+    x, axis = load_axis(inv).channel(), _throughput_axis(drawn)
+    layers: list[alt.Chart] = []
+    if one.parting is not None:
+        layers.append(vega.shade(one.parting.low, one.parting.high, x, INK, 0.1))
+        rule = vega.data([{"load": one.parting.load}]).mark_rule(color=INK, strokeDash=[4, 3], strokeWidth=1.2)
+        layers.append(rule.encode(x=x))
+    for each in drawn:
+        layers += _curve_layers(each, x, axis)
+    last = [(each, throughput_rows(each)[-1]) for each in drawn]
+    layers += vega.end_labels(
+        [End(each.label, COLOURS[each.role], row["load"], row["value"]) for each, row in last], x, axis
+    )
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def side_by_side_title(inv: Investigation, one: Alternative) -> str:
+    """The fact that it shows."""
+    if one.parting is None:
+        return f"{inv.study.target_kind} and {one.name} over the load"
+    return f"{inv.study.target_kind} and {one.name} part at {words.load_interval(one.parting, words.axis_unit(inv))}"
 
 
 def _bend_layers(each: facts.Series, x: alt.X, axis: ValueAxis, rank: int, *, terse: bool) -> list[alt.Chart]:

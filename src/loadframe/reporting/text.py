@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from loadframe.model import Comparison, Conduct, Curve, Investigation, RuledOut
-from loadframe.reporting import answers, facts, forecasts, profiles, rounding, words
+from loadframe.reporting import alternatives, answers, facts, forecasts, profiles, rounding, words
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -24,6 +24,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         ("Asked", [inv.study.question]),
         *_states(inv),
         ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
+        *(("Beside", alternatives.sentences(inv, one)) for one in inv.alternatives),
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),

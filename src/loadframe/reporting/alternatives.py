@@ -1,0 +1,56 @@
+"""A study's alternatives in words: how far apart they are at each load, from where on, and what tells them apart."""
+
+from __future__ import annotations
+
+from loadframe.model import Alternative, Decision, Investigation, Verdict
+from loadframe.reporting import rounding, words
+from loadframe.units import METRICS, show_metric
+
+DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-difference": "no proven difference"}
+
+
+def sentences(inv: Investigation, one: Alternative) -> list[str]:
+    """The answer: at the lowest load, at the highest, where they part, and what each suffers from."""
+    unit = words.axis_unit(inv)
+    ends = one.by_level[:1] + one.by_level[1:][-1:]
+    said = [f"{one.name} against {inv.study.target_kind}: " + "; ".join(_at_level(each, unit) for each in ends) + "."]
+    if one.parting is not None:
+        said.append(f"They part at {words.load_interval(one.parting, unit)}.")
+    mine = {finding.id: finding.title for finding in one.round.findings}
+    theirs = {finding.id: finding.title for finding in inv.rounds[0].findings} if inv.rounds else {}
+    said += [f"Only {inv.study.target_kind}: {title}." for name, title in theirs.items() if name not in mine]
+    said += [f"Only {one.name}: {title}." for name, title in mine.items() if name not in theirs]
+    return said
+
+
+def level_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
+    """Load, ratio, its interval (all of them hold at once), decision."""
+    return [
+        (
+            rounding.exact(each.levels[0]),
+            words.ratio(each),
+            words.ratio_interval(each),
+            DECISIONS[each.decision],
+        )
+        for each in one.by_level
+    ]
+
+
+def witness_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
+    """Metric, in words, of the target, of the alternative."""
+    return [
+        (
+            witness.metric,
+            METRICS[witness.metric].what if witness.metric in METRICS else witness.metric,
+            show_metric(witness.metric, witness.target),
+            show_metric(witness.metric, witness.alternative),
+        )
+        for witness in one.witnesses
+    ]
+
+
+def _at_level(verdict: Verdict, unit: str) -> str:
+    at = words.load(verdict.levels[0], unit)
+    if verdict.decision == "no-proven-difference":
+        return f"no proven difference at {at} ({words.ratio_interval(verdict)})"
+    return f"{words.ratio(verdict)} times at {at} ({words.ratio_interval(verdict)})"
