@@ -142,8 +142,10 @@ def ours(server: Server, settings: Settings | None = None, *, foretold: bool = F
         foretold = foretold and lost <= LOSS_RATIO
         if foretold:
             below.append(Observation(trial.load, trial.load, utilizations={"resource": server.used(trial.load)}))
-            if (where := expected(Observations("simulated", tuple(below), axis="rate"))) is not None:
+            seen = Observations("simulated", tuple(below), axis="rate")
+            if (where := expected(seen)) is not None:
                 search.expect(where)
+                foretold = False
     return Answer(search.low or 0.0, search.high or math.inf, search.estimate)
 
 

@@ -70,6 +70,20 @@ def test_trials_below_say_where_to_look(simulated: Simulated) -> None:
     assert sum(trial.counted for trial in found.trials) < sum(trial.counted for trial in blind.trials)
 
 
+def test_a_server_that_works_cheaper_the_busier_it_is_is_not_followed_in_small_steps(simulated: Simulated) -> None:
+    """The busier it is the less it does for a request: a forecast is far too low, and one is enough of that."""
+
+    def told(state: TargetState, level: float) -> tuple[float, Mapping[str, float]]:
+        throughput, metrics = served(state, level)
+        share = level / CAPACITY
+        return throughput, {**metrics, "target.cage.cpu.utilization": min(1.0, share * (4 - 3 * min(share, 1.0)))}
+
+    from_afar = (*AT_RATE[:2], "load.levels={from=2,to=5000,count=2}", *AT_RATE[3:])
+    found, blind = (search(simulated(model, *from_afar, noise=0.0)) for model in (told, served))
+    assert found.end == "found" and found.low is not None and found.low <= CAPACITY
+    assert len(found.trials) <= len(blind.trials) + 12
+
+
 def test_a_guess_is_not_forecast_anew(simulated: Simulated) -> None:
     guess = LoadInterval(600, 500, 720)
     assert search(simulated(served, *AT_RATE, noise=0.0), guess=guess).expected == guess

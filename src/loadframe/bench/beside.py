@@ -11,7 +11,7 @@ from loadframe.analysis.parting import parting
 from loadframe.bench.examination import examine
 from loadframe.bench.proof import by_level, orders, take_block
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping, curve_of
-from loadframe.model import Alternative, Step, TargetState, Verdict, Witness
+from loadframe.model import Alternative, Round, Step, TargetState, Verdict, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
@@ -70,14 +70,17 @@ def measure_beside(book: Bookkeeping, run: RunFolder, names: Sequence[str]) -> N
         take_block(book, order, round_number=1, block=block)
 
 
-def alternatives_of(run: RunFolder, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
-    """What a run's steps say of its study's alternatives; of those that were measured beside the target."""
+def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
+    """What a run's steps say of its study's alternatives; of those that were measured beside the target, whose first
+    round this is."""
     declared = {alternative.name for alternative in study.alternative}
     mine = [treatment for treatment in run.treatments().values() if treatment.title in declared]
-    return tuple(_alternative(run, one, steps, study) for one in mine if any(_paired(steps, one.name)))
+    return tuple(_alternative(run, target, one, steps, study) for one in mine if any(_paired(steps, one.name)))
 
 
-def _alternative(run: RunFolder, treatment: Treatment, steps: Sequence[Step], study: Study) -> Alternative:
+def _alternative(
+    run: RunFolder, target: Round, treatment: Treatment, steps: Sequence[Step], study: Study
+) -> Alternative:
     mine = [step for step in steps if step.treatment == treatment.name]
     examined = examine(
         mine,
@@ -89,7 +92,8 @@ def _alternative(run: RunFolder, treatment: Treatment, steps: Sequence[Step], st
         target_kind=treatment.kind or study.target.kind,
         highest_level=study.levels[-1],
     ).round
-    shown = {item.metric for finding in examined.findings for item in finding.evidence}
+    causes = (*target.findings, *examined.findings)
+    shown = {item.metric for finding in causes for item in finding.evidence}
     before, after = _paired(steps, treatment.name)
     highest = max(before)
     return Alternative(

@@ -94,8 +94,9 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """While no trial has missed and nobody gave a guess: forecast the capacity from the trials that met."""
-        if self.search.settings.guess is not None or any(not trial.met for trial in self.trials):
+        """Where no trial has missed yet and nobody gave a guess: forecast the capacity from the trials that met. Once:
+        a server that takes less for a request the busier it is would be followed in small steps, guess after guess."""
+        if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study
         observed = resources.observe(self.met, name=study.study.name, axis=study.load.axis)

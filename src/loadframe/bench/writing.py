@@ -58,7 +58,7 @@ def write_down(
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
-        alternatives=alternatives_of(run, steps, study),
+        alternatives=alternatives_of(run, rounds[0], steps, study),
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = reporting.investigation_json(investigation)

@@ -1,0 +1,57 @@
+"""Alternatives beside a study's target, on real servers: each step is of its own side, the report tells both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import loadframe
+from loadframe.study import parse
+
+STUDY = """
+[study]
+name = "modes"
+question = "What does the write-ahead log change?"
+[target]
+kind = "sqlite"
+[workload]
+kind = "job-queue"
+[load]
+axis = "concurrency"
+levels = [1, 2, 4]
+[measure]
+window = "300ms"
+blocks = { min = 3, max = 3 }
+budget = "25s"
+profile = "off"
+[remedies]
+allow = []
+[[alternative]]
+name = "wal"
+target = { settings = { journal_mode = "wal", synchronous = "OFF" } }
+"""
+
+
+def test_an_alternative_has_its_own_curve_causes_and_ratios(tmp_path: Path) -> None:
+    found = loadframe.investigate(parse(STUDY), tmp_path)
+    (wal,) = found.alternatives
+    assert (wal.name, wal.target_kind) == ("wal", "sqlite")
+    assert wal.round.effective["journal_mode"] == "WAL"
+    assert found.rounds[0].effective["journal_mode"] == "DELETE"
+    assert [verdict.levels for verdict in wal.by_level] == [(1.0,), (2.0,), (4.0,)]
+    assert wal.verdict.ratio > 2
+    before, after = found.rounds[0].curve.points, wal.round.curve.points
+    assert [point.load for point in before] == [point.load for point in after] == [1, 2, 4]
+    assert all(point.steps >= 2 for point in (*before, *after))
+    assert {witness.metric for witness in wal.witnesses} >= {"target.cpu.cores", "target.memory.rss"}
+    of_the_cause = {item.metric for finding in found.rounds[0].findings for item in finding.evidence}
+    assert not of_the_cause or of_the_cause & {witness.metric for witness in wal.witnesses}
+    if "disk.fsync" in {finding.id for finding in found.rounds[0].findings}:
+        flushes = next(one for one in wal.witnesses if one.metric == "system.disk.flushes_per_request")
+        assert flushes.target > flushes.alternative
+    text, page = loadframe.render_text(found), Path(found.report).read_text()
+    assert "wal against sqlite: " in " ".join(text.split())
+    assert "sqlite and wal side by side" in page
+    assert 'id="chart-beside-1"' in page
+    shape = loadframe.investigation_json(found)["alternatives"][0]
+    assert shape["by_level"][0]["schema"] == "loadframe.verdict/1"
+    assert loadframe.conclude(loadframe.open_run(Path(found.run))).alternatives == found.alternatives
