@@ -63,7 +63,8 @@ def measure_beside(book: Bookkeeping, run: RunFolder, names: Sequence[str]) -> N
     book.progress.phase(f"measuring {', '.join(treatments)} side by side", len(one) * blocks.min)
     whole_s = book.budget.left_s()
     for block, order in zip(range(1, blocks.max + 1), orders(book.random, treatments, levels), strict=False):
-        if block > FEWEST_BLOCKS and not book.budget.affords(one, (1 - SHARE) * whole_s):
+        reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
+        if block > FEWEST_BLOCKS and not book.budget.affords(one, reserve_s):
             break
         if block > blocks.min and all(_known(book.steps, name) for name in names):
             break

@@ -10,10 +10,11 @@ DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-
 
 
 def sentences(inv: Investigation, one: Alternative) -> list[str]:
-    """The answer: at the lowest load, at the highest, where they part, and what each suffers from."""
+    """The answer: over all loads, at the lowest, at the highest, where they part, and what only one suffers from."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
-    said = [f"{one.name} against {inv.study.target_kind}: " + "; ".join(_at_level(each, unit) for each in ends) + "."]
+    told = [_apart(one.verdict, "over all loads"), *(_apart(each, _at(each, unit)) for each in ends)]
+    said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
     if one.parting is not None:
         said.append(f"They part at {words.load_interval(one.parting, unit)}.")
     mine = {finding.id: finding.title for finding in one.round.findings}
@@ -49,8 +50,11 @@ def witness_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _at_level(verdict: Verdict, unit: str) -> str:
-    at = words.load(verdict.levels[0], unit)
+def _at(verdict: Verdict, unit: str) -> str:
+    return f"at {words.load(verdict.levels[0], unit)}"
+
+
+def _apart(verdict: Verdict, where: str) -> str:
     if verdict.decision == "no-proven-difference":
-        return f"no proven difference at {at} ({words.ratio_interval(verdict)})"
-    return f"{words.ratio(verdict)} times at {at} ({words.ratio_interval(verdict)})"
+        return f"no proven difference {where} ({words.ratio_interval(verdict)})"
+    return f"{words.ratio(verdict)} times {where} ({words.ratio_interval(verdict)})"

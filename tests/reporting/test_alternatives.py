@@ -1,0 +1,70 @@
+"""An alternative beside the target: in words, as JSON, on the page, as a chart."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from loadframe.model import Alternative, Investigation, LoadInterval, Verdict, Witness
+from loadframe.reporting import alternatives, charts, investigation_json, render_page, render_text
+
+
+def verdict(ratio: float, low: float, high: float, *levels: float) -> Verdict:
+    known = low > 1 or high < 1
+    return Verdict(ratio, low, high, "better" if known else "no-proven-difference", 4, "t", levels=levels)
+
+
+@pytest.fixture
+def beside(farm: Investigation) -> Investigation:
+    """The farm with another server beside it, which has a cause of its own and lacks that of the first one."""
+    first = farm.rounds[0]
+    own = replace(first.findings[0], id="lock.row", title="transactions wait for row locks")
+    one = Alternative(
+        name="postgres",
+        target_kind="postgres",
+        round=replace(first, findings=(own,)),
+        verdict=verdict(1.6, 1.3, 2.0, 5, 10),
+        by_level=(verdict(1.02, 0.9, 1.1, 5), verdict(2.5, 2.1, 3.0, 10)),
+        parting=LoadInterval(70.0, 60.0, 90.0),
+        witnesses=(Witness("target.cpu.cores", 10, 1.5, 0.7), Witness("target.paging.major_faults", 10, 5000.0, 3.0)),
+    )
+    return replace(farm, alternatives=(one,))
+
+
+def test_the_answer_in_words(beside: Investigation) -> None:
+    said = " ".join(alternatives.sentences(beside, beside.alternatives[0]))
+    assert said.startswith(
+        "postgres against mariadb: 1.6 times over all loads (1.3 to 2.0); no proven difference at 5 "
+    )
+    assert "2.5 times at 10 active jobs (2.1 to 3.0)." in said
+    assert "They part at 70 active jobs (60 to 90)." in said
+    assert "Only postgres: transactions wait for row locks." in said
+    assert f"Only mariadb: {beside.rounds[0].findings[0].title}." in said
+    assert said in " ".join(render_text(beside).split())
+
+
+def test_the_page_shows_both_sides(beside: Investigation) -> None:
+    page = render_page(beside)
+    assert "mariadb and postgres side by side" in page
+    assert 'id="chart-beside-1"' in page
+    assert "no proven difference" in page
+    assert page.count("major page faults of the target") >= 1
+    title = charts.page_charts(beside)["beside-1"].title
+    assert title == "mariadb and postgres part at 70 active jobs (60 to 90)"
+    assert "side by side" not in render_page(replace(beside, alternatives=()))
+
+
+def test_programs_get_every_number(beside: Investigation) -> None:
+    (shape,) = investigation_json(beside)["alternatives"]
+    assert (shape["name"], shape["target_kind"]) == ("postgres", "postgres")
+    assert [one["levels"] for one in shape["by_level"]] == [[5], [10]]
+    assert shape["parting"] == {"load": 70, "low": 60, "high": 90}
+    assert shape["witnesses"][1] == {
+        "metric": "target.paging.major_faults", "level": 10, "target": 5000.0, "alternative": 3.0,
+    }  # fmt: skip
+    one = beside.alternatives[0]
+    endless = replace(one, verdict=replace(one.verdict, high=math.inf))
+    json.dumps(investigation_json(replace(beside, alternatives=(endless,))), allow_nan=False)
