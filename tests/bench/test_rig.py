@@ -10,6 +10,7 @@ import pytest
 from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
 from loadframe.bench.rig import Rig
+from loadframe.cage import groups
 from loadframe.changes.journal import read, standing
 from loadframe.errors import TargetError
 from loadframe.model import Endpoint, TargetState
@@ -121,13 +122,14 @@ target = { kind = "postgres", settings = { max_connections = 30 } }
 @pytest.mark.server
 def test_two_kinds_of_server_side_by_side(tmp_path: Path) -> None:
     """Each step is of its own server: its processes, its counters."""
-    study = parse(TWO)
+    caged = groups.available()["memory"] is not None
+    study = parse(TWO + ('[cage]\nmemory = "1GiB"\n' if caged else ""))
     check_study(study)
     run = RunFolder.create(tmp_path, "two")
     run.write_document("study.json", "study", study.resolved())
     with Bench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
-        bench.declare("B", "postgres", TargetState({"max_connections": 30}, {}), "postgres")
+        bench.declare("B", "postgres", TargetState({"max_connections": 30}, bench.start_state.limits), "postgres")
         assert (bench.use("A")["max_connections"], bench.use("B")["max_connections"]) == (40, 30)
         steps = [
             bench.take_step(round_number=1, block=block, treatment=name, level=2)
@@ -138,5 +140,11 @@ def test_two_kinds_of_server_side_by_side(tmp_path: Path) -> None:
         assert any(name.startswith(own) for name in step.metrics)
         assert not any(name.startswith(other) for name in step.metrics)
         assert step.metrics["target.cpu.cores"] > 0
-    assert {step.treatment: step.metrics["target.threads.count"] for step in steps}["A"] > 5
+        assert not caged or 0 < step.metrics["target.cage.memory.usage"] < step.metrics["target.cage.memory.limit"]
+    if caged:
+        usage = {
+            name: [step.metrics["target.cage.memory.usage"] for step in steps if step.treatment == name]
+            for name in "AB"
+        }
+        assert max(usage["A"]) != max(usage["B"]), "each in a cage of its own"
     assert [treatment.kind for treatment in run.treatments().values()] == ["mariadb", "postgres"]

@@ -443,6 +443,18 @@ def test_pages_that_other_cpus_had_to_forget() -> None:
     assert "system.tlb_shootdowns" not in window_metrics([sample(0, other), *inside, sample(2, other)], 0.4, 1.6)
 
 
+def test_groups_followed_at_the_end_are_those_that_count() -> None:
+    """Before the window another cage was followed under the same name, and after it again."""
+
+    def entries(group: str, used: int) -> dict[str, bytes]:
+        return {f"target:cgroup:/{group}/memory.current": b"%d\n" % used}
+
+    ticks = [sample(at_s, entries("b", 7)) for at_s in (0.0, 0.5)]
+    ticks += [sample(at_s, entries("a", used)) for at_s, used in ((1.0, 100), (1.5, 300), (2.0, 200))]
+    ticks += [sample(2.5, entries("b", 9))]
+    assert window_metrics(ticks, 0.9, 2.1)["target.cage.memory.usage"] == 300
+
+
 def test_a_gap_is_a_stall_only_beyond_three_intervals() -> None:
     ticks = [sample(at_s, {}) for at_s in (0.0, 0.1, 0.35, 0.45, 0.95)] + [note(0.7, "{}")]
     assert stalls(ticks, 0.1) == [Stall(0.45, pytest.approx(0.5))]  # type: ignore[arg-type]

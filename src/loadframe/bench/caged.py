@@ -119,8 +119,8 @@ class CagedTarget:
 def make_target(study: Study, lease: Lease, kind: str) -> CagedTarget:
     """The study's target, or one of another kind beside it, not created yet, in a cage as the study declares it; of
     several pieces, each in its own. CageError, StudyError."""
-    shards = study.target.shards
-    cages = [make_cage(name, study.allowed(name), lease) for name in targets.components(kind, shards)]
+    shards, of = study.target.shards, kind if kind != study.target.kind else ""
+    cages = [make_cage(name, study.allowed(name), lease, of) for name in targets.components(kind, shards)]
     if shards is None:
         return CagedTarget(targets.make(kind, lease=lease, allowance=_of_target(study.cage, cages[0])), *cages)
     split = len(cages) - shards
@@ -130,9 +130,9 @@ def make_target(study: Study, lease: Lease, kind: str) -> CagedTarget:
     return CagedTarget(target, *cages[split:], beside=cages[:split])
 
 
-def make_cage(component: str, allowed: ComponentCage, lease: Lease) -> Cage:
-    """The control groups of a component, with the limits that the study declares."""
-    return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed))
+def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = "") -> Cage:
+    """The control groups of a component, with the limits that the study declares. of: tells apart two of one name."""
+    return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed), of=of)
 
 
 def allowance(allowed: ComponentCage, cage: Cage) -> Allowance:

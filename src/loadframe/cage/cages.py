@@ -79,20 +79,21 @@ class Cage:
         *,
         lease: Lease,
         cpus: frozenset[int] | None = None,
+        of: str = "",
         root: Path = Path("/"),
         make_folder: Callable[[Path], None] = Path.mkdir,
     ) -> Cage:
         """Make the groups and set the limits. CageError where the machine does not grant them, with what is needed.
 
-        cpus: also bound by a cpuset where there is one; affinity is the launcher's business. root and make_folder: for
-        recorded trees.
+        cpus: also bound by a cpuset where there is one; affinity is the launcher's business. of: tells apart two that
+        are called alike. root and make_folder: for recorded trees.
         """
         wanted = {LIMITS[name] for name in limits}
         io = any(LIMITS[name] == "io" for name in limits)
         device = block_device(lease.folder, root) if io else None
         places = groups.find(wanted, root) if wanted else _counting_places(root)
         cpu_sets = _cpu_set_places(root) if cpus is not None else []
-        name = f"loadframe-{lease.id}-{component}"
+        name = "-".join(part for part in ("loadframe", lease.id, component, of) if part)
         planned: dict[Path, Group] = {}
         for place in (*places, *cpu_sets):
             folder = place.parent / name

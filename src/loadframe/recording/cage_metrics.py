@@ -19,13 +19,18 @@ NO_LIMIT = 2**62
 
 
 class GroupsInWindow:
-    """The files of a component's control groups, by their names without the folder."""
+    """The files of a component's control groups, by their names without the folder: of the groups that were followed at
+    the window's end, where others were before."""
 
     def __init__(self, component: str, window: Window) -> None:
         self.window = window
         prefix = f"{component}:cgroup:"
-        names = {name for tick in window.around for name in tick.entries if name.startswith(prefix)}
-        self._sources = {name.rpartition("/")[2]: name for name in sorted(names)}
+        self._sources: dict[str, str] = {}
+        for tick in window.around:
+            for name in tick.entries:
+                file = name.rpartition("/")[2]
+                if name.startswith(prefix) and (tick.monotonic_s <= window.end_s or file not in self._sources):
+                    self._sources[file] = name
 
     def __contains__(self, file: str) -> bool:
         return file in self._sources
