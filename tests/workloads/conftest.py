@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, TargetState
+from loadframe.targets.attached import attach
 from loadframe.targets.bulk_loader import BulkLoaderTarget
 from loadframe.targets.mariadb import MariadbTarget
 from loadframe.targets.postgres import PostgresTarget
+from loadframe.workloads import mariadb, postgres
 
 
 @pytest.fixture(params=["delete", "wal"])
@@ -77,6 +80,24 @@ def loader_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
         finally:
             target.destroy()
     patch.undo()
+
+
+@pytest.fixture
+def attached_mariadb(farm_server: Endpoint) -> Endpoint:
+    """The same server as one that we were only told of, without a database of drivers."""
+    mariadb.drop_schema(farm_server)
+    with closing(
+        attach(f"mariadb:{mariadb.where(farm_server)}", option_file=Path(farm_server.options["option_file"]))
+    ) as server:
+        return server.endpoint()
+
+
+@pytest.fixture
+def attached_postgres(postgres_server: Endpoint) -> Endpoint:
+    """The same server as one that we were only told of, without a schema of drivers."""
+    postgres.drop_schema(postgres_server)
+    with closing(attach("postgres", option_file=Path(postgres_server.options["option_file"]))) as server:
+        return server.endpoint()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
@@ -28,6 +29,7 @@ class Specimen:
     endpoint: Endpoint
     small: float
     large: float
+    options: dict[str, SettingValue]
     data: Path
     """The file or socket without which nothing works."""
 
@@ -40,14 +42,18 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
     "oltp at rate": ({"rows": 500, "tables": 2, "threads": 6}, "farm_server", 100, 300),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
+    "oltp/attached postgres": ({"rows": 500, "tables": 2}, "attached_postgres", 1, 5),
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
+    ),
+    "render-farm-burst/attached mariadb": (
+        {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "attached_mariadb", 8, 30,
     ),
 }  # fmt: skip
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.server] * (name != "job-queue")) for name in SPECIMENS])
-def specimen(request: pytest.FixtureRequest) -> Specimen:
+def specimen(request: pytest.FixtureRequest) -> Iterator[Specimen]:
     kind, _, axis = request.param.partition("/")[0].partition(" at ")
     options, fixture, small, large = SPECIMENS[request.param]
     if fixture == "queue_file":
@@ -56,7 +62,8 @@ def specimen(request: pytest.FixtureRequest) -> Specimen:
         endpoint = request.getfixturevalue(fixture)
     workload = registry.make(kind, options, axis=axis or None)
     workload.install(endpoint)
-    return Specimen(workload, endpoint, small, large, Path(endpoint.address))
+    yield Specimen(workload, endpoint, small, large, options, Path(endpoint.address))
+    workload.remove(endpoint)
 
 
 def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
@@ -65,6 +72,8 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
         "queue_file": "sqlite",
         "farm_server": "mariadb",
         "postgres_server": "postgres",
+        "attached_mariadb": "mariadb",
+        "attached_postgres": "postgres",
     }
     there = {
         (name.partition("/")[0].partition(" at ")[0], targets[fixture])
@@ -146,6 +155,21 @@ def test_kill_leaves_no_process_and_what_was_logged_can_be_read(driver: Driver, 
             os.kill(pid, 0)
     assert driver.requests().operation.size >= 0
     assert driver.wait(0)
+
+
+def test_it_runs_where_its_allowance_says(specimen: Specimen, folder: Path) -> None:
+    """With target and driver on CPUs of their own neither takes the other's."""
+    made, cpu = specimen.workload, min(os.sched_getaffinity(0))
+    workload = registry.make(made.kind, specimen.options, Allowance(cpus=frozenset({cpu})), axis=min(made.axes))
+    workload.set_level(specimen.endpoint, specimen.large)
+    driver = workload.start(specimen.endpoint, specimen.large, folder, 60.0)
+    try:
+        threads = [int(one.name) for pid in driver.pids() for one in Path(f"/proc/{pid}/task").iterdir()]
+        assert threads
+        assert all(os.sched_getaffinity(thread) == {cpu} for thread in threads)
+    finally:
+        driver.kill()
+        workload.after_step(specimen.endpoint)
 
 
 def test_a_step_after_a_killed_one_is_a_step_like_any_other(driver: Driver, specimen: Specimen, folder: Path) -> None:

@@ -17,6 +17,7 @@ from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.targets.mariadb import MariadbTarget
 from loadframe.workloads import farm
 from loadframe.workloads.base import Driver, Workload
+from loadframe.workloads.mariadb import ENGINES
 from loadframe.workloads.registry import make
 from loadframe.workloads.request_log import Requests
 
@@ -63,7 +64,7 @@ def test_a_job_that_was_left_half_made_is_made_anew(farm_server: Endpoint, ask: 
     assert len(tables(ask)) == 6
 
 
-@pytest.mark.parametrize("engine", farm.ENGINES)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_the_tables_are_of_the_engine_asked_for(farm_server: Endpoint, ask: Ask, engine: str, tmp_path: Path) -> None:
     workload = prepared("render-farm", farm_server, 2, {"engine": engine, "tables_per_job": 2, "threads": 2})
     found = ask("SELECT DISTINCT engine FROM information_schema.tables WHERE table_schema = DATABASE()")

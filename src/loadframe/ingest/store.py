@@ -14,8 +14,9 @@ from typing import LiteralString
 
 import psycopg
 
+DROP: LiteralString = "DROP TABLE IF EXISTS ingested, loaded_file"
 SCHEMA = (
-    "DROP TABLE IF EXISTS ingested, loaded_file",
+    DROP,
     "CREATE TABLE ingested (file bigint NOT NULL, key text NOT NULL, stamp bigint NOT NULL, amount bigint NOT NULL,"
     " note text NOT NULL)",
     "CREATE TABLE loaded_file (file bigint PRIMARY KEY, rows bigint NOT NULL, amount bigint NOT NULL)",
@@ -54,6 +55,14 @@ def create(shards: Sequence[str]) -> None:
         with psycopg.connect(shard) as connection:
             for statement in SCHEMA:
                 connection.execute(statement)
+
+
+def drop(shards: Sequence[str]) -> None:
+    """Drop the tables, once whoever still loads has ended. psycopg.Error where a shard refuses."""
+    empty(shards)
+    for shard in shards:
+        with psycopg.connect(shard) as connection:
+            connection.execute(DROP)
 
 
 def empty(shards: Sequence[str]) -> None:

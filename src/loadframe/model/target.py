@@ -33,12 +33,15 @@ class Endpoint:
     address: a socket path, a file path or host:port, as `kind` needs it.
     options: further words, for instance the user, the schema, or SQLite's per-connection pragmas.
     shards: of a target of several pieces, each of them in order; empty for one of one piece.
+    attached: somebody else's server, with data of theirs: a workload works in a schema of its own, refuses to begin
+    where there is one already, and drops it at the end.
     """
 
     kind: str
     address: str
     options: Mapping[str, str] = field(default_factory=dict)
     shards: tuple[Endpoint, ...] = ()
+    attached: bool = False
 
 
 @dataclass(frozen=True, slots=True)

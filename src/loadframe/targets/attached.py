@@ -1,4 +1,5 @@
-"""Servers that run already, by kind. They are read, never changed. To add one, write its file and a row in KINDS."""
+"""Servers that run already, by kind. They are read; none of their settings is changed. To add one, write its file and a
+row in KINDS."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from loadframe.errors import StudyError
-from loadframe.model import CounterSpec, SettingValue
+from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.targets.mariadb_attached import AttachedMariadb
 from loadframe.targets.postgres_attached import AttachedPostgres
 
@@ -35,6 +36,9 @@ class Attached(Protocol):
 
     def local(self) -> bool:
         """Whether it is on this machine."""
+
+    def endpoint(self) -> Endpoint:
+        """How a load driver reaches it, with a schema of its own; `attached`."""
 
     def version(self) -> str:
         """Name and version."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadframe.errors import StudyError, TargetError
-from loadframe.model import CounterSpec, SettingValue
+from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.targets.catalogue import canonical
 from loadframe.targets.mariadb_control import CANNOT_CONNECT, TIMEOUT_S, Control
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
@@ -26,6 +26,8 @@ PASSWORD = "MYSQL_PWD"
 PORT = 3306
 SOCKET = "/run/mysqld/mysqld.sock"
 NAMES = ("mariadbd", "mysqld")
+SCHEMA = "loadframe"
+"""Of load drivers."""
 
 
 class AttachedMariadb:
@@ -87,6 +89,11 @@ class AttachedMariadb:
         """Whether it is on this machine, as far as can be told."""
         return self.pid() is not None or self._control.socket is not None
 
+    def endpoint(self) -> Endpoint:
+        """As that of a private one (mariadb.py). TargetError where it is reached by TLS, which load drivers do not
+        speak."""
+        return self._control.endpoint()
+
     def version(self) -> str:
         return self._version if "MariaDB" in self._version else f"MySQL {self._version}"
 
@@ -124,6 +131,16 @@ class _Control(Control):
     @property
     def words(self) -> str:
         return self.socket or f"{self._host}:{self._port}"
+
+    def endpoint(self) -> Endpoint:
+        tls = [name for name in ("ssl_ca", "ssl_cert", "ssl_key") if self._options.get(name)]
+        if self.socket is None and tls:
+            raise TargetError(
+                f"Load drivers cannot reach {self.words} by TLS ({', '.join(tls)})",
+                remedy="Name its socket, or an option file without TLS.",
+            )
+        options = {"user": self._user, "password": self._password, "schema": SCHEMA}
+        return Endpoint("mariadb", self.words, options, attached=True)
 
     def _connected(self) -> Connection[Any]:
         if self.socket is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loadframe.cage.identity import parent_of
 from loadframe.errors import StudyError, TargetError
-from loadframe.model import CounterSpec, SettingValue
+from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.targets.postgres import CHILDREN, in_our_units, read_settings
 from loadframe.targets.postgres_control import Control
 from loadframe.targets.postgres_counters import Looks, statement
@@ -20,6 +20,8 @@ from loadframe.targets.postgres_settings import ACTIVITY, CATALOGUE, CEILINGS, C
 SOCKETS = "/var/run/postgresql"
 """Debian's folder of sockets."""
 NAMES = ("postgres", "postmaster")
+SCHEMA = "loadframe"
+"""Of load drivers."""
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
 
 
@@ -104,6 +106,20 @@ class AttachedPostgres:
     def local(self) -> bool:
         """Whether it is on this machine, as far as can be told."""
         return self._is_here()
+
+    def endpoint(self) -> Endpoint:
+        """As that of a private one (postgres.py), in the database that we are connected to. A password that only libpq
+        knows is left to it."""
+        where = self._where
+        options = {
+            "user": where["user"],
+            "password": where.get("password", ""),
+            "database": where["dbname"],
+            "schema": SCHEMA,
+            "port": where["port"],
+        }
+        socket = {"socket": where["host"]} if where["host"].startswith("/") else {}
+        return Endpoint(self.kind, where["host"], options | socket, attached=True)
 
     def version(self) -> str:
         return f"PostgreSQL {self._version.split()[0]}"

@@ -57,7 +57,8 @@ class Workload(Protocol):
         """The level as the whole number that it must be. StudyError where it cannot be one of this workload."""
 
     def install(self, endpoint: Endpoint) -> None:
-        """Once in the life of the data: make the schema. MissingTool where the driver's program is not installed."""
+        """Once in the life of the data: make the schema, in place of one that was there. TargetError where an attached
+        server has one that is not ours; MissingTool where the driver's program is not installed."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Outside the measured window: bring the data to what this level needs. TargetError where the target refuses
@@ -68,3 +69,6 @@ class Workload(Protocol):
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Tidy up what a step left behind (a killed driver's half-done jobs), outside the measured window."""
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """At the end, where the target goes on: take away all that install made. Does nothing where it is gone."""

@@ -107,6 +107,11 @@ class BulkIngest:
                 details="\n".join(wrong[:MOST_TOLD]),
             )
 
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the tables."""
+        with _explained():
+            store.drop(shards_of(endpoint))
+
     def _shape(self, level: float) -> tuple[int, int]:
         """Pipelines, and the size of their files in KiB."""
         return self.check_level(level), self.options.file_size_kb

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import WorkloadError
 from loadframe.workloads import request_log
 from loadframe.workloads.request_log import RECORD, Requests
@@ -99,11 +101,15 @@ class ProcessDriver:
             )
         if self._failed is not None:
             raise self._failure(f"The driver {self._name} failed: {_ended(self._failed)}.")
-        requests = request_log.read(self._logs)
+        requests = self._read()
         in_vain = not (requests.outcome == 0).any() and self._complained()
         if (in_vain or not len(requests)) and not self._killed:
             raise self._failure(f"The driver {self._name} ended without a single request that succeeded.")
         return requests
+
+    def _read(self) -> Requests:
+        """What the logs say."""
+        return request_log.read(self._logs)
 
     def kill(self) -> None:
         """End it at once, with all that it started."""
@@ -144,6 +150,19 @@ class ProcessDriver:
             remedy="The end of what it printed is below.",
             details="\n".join(tail(path) for path in self._printed if path.exists() and path.stat().st_size),
         )
+
+
+def run_to_end(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """Run a program that prepares a target; it ends with us. None where it succeeded, else the end of what it said."""
+    with tempfile.NamedTemporaryFile() as output:
+        process = spawn(command, Allowance(), stdout=output.file, stderr=output.file, env=environment)
+        try:
+            code = process.wait()
+        except BaseException:
+            _kill_group(process)
+            process.wait()
+            raise
+        return tail(Path(output.name)) if code else None
 
 
 def tail(path: Path) -> str:

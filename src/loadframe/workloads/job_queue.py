@@ -90,6 +90,11 @@ class JobQueue:
     def after_step(self, endpoint: Endpoint) -> None:
         """Nothing: SQLite rolls back what a killed worker left, and set_level empties the queue."""
 
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the queue's table."""
+        with _connected(endpoint) as connection:
+            connection.execute("DROP TABLE IF EXISTS job")
+
     def _worker(self, endpoint: Endpoint, number: int, folder: Path, duration_s: float) -> Worker:
         log = folder / f"requests-{number}.log"
         command = [sys.executable, "-m", "loadframe.workloads.job_queue_worker"]

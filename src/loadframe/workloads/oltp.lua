@@ -1,15 +1,15 @@
 -- oltp: short transactions on a few large tables, for sysbench 1.0. Started by oltp.py, which makes the tables.
 
-local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "farm.lua")
+local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "driver.lua")
 
 sysbench.cmdline.options = {
-    folder = farm.options.folder,
+    folder = driver.options.folder,
+    seconds = driver.options.seconds,
+    open_loop = driver.options.open_loop,
     tables = {"number of tables", 1},
     rows = {"rows in each table", 1},
     hot_rows = {"updates and transfers choose among this many rows of a table; 0: among all", 0},
     payload_bytes = {"payload that an update writes anew", 100},
-    seconds = {"how long to work, from the connection on", "1"},
-    open_loop = {"1: requests begin when they should, by the arrivals on standard input", 0},
     read = {"weight of read in the mix", 1},
     update = {"weight of update in the mix", 1},
     transfer = {"weight of transfer in the mix", 1},
@@ -17,24 +17,20 @@ sysbench.cmdline.options = {
 
 -- In the order of Workload.operations.
 local READ, UPDATE, TRANSFER = 0, 1, 2
--- A thread that is refused a connection asks again after this long; each refusal is a request that failed.
-local REFUSED_PAUSE_S = 0.01
 
-local connection, log, deadline_s, open_loop
+local connection, loop
 local payloads, changed
 
 function thread_init(thread)
-    connection = farm.connect()
-    open_loop = sysbench.opt.open_loop ~= 0
-    log = farm.open_log(thread, open_loop)
+    connection = driver.connect()
     -- Two payloads by turns: a row that is written as it is costs a server nothing.
     payloads = {string.rep("x", sysbench.opt.payload_bytes), string.rep("y", sysbench.opt.payload_bytes)}
     changed = thread
-    deadline_s = farm.now_s() + tonumber(sysbench.opt.seconds)
+    loop = driver.loop(thread)
 end
 
 function thread_done()
-    log.close()
+    loop.close()
     if connection then connection:disconnect() end
 end
 
@@ -76,29 +72,16 @@ local function choose()
     return TRANSFER
 end
 
--- When the next request begins: now, or when it should; nil where there is none.
-local function next_start_s()
-    local now_s = farm.now_s()
-    local start_s = now_s
-    if open_loop then
-        start_s, deadline_s = farm.next_arrival_s()
-        now_s = farm.now_s()
-        if start_s > now_s then farm.sleep_s(start_s - now_s) end
-    end
-    return math.max(start_s, now_s) < deadline_s and start_s or nil
+local function connected()
+    connection = connection or driver.connect()
+    return connection ~= nil
 end
 
-function event(thread)
-    local start_s = next_start_s()
-    if not start_s then return true end
-    if not connection then
-        connection = farm.connect()
-        if not connection then
-            log.add(READ, start_s, 1)
-            farm.sleep_s(REFUSED_PAUSE_S)
-        end
-        return
-    end
+local function request()
     local operation = choose()
-    log.add(operation, start_s, farm.attempt(actions[operation]))
+    return operation, driver.attempt(actions[operation])
+end
+
+function event()
+    return loop.once(connected, request)
 end

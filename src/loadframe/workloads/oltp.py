@@ -16,11 +16,12 @@ from pathlib import Path
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import farm, postgres
+from loadframe.workloads import databases, mariadb, postgres
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.mariadb import ENGINES
 from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand, program, python_package
-from loadframe.workloads.sysbench import start_script
+from loadframe.workloads.sysbench import OURS, start_script
 
 MOST_THREADS = 4096
 HIGHEST_RATE = 200_000
@@ -34,7 +35,7 @@ class OltpOptions:
     tables: int = whole(4, 1, 1000, "number of tables")
     rows: int = whole(10_000, 1, 100_000_000, "rows in each table")
     payload_bytes: int = whole(200, 1, 60_000, "payload of each row in bytes")
-    engine: str = choice("InnoDB", farm.ENGINES, "storage engine of the tables, in MariaDB")
+    engine: str = choice("InnoDB", ENGINES, "storage engine of the tables, in MariaDB")
     hot_rows: int = whole(0, 0, 100_000_000, "updates and transfers choose among so many rows of a table; 0: among all")
     read: int = whole(8, 0, 1_000_000, "weight of read in the mix of requests")
     update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
@@ -91,17 +92,16 @@ class Oltp:
 
     def _install_in_mariadb(self, endpoint: Endpoint) -> None:
         demand((*requirements(self.kind), python_package(self.kind, "pymysql", "mariadb")))
-        schema, options = farm.schema_of(endpoint), self.options
+        options = self.options
         columns = (
             f"id INT NOT NULL PRIMARY KEY, state INT NOT NULL, payload VARBINARY({options.payload_bytes}) NOT NULL"
         )
-        with farm.connected(endpoint, "to make the tables", schema=False) as connection:
-            farm.execute(connection, [f"DROP DATABASE IF EXISTS `{schema}`", f"CREATE DATABASE `{schema}`"])
-            farm.execute(connection, [f"USE `{schema}`"])
+        with mariadb.connected(endpoint, "to make the tables", schema=False) as connection:
+            mariadb.make_schema(connection, endpoint)
             for number in range(1, options.tables + 1):
                 # The Sequence engine is part of the server.
                 rows = f"SELECT seq, 0, REPEAT('x', {options.payload_bytes}) FROM seq_1_to_{options.rows}"
-                farm.execute(
+                mariadb.execute(
                     connection,
                     [
                         f"CREATE TABLE oltp_{number} ({columns}) ENGINE = {options.engine}",
@@ -118,7 +118,7 @@ class Oltp:
                 remedy="Leave it out.",
             )
         columns = f"id INT PRIMARY KEY, state INT NOT NULL, payload VARCHAR({options.payload_bytes}) NOT NULL"
-        statements = postgres.new_schema(endpoint)
+        statements = []
         for number in range(1, options.tables + 1):
             rows = f"SELECT n, 0, REPEAT('x', {options.payload_bytes}) FROM generate_series(1, {options.rows}) n"
             statements += [
@@ -127,11 +127,12 @@ class Oltp:
                 f"VACUUM ANALYZE oltp_{number}",
             ]
         with postgres.connected(endpoint, "to make the tables") as connection:
+            postgres.make_schema(connection, endpoint)
             postgres.execute(connection, statements)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Nothing but waiting for the last driver to be gone: there are always the same rows."""
-        _await_drivers_gone(endpoint, self.describe_axis(self.check_level(level)))
+        databases.await_drivers_gone(endpoint, self.describe_axis(self.check_level(level)))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
@@ -151,6 +152,7 @@ class Oltp:
             folder=folder,
             duration_s=duration_s,
             options={
+                **OURS,
                 "tables": self.options.tables,
                 "rows": self.options.rows,
                 "hot_rows": self.options.hot_rows,
@@ -162,16 +164,11 @@ class Oltp:
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Wait until the driver is gone from the server."""
-        _await_drivers_gone(endpoint, "to tidy up after a step")
+        databases.await_drivers_gone(endpoint, "to tidy up after a step")
 
-
-def _await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    if endpoint.kind == "postgres":
-        with postgres.connected(endpoint, doing) as connection:
-            postgres.await_drivers_gone(connection)
-    else:
-        with farm.connected(endpoint, doing) as own:
-            farm.await_drivers_gone(own)
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the schema."""
+        databases.drop_schema(endpoint)
 
 
 class OltpAtRate(Oltp):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from loadframe.errors import TargetError
 from loadframe.model import Endpoint
+from loadframe.workloads import ownership
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+APPLICATION = "loadframe-driver"
+DROP = "DROP SCHEMA IF EXISTS"
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
 
@@ -34,14 +38,30 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
     }
 
 
+def schema_of(endpoint: Endpoint) -> str:
+    """The schema that the driver works in."""
+    return endpoint.options.get("schema", "loadframe")
+
+
+def environment(endpoint: Endpoint) -> dict[str, str]:
+    """For a driver's process: what libpq takes from there. Names are looked up in the driver's schema and nowhere else,
+    and its connections have a name by which await_drivers_gone knows them."""
+    return {**os.environ, "PGOPTIONS": _search_path(endpoint), "PGAPPNAME": APPLICATION}
+
+
+def _search_path(endpoint: Endpoint) -> str:
+    return f"-c search_path={schema_of(endpoint)}"
+
+
 @contextmanager
 def connected(endpoint: Endpoint, doing: str) -> Iterator[Connection[Any]]:
-    """A connection in which each statement is a transaction of its own. TargetError, saying what was being done, where
-    the server refuses."""
+    """A connection in which each statement is a transaction of its own, in the driver's schema. TargetError, saying
+    what was being done, where the server refuses."""
     import psycopg
 
+    given: dict[str, Any] = parameters(endpoint)
     try:
-        with psycopg.connect(**parameters(endpoint), autocommit=True) as connection:  # type: ignore[arg-type]
+        with psycopg.connect(**given, options=_search_path(endpoint), autocommit=True) as connection:
             yield connection
     except psycopg.Error as error:
         raise TargetError(
@@ -57,18 +77,50 @@ def execute(connection: Connection[Any], statements: Sequence[str]) -> None:
         connection.execute(statement.encode())
 
 
-def new_schema(endpoint: Endpoint) -> list[str]:
-    """Statements that make an empty schema of the driver's own, which its connections use by default. What was there
-    before is dropped."""
-    name = endpoint.options.get("schema", "loadframe").replace('"', '""')
-    return [f'DROP SCHEMA IF EXISTS "{name}" CASCADE', f'CREATE SCHEMA "{name}"']
+def make_schema(connection: Connection[Any], endpoint: Endpoint) -> None:
+    """Make an empty schema of the driver's own. What was there before is dropped, if it is ours to drop; TargetError
+    where it is not."""
+    name = schema_of(endpoint)
+    with connection.transaction():
+        if endpoint.attached and _exists(connection, name) and not ownership.may_drop(_note(connection, name)):
+            raise ownership.refusal(host_of(endpoint), name, f"{DROP} {name} CASCADE")
+        execute(connection, [f"{DROP} {name} CASCADE", f"CREATE SCHEMA {name}"])
+        if endpoint.attached:
+            execute(connection, [f"CREATE TABLE {ownership.TABLE} ({ownership.COLUMNS})"])
+            connection.execute(f"INSERT INTO {ownership.TABLE} VALUES (%s, %s, %s)", ownership.own_note())
+
+
+def drop_schema(endpoint: Endpoint) -> None:
+    """Drop the schema that make_schema made; one that is not ours stays."""
+    name = schema_of(endpoint)
+    with connected(endpoint, "to drop the driver's schema") as connection:
+        if not endpoint.attached or ownership.may_drop(_note(connection, name)):
+            execute(connection, [f"{DROP} {name} CASCADE"])
+
+
+def _exists(connection: Connection[Any], schema: str) -> bool:
+    return connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", [schema]).fetchone() is not None
+
+
+def _note(connection: Connection[Any], schema: str) -> ownership.Note | None:
+    """Who made the schema; None where it does not say."""
+    noted = "SELECT FROM pg_tables WHERE schemaname = %s AND tablename = %s"
+    if connection.execute(noted, [schema, ownership.TABLE]).fetchone() is None:
+        return None
+    return connection.execute(f"SELECT boot, pid, started_ticks FROM {ownership.TABLE}").fetchone()
+
+
+def vacuum(connection: Connection[Any], endpoint: Endpoint) -> None:
+    """Look at tables that were just filled, so that the server does not do it by itself in the midst of a step."""
+    tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [schema_of(endpoint)])
+    execute(connection, [f"VACUUM ANALYZE {name}" for (name,) in tables.fetchall()])
 
 
 def await_drivers_gone(connection: Connection[Any]) -> None:
     """A killed driver's last statement may still run in the server; wait until its connections are closed."""
     until = time.monotonic() + DRIVERS_GONE_WITHIN_S
-    others = "SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()"
+    drivers = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()"
     while time.monotonic() < until:
-        if connection.execute(others).fetchone() == (0,):
+        if connection.execute(drivers, [APPLICATION]).fetchone() == (0,):
             return
         time.sleep(LOOK_EVERY_S)

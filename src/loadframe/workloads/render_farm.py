@@ -16,9 +16,10 @@ from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.mariadb import ENGINES, connected, drop_schema
 from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand
-from loadframe.workloads.sysbench import start_script
+from loadframe.workloads.sysbench import OURS, start_script
 
 MOST_JOBS = 1_000_000
 MIX = ("dispatch", "report", "submit", "complete", "list")
@@ -29,7 +30,7 @@ MIX = ("dispatch", "report", "submit", "complete", "list")
 class RenderFarmOptions:
     tables_per_job: int = whole(5, 1, farm.MOST_TABLES_PER_JOB, "tables that each job keeps")
     threads: int = whole(4, 1, 1024, "supervisor threads, each with its own connection")
-    engine: str = choice("MyISAM", farm.ENGINES, "storage engine of the tables")
+    engine: str = choice("MyISAM", ENGINES, "storage engine of the tables")
     payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
     rows_per_table: int = whole(4, 1, 1000, "rows in each table")
     order: str = choice("turn", ("turn", "random"), "how a thread goes through its jobs")
@@ -83,7 +84,7 @@ class RenderFarm:
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Let the pool of prepared jobs grow to the level. It never shrinks: jobs beyond the level are left alone."""
         wanted = self.check_level(level)
-        with farm.connected(endpoint, f"{wanted} active jobs") as connection:
+        with connected(endpoint, f"{wanted} active jobs") as connection:
             farm.tidy(connection)
             farm.create_jobs(
                 connection,
@@ -104,6 +105,7 @@ class RenderFarm:
             folder=folder,
             duration_s=duration_s,
             options={
+                **OURS,
                 "jobs": self.check_level(level),
                 "tables": ",".join(farm.TABLE_KINDS[: self.options.tables_per_job]),
                 "engine": self.options.engine,
@@ -115,5 +117,9 @@ class RenderFarm:
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Empty the archive, once the driver is gone from the server."""
-        with farm.connected(endpoint, "to tidy up after a step") as connection:
+        with connected(endpoint, "to tidy up after a step") as connection:
             farm.tidy(connection)
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the farm's database."""
+        drop_schema(endpoint)

@@ -18,9 +18,10 @@ from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.mariadb import ENGINES, await_drivers_gone, connected, drop_schema
 from loadframe.workloads.options import choice, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand
-from loadframe.workloads.sysbench import start_script
+from loadframe.workloads.sysbench import OURS, start_script
 
 MOST_JOBS = 1_000_000
 
@@ -29,7 +30,7 @@ MOST_JOBS = 1_000_000
 class BurstOptions:
     tables_per_job: int = whole(5, 1, farm.MOST_TABLES_PER_JOB, "tables that each job keeps")
     threads: int = whole(8, 1, 1024, "workers of the farm, each with its own connection")
-    engine: str = choice("MyISAM", farm.ENGINES, "storage engine of the tables")
+    engine: str = choice("MyISAM", ENGINES, "storage engine of the tables")
     payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
     rows_per_table: int = whole(4, 1, 1000, "rows in each table of a new job")
     fan_out: int = whole(10, 1, 10_000, "jobs that each job submits")
@@ -69,7 +70,7 @@ class RenderFarmBurst:
         """Empty the farm but for the first job, which submits all others."""
         self.check_level(level)
         self._empty(endpoint)
-        with farm.connected(endpoint, "the first job") as connection:
+        with connected(endpoint, "the first job") as connection:
             farm.create_jobs(
                 connection, range(1, 2), tables_per_job=self.options.tables_per_job, engine=self.options.engine
             )
@@ -89,6 +90,7 @@ class RenderFarmBurst:
             folder=folder,
             duration_s=None,
             options={
+                **OURS,
                 "jobs": jobs,
                 "fan_out": self.options.fan_out,
                 "reads": self.options.reads,
@@ -101,8 +103,12 @@ class RenderFarmBurst:
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Wait until the server is rid of a killed driver; the next step begins by emptying the farm."""
-        with farm.connected(endpoint, "to tidy up after a step") as connection:
-            farm.await_drivers_gone(connection)
+        with connected(endpoint, "to tidy up after a step") as connection:
+            await_drivers_gone(connection)
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the farm's database."""
+        drop_schema(endpoint)
 
     def _empty(self, endpoint: Endpoint) -> None:
         farm.install(

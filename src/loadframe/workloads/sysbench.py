@@ -1,5 +1,4 @@
-"""sysbench as a driver: starts one of our Lua scripts against a MariaDB or a PostgreSQL, with the password out of
-everybody's sight.
+"""sysbench as a driver: starts a Lua script against a MariaDB or a PostgreSQL, the password out of everybody's sight.
 
 In an open loop the requests arrive as with sysbench's own --rate: at random (exponential gaps), in one queue that all
 threads take from. Its queue is not used, because a script cannot see in it when a request should have begun: the
@@ -9,30 +8,34 @@ each arrival is taken by one thread. It is written once all threads are connecte
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from loadframe.cage.processes import Allowance, spawn
-from loadframe.errors import StudyError
+from loadframe.errors import StudyError, TargetError
 from loadframe.model import Endpoint
-from loadframe.workloads import postgres
-from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.farm import schema_of, socket_of
+from loadframe.workloads import mariadb, postgres
+from loadframe.workloads.driving import ProcessDriver, run_to_end
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Options = Mapping[str, str | int | float]
+"""Values by the names that sysbench has for its options, or a script for its own."""
 SCRIPTS = Path(__file__).parent
 ARRIVALS = "arrivals"
-RETRIED = "1213,1020,1205,1146"
-"""Errors after which a farm asks again: sysbench's own list (deadlock, row changed, lock wait), and a table that is not
-there because somebody completed its job meanwhile. For PostgreSQL its list is fixed: deadlock, unique violation and
-serialization failure."""
+OURS: Options = {"db-ps-mode": "disable", "mysql-ignore-errors": "1213,1020,1205,1146"}
+"""Options of sysbench with which our own scripts run. Errors after which they ask again: sysbench's own list (deadlock,
+row changed, lock wait), and a table that is not there because somebody completed its job meanwhile. For PostgreSQL its
+list is fixed: deadlock, unique violation and serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
 READY_WITHIN_S = 10.0
@@ -48,25 +51,22 @@ def start_script(
     *,
     allowance: Allowance,
     threads: int,
-    options: Mapping[str, str | int],
+    options: Options,
     folder: Path,
     duration_s: float | None,
     rate: float | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> ProcessDriver:
-    """Start `script` with its own `options`; each thread writes `requests-N.log` into `folder`. The script ends its
-    work itself; duration_s only tells the driver when it would be overdue (None: never). rate: requests per second in
-    an open loop, which then needs duration_s; None: a closed loop."""
+    """Start a `script` of this folder with `options`, its own and sysbench's; each thread writes `requests-N.log` into
+    `folder`. The script ends its work itself; duration_s only tells the driver when it would be overdue (None: never).
+    rate: requests per second in an open loop, which then needs duration_s; None: a closed loop. environment: what the
+    script finds in it besides."""
     folder = folder.resolve()
     logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
     for log in logs:
         log.unlink(missing_ok=True)
     # All seconds, events and statistics are the script's business: sysbench only runs the threads.
-    command = ["sysbench", f"--config-file={_connection_file(endpoint, folder)}", f"--threads={threads}"]
-    command += ["--time=0", "--events=0", "--percentile=0", "--db-ps-mode=disable"]
-    own = ["--db-driver=mysql", f"--mysql-ignore-errors={RETRIED}"]
-    command += ["--db-driver=pgsql"] if endpoint.kind == "postgres" else own
-    command += [str(SCRIPTS / script), f"--folder={folder}"]
-    command += [f"--{option}={value}" for option, value in options.items()]
+    given = {"threads": threads, "time": 0, "events": 0, "percentile": 0, **options, "folder": str(folder)}
     printed = folder / "sysbench.txt"
     arrivals = None
     with ExitStack() as files:
@@ -74,13 +74,44 @@ def start_script(
         if rate is not None:
             (folder / ARRIVALS).write_bytes(b"")  # a former step may have used this folder
             schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
-            command += ["--open_loop=1"]
-        process = spawn([*command, "run"], allowance, stdin=schedule, stdout=output, stderr=output, cwd=folder)
+            given["open_loop"] = 1
+        process = spawn(
+            _command(SCRIPTS / script, "run", endpoint, folder, given),
+            allowance,
+            stdin=schedule,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env={**_environment(endpoint), **environment},
+        )
         if rate is not None and duration_s is not None:
             _await_ready(process, logs)
             arrivals = _schedule(folder / ARRIVALS, rate, duration_s, threads)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
+
+
+def run_script(script: Path, what: str, endpoint: Endpoint, *, threads: int, options: Options) -> None:
+    """Run a command of a script ("prepare") to its end. TargetError, with what it printed, where it fails."""
+    with tempfile.TemporaryDirectory(prefix="loadframe-") as folder:
+        command = _command(script, what, endpoint, Path(folder), {"threads": threads, **options})
+        said = run_to_end(command, _environment(endpoint))
+    if said is not None:
+        raise TargetError(
+            f"sysbench {script.stem} {what} failed.",
+            remedy="If disk space or memory ran out, give it fewer or smaller tables.",
+            details=said,
+        )
+
+
+def _command(script: Path, what: str, endpoint: Endpoint, folder: Path, options: Options) -> list[str]:
+    driver = "pgsql" if endpoint.kind == "postgres" else "mysql"
+    command = ["sysbench", f"--config-file={_connection_file(endpoint, folder)}", str(script)]
+    return [*command, f"--db-driver={driver}", *(f"--{name}={value}" for name, value in options.items()), what]
+
+
+def _environment(endpoint: Endpoint) -> dict[str, str]:
+    return postgres.environment(endpoint) if endpoint.kind == "postgres" else dict(os.environ)
 
 
 def _await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
@@ -117,12 +148,7 @@ def _connection_file(endpoint: Endpoint, folder: Path) -> Path:
         given = postgres.parameters(endpoint)
         lines = {f"pgsql-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
     else:
-        lines = {
-            "mysql-socket": socket_of(endpoint),
-            "mysql-user": endpoint.options.get("user", "root"),
-            "mysql-password": endpoint.options.get("password", ""),
-            "mysql-db": schema_of(endpoint),
-        }
+        lines = {f"mysql-{name}": value for name, value in mariadb.parameters(endpoint).items()}
     for name, value in lines.items():
         if "\n" in value or value != value.strip():
             raise StudyError(

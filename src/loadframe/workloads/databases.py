@@ -1,0 +1,31 @@
+"""What a workload does to MariaDB and PostgreSQL alike."""
+
+from __future__ import annotations
+
+from loadframe.model import Endpoint
+from loadframe.workloads import mariadb, postgres
+
+
+def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
+    """Wait until the server has closed the connections of a driver that was killed. TargetError where it refuses."""
+    if endpoint.kind == "postgres":
+        with postgres.connected(endpoint, doing) as connection:
+            postgres.await_drivers_gone(connection)
+    else:
+        with mariadb.connected(endpoint, doing) as own:
+            mariadb.await_drivers_gone(own)
+
+
+def make_schema(endpoint: Endpoint) -> None:
+    """Make an empty schema of the driver's own. TargetError where there is one that is not ours to drop."""
+    if endpoint.kind == "postgres":
+        with postgres.connected(endpoint, "to make a schema") as connection:
+            postgres.make_schema(connection, endpoint)
+    else:
+        with mariadb.connected(endpoint, "to make a database", schema=False) as own:
+            mariadb.make_schema(own, endpoint)
+
+
+def drop_schema(endpoint: Endpoint) -> None:
+    """Drop the schema that make_schema made; one that is not ours stays."""
+    (postgres if endpoint.kind == "postgres" else mariadb).drop_schema(endpoint)
