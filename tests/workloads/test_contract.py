@@ -49,6 +49,15 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "render-farm-burst/attached mariadb": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "attached_mariadb", 8, 30,
     ),
+    "sysbench": ({"table_size": 500, "tables": 2}, "farm_server", 1, 5),
+    "sysbench/postgres": ({"script": "oltp_point_select", "table_size": 500}, "postgres_server", 1, 5),
+    "sysbench/attached mariadb": ({"script": "bulk_insert"}, "attached_mariadb", 1, 5),
+    "sysbench/attached postgres": (
+        {"script": "oltp_insert", "table_size": 500, "tables": 2}, "attached_postgres", 1, 5,
+    ),
+    "sysbench at rate": (
+        {"script": "oltp_write_only", "table_size": 5000, "connections": 6}, "farm_server", 100, 300,
+    ),
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from loadframe.analysis import search
 from loadframe.analysis.soundness import sound
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
-from loadframe.model import DISTURBED, Curve, Step, TargetState
+from loadframe.model import CLIENT_AXES, DISTURBED, Curve, Step, TargetState
 from loadframe.progress import Progress
 from loadframe.study import Study
 
@@ -117,7 +117,7 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         axis=study.load.axis,
         treatment=treatment,
         within_latency_p95_ms=study.objective.within.latency_p95_ms,
-        scalability=study.load.axis == "concurrency",
+        scalability=study.load.axis in CLIENT_AXES,
     )
     loops = {step.closed_loop for step in mine}
     return replace(

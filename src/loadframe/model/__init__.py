@@ -80,6 +80,7 @@ from loadframe.model.profile import (
     Stack,
 )
 from loadframe.model.step import (
+    CLIENT_AXES,
     DISTURBED,
     FLAGS,
     OPEN_LOOP_AXES,
@@ -108,6 +109,7 @@ from loadframe.model.verdict import (
 )
 
 __all__ = [
+    "CLIENT_AXES",
     "DISTURBED",
     "FLAGS",
     "OPEN_LOOP_AXES",

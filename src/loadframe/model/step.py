@@ -81,6 +81,9 @@ DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder
 OPEN_LOOP_AXES = frozenset({"rate"})
 """Load axes on which requests begin when they should, whatever became of the ones before."""
 
+CLIENT_AXES = frozenset({"concurrency", "threads", "clients"})
+"""Load axes that count who asks, each one request after the other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Requirement, SettingValue
-from loadframe.workloads import bulk_ingest, farm, job_queue, oltp, render_farm, render_farm_burst
+from loadframe.workloads import (
+    bulk_ingest,
+    farm,
+    job_queue,
+    oltp,
+    render_farm,
+    render_farm_burst,
+    sysbench_oltp,
+)
 from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule, did_you_mean, rules
 
@@ -38,6 +46,12 @@ KINDS: Mapping[str, Kind] = {
     "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),
     "render-farm-burst": Kind(
         render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), farm.requirements
+    ),
+    "sysbench": Kind(
+        sysbench_oltp.Sysbench,
+        rules(sysbench_oltp.SysbenchOptions),
+        sysbench_oltp.requirements,
+        {"rate": sysbench_oltp.SysbenchAtRate},
     ),
 }
 

@@ -1,0 +1,150 @@
+"""sysbench: sysbench's own OLTP scripts as they are installed (targets: mariadb, postgres; axes: threads, rate =
+transactions/s).
+
+A transaction is one event of the script. sysbench_oltp.lua runs the script and logs each of them: on the axis threads
+in a closed loop, on the axis rate in an open loop, where transactions begin at random times as with sysbench's --rate
+and `connections` serve them, first come, first served. All other options are sysbench's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from loadframe.cage.processes import Allowance
+from loadframe.errors import StudyError
+from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.workloads import databases, postgres
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.requirements import demand, program, python_package
+from loadframe.workloads.sysbench import run_script, start_script
+from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
+
+MOST_THREADS = 4096
+HIGHEST_RATE = 200_000
+MOST_PREPARING = 4
+"""Threads that fill tables side by side; each fills its own."""
+CHANGES_SIZE = frozenset({"bulk_insert", "oltp_delete", "oltp_insert"})
+"""Scripts that leave more rows or fewer: their tables are made anew for each step. The others put back what they
+delete."""
+
+
+@dataclass(frozen=True)
+class SysbenchOptions:
+    script: str = choice(
+        "oltp_read_write", SCRIPTS, "the script; all its options and sysbench's own may stand beside it"
+    )
+    connections: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve what is offered")
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs whatever the target."""
+    return (program(kind, "sysbench", "sysbench"),)
+
+
+class Sysbench:
+    """The workload. Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
+
+    kind = "sysbench"
+    target_kinds = frozenset({"mariadb", "postgres"})
+    axes = frozenset({"threads"})
+    axis_unit = "threads"
+    operations: tuple[str, ...] = ("transaction",)
+    judged = operations
+    one_lock = False
+    runs_to_completion = False
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
+        ours = {field.name for field in fields(SysbenchOptions)}
+        self.options = read_options(
+            SysbenchOptions, self.kind, {name: value for name, value in options.items() if name in ours}
+        )
+        self._given = checked(self.options.script, {name: value for name, value in options.items() if name not in ours})
+        if self.options.script.startswith("select_random") and self._given.get("tables", "1") != "1":
+            raise StudyError(
+                f"workload.options.tables = {self._given['tables']}: sysbench's {self.options.script} has one table.",
+                remedy="Leave it out, or choose another script.",
+            )
+
+    def check_level(self, level: float) -> int:
+        """The level as a whole number. StudyError where it cannot be one of the axis."""
+        return whole_level(self.kind, "threads", level, 1, MOST_THREADS)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} thread" + ("" if level == 1 else "s")
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the schema, and the script's tables by its own `prepare`."""
+        package = ("psycopg", "postgres") if endpoint.kind == "postgres" else ("pymysql", "mariadb")
+        demand((*requirements(self.kind), python_package(self.kind, *package)))
+        databases.make_schema(endpoint)
+        if self.options.script not in CHANGES_SIZE:
+            self._prepare(endpoint, threads=MOST_PREPARING)
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Wait for the last driver to be gone; where the script changes the number of rows, make the tables anew."""
+        threads = self._threads(self.check_level(level))
+        databases.await_drivers_gone(endpoint, self.describe_axis(level))
+        if self.options.script in CHANGES_SIZE:
+            databases.make_schema(endpoint)
+            self._prepare(endpoint, threads=threads if self.options.script == "bulk_insert" else MOST_PREPARING)
+
+    def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
+        run_script(installed(self.options.script).script, "prepare", endpoint, threads=threads, options=self._given)
+        if endpoint.kind == "postgres":
+            with postgres.connected(endpoint, "to look at the new tables") as connection:
+                postgres.vacuum(connection, endpoint)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start sysbench; its threads work for duration_s from the moment each is connected."""
+        level = self.check_level(level)
+        demand(requirements(self.kind))
+        return start_script(
+            self.kind,
+            "sysbench_oltp.lua",
+            endpoint,
+            allowance=self.allowance,
+            threads=self._threads(level),
+            rate=self._rate(level),
+            folder=folder,
+            duration_s=duration_s,
+            options={**self._given, "seconds": repr(float(duration_s))},
+            environment={"LOADFRAME_SCRIPT": str(installed(self.options.script).script)},
+        )
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Wait until the driver is gone from the server."""
+        databases.await_drivers_gone(endpoint, "to tidy up after a step")
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the schema."""
+        databases.drop_schema(endpoint)
+
+    def _threads(self, level: int) -> int:
+        return level
+
+    def _rate(self, level: int) -> float | None:
+        return None
+
+
+class SysbenchAtRate(Sysbench):
+    """The same at a given rate, whatever becomes of those before; latencies count from the intended start."""
+
+    axes = frozenset({"rate"})
+    axis_unit = "transactions/s"
+
+    def check_level(self, level: float) -> int:
+        """The rate as a whole number of transactions per second. StudyError where it cannot be one."""
+        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} transactions/s"
+
+    def _threads(self, level: int) -> int:
+        return self.options.connections
+
+    def _rate(self, level: int) -> float | None:
+        return level
