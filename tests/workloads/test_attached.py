@@ -114,3 +114,23 @@ def test_what_a_killed_run_left_is_dropped_by_the_next_one(endpoint: Endpoint, a
     workload.install(endpoint)
     workload.remove(endpoint)
     assert schemas(ask) == before
+
+
+@pytest.mark.server
+def test_pgbench_touches_no_table_of_the_same_name(attached_postgres: Endpoint) -> None:
+    """pgbench drops and fills pgbench_accounts; somebody may have one."""
+    with postgres.connected(attached_postgres, "a test") as connection:
+        connection.execute("CREATE SCHEMA others")
+        connection.execute("CREATE TABLE others.pgbench_accounts AS SELECT 7 AS aid")
+        connection.execute("ALTER ROLE CURRENT_USER SET search_path = others")
+    workload = registry.make("pgbench", {"scale": 1})
+    try:
+        workload.install(attached_postgres)
+        workload.set_level(attached_postgres, 1)
+        workload.remove(attached_postgres)
+        with postgres.connected(attached_postgres, "a test") as connection:
+            assert connection.execute("SELECT aid FROM others.pgbench_accounts").fetchall() == [(7,)]
+    finally:
+        with postgres.connected(attached_postgres, "a test") as connection:
+            connection.execute("ALTER ROLE CURRENT_USER RESET search_path")
+            connection.execute("DROP SCHEMA others CASCADE")

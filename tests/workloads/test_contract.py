@@ -43,6 +43,12 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "oltp at rate": ({"rows": 500, "tables": 2, "threads": 6}, "farm_server", 100, 300),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
     "oltp/attached postgres": ({"rows": 500, "tables": 2}, "attached_postgres", 1, 5),
+    "pgbench": ({"scale": 1, "script": "simple-update"}, "postgres_server", 1, 5),
+    "pgbench/attached postgres": ({"scale": 1, "protocol": "prepared", "jobs": 2}, "attached_postgres", 1, 5),
+    "pgbench at rate": (
+        {"scale": 1, "script": "select-only", "connections": 6, "jobs": 2, "latency_limit_ms": 500},
+        "postgres_server", 100, 300,
+    ),
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
     ),

@@ -14,12 +14,11 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue
+from loadframe.postgres_programs import program
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.postgres_settings import CATALOGUE
 from loadframe.targets.private_server import Account, PrivateServer, write_secret
 
-PACKAGED = Path("/usr/lib/postgresql")
-"""Debian keeps each version's programs in a folder of its own, out of everybody's PATH."""
 INSTALL = "apt-get install postgresql"
 DATABASE = "loadframe"
 PORT = 5432
@@ -28,15 +27,6 @@ OLDEST = 14
 """pg_stat_wal and pg_stat_database.sessions are there from this version on."""
 REFUSED = b" 53300 FATAL"
 """too_many_connections (errcodes.txt) in a line of the log, whose prefix ends in the SQLSTATE."""
-
-
-def program(name: str) -> str | None:
-    """Where a program of the newest version here is."""
-    versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
-    for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
-        if (found := shutil.which(name, path=str(folder))) is not None:
-            return found
-    return shutil.which(name)
 
 
 def required(name: str) -> str:

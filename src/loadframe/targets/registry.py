@@ -11,6 +11,7 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Requirement, SettingValue
+from loadframe.postgres_programs import program
 from loadframe.targets import (
     bulk_loader,
     mariadb,
@@ -52,8 +53,7 @@ def _mariadb_requirements() -> list[Requirement]:
 
 def _postgres_requirements() -> list[Requirement]:
     programs = [
-        Requirement("postgres", name, postgres_server.program(name), postgres_server.INSTALL)
-        for name in ("postgres", "initdb")
+        Requirement("postgres", name, program(name), postgres_server.INSTALL) for name in ("postgres", "initdb")
     ]
     package = "importable" if importlib.util.find_spec("psycopg") else None
     return [*programs, Requirement("postgres", "Python package psycopg", package, "pip install 'loadframe[postgres]'")]

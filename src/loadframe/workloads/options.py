@@ -1,6 +1,6 @@
 """The options of a workload: one frozen dataclass per workload, whose fields carry their range and what they are for.
 
-A field is declared with `whole` or `choice`; `read_options` makes the dataclass from what a study says and
+A field is declared with `whole`, `choice` or `text`; `read_options` makes the dataclass from what a study says and
 refuses what does not fit, naming the option, the value and what would be right.
 """
 
@@ -55,6 +55,12 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
 def choice(default: str, values: Sequence[str], what: str) -> Any:
     """One of these words, spelt like this."""
     rule = OptionRule(what, "one of " + ", ".join(values), lambda value: value in values)
+    return dataclasses.field(default=default, metadata={"rule": rule})
+
+
+def text(default: str, what: str) -> Any:
+    """Text in one line."""
+    rule = OptionRule(what, "text in one line", lambda value: isinstance(value, str) and "\n" not in value)
     return dataclasses.field(default=default, metadata={"rule": rule})
 
 

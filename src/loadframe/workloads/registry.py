@@ -13,6 +13,7 @@ from loadframe.workloads import (
     farm,
     job_queue,
     oltp,
+    pgbench,
     render_farm,
     render_farm_burst,
     sysbench_oltp,
@@ -43,6 +44,9 @@ KINDS: Mapping[str, Kind] = {
     ),
     "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
     "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), oltp.requirements, {"rate": oltp.OltpAtRate}),
+    "pgbench": Kind(
+        pgbench.Pgbench, rules(pgbench.PgbenchOptions), pgbench.requirements, {"rate": pgbench.PgbenchAtRate}
+    ),
     "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),
     "render-farm-burst": Kind(
         render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), farm.requirements

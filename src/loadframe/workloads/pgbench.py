@@ -1,0 +1,292 @@
+"""pgbench: PostgreSQL's own benchmark (targets: postgres; axes: clients, rate = transactions/s).
+
+A transaction is one run of a script: one of pgbench's own, or a file of the user's. On the axis clients in a closed
+loop; on the axis rate by pgbench's --rate: transactions begin at random times, `connections` serve them, and latencies
+count from when they should have begun. Every transaction is logged.
+
+pgbench's own timer counts whole seconds, and connecting too. A step counts from when all clients are connected, and is
+ended by the signal with which that timer does it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cage.processes import Allowance, spawn
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.postgres_programs import program as postgres_program
+from loadframe.workloads import databases, postgres
+from loadframe.workloads.driving import ProcessDriver, run_to_end
+from loadframe.workloads.options import choice, read_options, text, whole, whole_level
+from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
+from loadframe.workloads.request_log import Requests
+from loadframe.workloads.requirements import demand, python_package
+
+MOST_CLIENTS = 4096
+HIGHEST_RATE = 200_000
+READY_WITHIN_S = 10.0
+CONNECTING_S = 0.1
+"""How long a client may need to connect, one after the other, beside READY_WITHIN_S for all."""
+POLL_S = 0.005
+BEGIN_S = 0.1
+"""Between the last connection and the first transaction."""
+END_S = 0.5
+"""What a client may need to end the transaction that it is in the midst of, before pgbench is killed."""
+SCRIPTS = ("tpcb-like", "simple-update", "select-only")
+
+
+@dataclass(frozen=True)
+class PgbenchOptions:
+    script: str = choice("tpcb-like", SCRIPTS, "which of pgbench's own scripts")
+    file: str = text("", "path of a script of yours, in place of one of pgbench's own")
+    scale: int = whole(10, 1, 100_000, "so many branches; 10 tellers and 100,000 accounts for each")
+    fillfactor: int = whole(100, 10, 100, "how full the tables' pages are made, in per cent")
+    protocol: str = choice("simple", ("simple", "extended", "prepared"), "how statements are sent")
+    jobs: int = whole(1, 1, 256, "threads of pgbench, which share the clients")
+    max_tries: int = whole(1, 1, 1000, "a transaction that a deadlock or a conflict has ended is tried so often")
+    connections: int = whole(32, 1, MOST_CLIENTS, "axis rate: connections that serve what is offered")
+    latency_limit_ms: int = whole(
+        0, 0, 3_600_000, "axis rate: a transaction that would begin so much too late is skipped, an error; 0: never"
+    )
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs."""
+    found = postgres_program("pgbench")
+    return (
+        Requirement(kind, "pgbench", found, "sudo apt-get install postgresql"),
+        python_package(kind, "psycopg", "postgres"),
+    )
+
+
+class Pgbench:
+    """The workload. Options: PgbenchOptions."""
+
+    kind = "pgbench"
+    target_kinds = frozenset({"postgres"})
+    axes = frozenset({"clients"})
+    axis_unit = "clients"
+    operations: tuple[str, ...] = ("transaction",)
+    judged = operations
+    one_lock = False
+    runs_to_completion = False
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
+        self.options = read_options(PgbenchOptions, self.kind, options)
+        self._script = _script(self.options, options)
+
+    def check_level(self, level: float) -> int:
+        """The level as a whole number. StudyError where it cannot be one of the axis."""
+        return whole_level(self.kind, "clients", level, 1, MOST_CLIENTS)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} client" + ("" if level == 1 else "s")
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the schema, with pgbench's four tables of this scale."""
+        demand(requirements(self.kind))
+        databases.make_schema(endpoint)
+        scale, fillfactor = self.options.scale, self.options.fillfactor
+        arguments = ["--initialize", "--quiet", f"--scale={scale}", f"--fillfactor={fillfactor}"]
+        said = run_to_end([*_command(endpoint), *arguments], _environment(endpoint))
+        if said is not None:
+            raise TargetError(
+                f"pgbench could not fill its tables at scale {scale}.",
+                remedy="Make room on the server's disk, or give workload.options a smaller scale.",
+                details=said,
+            )
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Empty the history, and vacuum the small tables as pgbench does before a run. There are always the same
+        accounts."""
+        with postgres.connected(endpoint, self.describe_axis(self.check_level(level))) as connection:
+            postgres.await_drivers_gone(connection)
+            postgres.execute(connection, TIDY)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
+        """Start pgbench; its clients work for duration_s, and a little longer, from when all are connected."""
+        level = self.check_level(level)
+        demand(requirements(self.kind))
+        clients, rate = self._clients(level), self._rate(level)
+        folder, options = folder.resolve(), self.options
+        jobs, most_s = min(options.jobs, clients), READY_WITHIN_S + clients * CONNECTING_S
+        command = [*_command(endpoint), "--no-vacuum", f"--client={clients}", f"--jobs={jobs}"]
+        command += [f"--time={math.ceil(most_s + BEGIN_S + duration_s)}"]
+        command += [f"--protocol={options.protocol}", f"--max-tries={options.max_tries}", *self._script]
+        command += ["--log", f"--log-prefix={folder / 'transactions'}"]
+        if rate is not None:
+            command += [f"--rate={rate}"]
+            command += [f"--latency-limit={options.latency_limit_ms}"] if options.latency_limit_ms else []
+        printed = folder / "pgbench.txt"
+        monotonic_s = time.monotonic() - time.time()
+        with printed.open("wb") as output:
+            process = spawn(
+                command, self.allowance, stdout=output, stderr=output, cwd=folder, env=_environment(endpoint)
+            )
+        _await_connected(process, clients, most_s)
+        first = folder / f"transactions.{process.pid}"
+        return PgbenchDriver(
+            self.kind,
+            process,
+            logs=[first, *(first.with_name(f"{first.name}.{thread}") for thread in range(1, jobs))],
+            printed=printed,
+            end_s=time.monotonic() + BEGIN_S + duration_s,
+            monotonic_s=monotonic_s,
+            rate=rate,
+            latency_limit_ms=options.latency_limit_ms,
+        )
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Wait until the driver is gone from the server."""
+        databases.await_drivers_gone(endpoint, "to tidy up after a step")
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the schema."""
+        databases.drop_schema(endpoint)
+
+    def _clients(self, level: int) -> int:
+        return level
+
+    def _rate(self, level: int) -> int | None:
+        return None
+
+
+class PgbenchAtRate(Pgbench):
+    """The same at a given rate, whatever becomes of those before; latencies count from the intended start."""
+
+    axes = frozenset({"rate"})
+    axis_unit = "transactions/s"
+
+    def check_level(self, level: float) -> int:
+        """The rate as a whole number of transactions per second. StudyError where it cannot be one."""
+        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} transactions/s"
+
+    def _clients(self, level: int) -> int:
+        return self.options.connections
+
+    def _rate(self, level: int) -> int | None:
+        return level
+
+
+class PgbenchDriver(ProcessDriver):
+    """pgbench while it runs. end_s: when it is asked to end. rate: transactions per second in an open loop, None in a
+    closed one; others as in pgbench_log.read."""
+
+    def __init__(
+        self,
+        name: str,
+        process: subprocess.Popen[bytes],
+        *,
+        logs: Sequence[Path],
+        printed: Path,
+        end_s: float,
+        monotonic_s: float,
+        rate: int | None,
+        latency_limit_ms: int,
+    ) -> None:
+        super().__init__(name, [process], logs=logs, printed=[printed], end_s=end_s)
+        self._process = process
+        self._asked = False
+        self._monotonic_s = monotonic_s
+        self._rate = rate
+        self._latency_limit_ms = latency_limit_ms
+
+    def running(self) -> bool:
+        """Whether load is still made; where its time is up, it is asked to end."""
+        if self._end_s is not None and time.monotonic() > self._end_s:
+            self._ask()
+        return super().running()
+
+    def _ask(self) -> None:
+        """As its own timer does: what is under way is done, and the log has all of it."""
+        if not self._asked and self.pids():
+            self._asked = True
+            self._process.send_signal(signal.SIGALRM)
+
+    def waiting(self) -> int:
+        """In an open loop: how many transactions wait, for so long as the last one in the log did. pgbench writes its
+        log some hundred lines at a time, so this is a little behind."""
+        if self._rate is None:
+            return 0
+        return round(self._rate * max(lag_now_s(log) for log in self._logs))
+
+    def offered(self, start_s: float, end_s: float) -> int | None:
+        """See ProcessDriver. What was scheduled is known once pgbench has ended."""
+        if self._rate is None:
+            return None
+        each = self._rate / len(self._logs)
+        threads = schedules(self._logs, monotonic_s=self._monotonic_s, latency_limit_ms=self._latency_limit_ms)
+        return sum(thread.offered(start_s, end_s, each) for thread in threads)
+
+    def kill(self) -> None:
+        """End it at once, its log written as far as that can be had soon."""
+        if self.pids():
+            self._killed = True
+            self._ask()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_S)
+        super().kill()
+
+    def _read(self) -> Requests:
+        return read(self._logs, monotonic_s=self._monotonic_s, latency_limit_ms=self._latency_limit_ms)
+
+
+TIDY = ("TRUNCATE pgbench_history", "VACUUM pgbench_branches", "VACUUM pgbench_tellers")
+
+
+def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> list[str]:
+    """What tells pgbench which script to run. StudyError where there are two, or the file cannot be read."""
+    if not options.file:
+        return [f"--builtin={options.script}"]
+    path = Path(options.file).expanduser().absolute()
+    if "script" in given:
+        raise StudyError(
+            f"workload.options.file = {options.file!r} and script = {options.script!r}: one of them is enough.",
+            remedy="Leave one of file and script out.",
+        )
+    if not os.access(path, os.R_OK) or not path.is_file():
+        raise StudyError(
+            f"workload.options.file = {options.file!r}: there is no such file that can be read.",
+            remedy="Give the path of a script for pgbench, or choose one of its own with script.",
+        )
+    return [f"--file={path}"]
+
+
+def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
+    """Until it has a socket for every client; one that has ended is the driver's to tell."""
+    until = time.monotonic() + most_s
+    while process.poll() is None and _sockets(process.pid) < clients and time.monotonic() < until:
+        time.sleep(POLL_S)
+
+
+def _sockets(pid: int) -> int:
+    """How many it has open; 0 where it has ended meanwhile."""
+    with suppress(OSError):
+        return sum(str(each.readlink()).startswith("socket:") for each in Path(f"/proc/{pid}/fd").iterdir())
+    return 0
+
+
+def _environment(endpoint: Endpoint) -> dict[str, str]:
+    """With the password, if there is one: Linux shows the environment to nobody else (proc(5)), and no file has it."""
+    password = postgres.parameters(endpoint)["password"]
+    return {**postgres.environment(endpoint), **({"PGPASSWORD": password} if password else {})}
+
+
+def _command(endpoint: Endpoint) -> list[str]:
+    """pgbench on this database; no password."""
+    given = postgres.parameters(endpoint)
+    words = [f"--{name}={given[key]}" for name, key in (("host", "host"), ("port", "port"), ("username", "user"))]
+    return [postgres_program("pgbench") or "pgbench", *words, given["dbname"]]
