@@ -36,9 +36,25 @@ def lease(scratch: Path) -> Iterator[Lease]:
         yield lease
 
 
-@pytest.fixture(params=["sqlite", *(pytest.param(name, marks=pytest.mark.server) for name in ("mariadb", "postgres"))])
-def kind(request: pytest.FixtureRequest) -> str:
+SHARDS = 2
+FORMS = ("mariadb", "postgres", "sharded postgres", "sharded bulk-loader")
+"""What targets there are beside SQLite, by the word that a workload has for each in its target_kinds."""
+
+
+@pytest.fixture(params=["sqlite", *(pytest.param(form, marks=pytest.mark.server) for form in FORMS)])
+def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture
+def kind(form: str) -> str:
+    return form.removeprefix("sharded ")
+
+
+@pytest.fixture
+def components(form: str, kind: str) -> tuple[str, ...]:
+    """What the target is made of."""
+    return registry.components(kind, SHARDS if form != kind else None)
 
 
 @pytest.fixture(scope="session")
@@ -55,9 +71,14 @@ def pristine() -> Iterator[PostgresTarget]:
 
 
 @pytest.fixture
-def target(kind: str, lease: Lease, request: pytest.FixtureRequest) -> Iterator[Target]:
+def target(
+    form: str, kind: str, components: tuple[str, ...], lease: Lease, request: pytest.FixtureRequest
+) -> Iterator[Target]:
     """Created, not started."""
-    target = registry.make(kind, lease=lease, allowance=Allowance())
+    if form == kind:
+        target = registry.make(kind, lease=lease, allowance=Allowance())
+    else:
+        target = registry.make_shards(kind, lease=lease, allowances={name: Allowance() for name in components})
     _create(target, request)
     yield target
     target.destroy()

@@ -1,4 +1,4 @@
-"""What every target must do, for each kind of target."""
+"""What every target must do, in each of its forms: of one piece, or of shards with or without something before them."""
 
 from __future__ import annotations
 
@@ -57,6 +57,13 @@ EXAMPLES = {
         misspelt=("shared_bufers", "shared_buffers"),
         wrong={"synchronous_commit": "sometimes"},
     ),
+    "bulk-loader": Example(
+        start={"pool": 2, "shard_synchronous_commit": "off"},
+        dynamic={"pool": 2, "shard_checkpoint_timeout": "2min", "shard_work_mem": "1MB"},
+        restart={"batch_bytes": "64kB", "shard_shared_buffers": "24MB", "shard_wal_buffers": "1MB"},
+        misspelt=("batch_byte", "batch_bytes"),
+        wrong={"pool": -1},
+    ),
 }
 RATES = {"1/s", "bytes/s", "s/s"}
 
@@ -104,18 +111,36 @@ def connection(endpoint: Endpoint) -> Iterator[Any]:
 
 
 def rows(endpoint: Endpoint, statement: str) -> list[Any]:
-    with connection(endpoint) as cursor:
-        cursor.execute(statement)
-        return list(cursor.fetchall()) if cursor.description else []
+    """What every piece that has data answers: all the same."""
+    answers = []
+    for piece in endpoint.shards or (endpoint,):
+        with connection(piece) as cursor:
+            cursor.execute(statement)
+            answers.append(list(cursor.fetchall()) if cursor.description else [])
+    assert all(answer == answers[0] for answer in answers)
+    return answers[0]
+
+
+def first_pids(target: Target, kind: str) -> dict[str, int]:
+    """The process that a piece's others come from, of every piece that has data."""
+    before = registry.KINDS[kind].before
+    return {name: pids[0] for name, pids in target.processes().items() if pids and name not in before}
 
 
 def test_a_driver_can_work_with_nothing_but_the_endpoint(running: Target) -> None:
     endpoint = running.endpoint()
     assert endpoint.kind == running.kind
-    with connection(endpoint) as cursor:
-        cursor.execute("CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
-        cursor.execute("INSERT INTO jobs VALUES (1)")
+    rows(endpoint, "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+    rows(endpoint, "INSERT INTO jobs VALUES (1)")
     assert rows(endpoint, "SELECT id FROM jobs") == [(1,)]
+
+
+def test_a_driver_is_told_of_every_piece_in_order(running: Target, components: tuple[str, ...]) -> None:
+    shards = running.endpoint().shards
+    assert len(shards) == sum(name.startswith("shard") for name in components)
+    assert len({shard.options["socket"] for shard in shards}) == len(shards)
+    for shard, name in zip(shards, components[-len(shards) :] if shards else (), strict=True):
+        assert f"/{name}/" in f"{shard.address}/"
 
 
 def test_what_was_configured_is_effective(running: Target, kind: str, example: Example) -> None:
@@ -137,12 +162,15 @@ def test_a_change_is_effective_the_data_stay_and_it_can_be_taken_back(
     assert running.healthy()
 
 
-def test_only_what_needs_a_restart_restarts(running: Target, example: Example) -> None:
-    first = running.pids()[:1]  # the others may be processes of connections, which come and go
+def test_only_what_needs_a_restart_restarts(running: Target, kind: str, example: Example) -> None:
+    """Of what has data: what is in front of it holds nothing but connections, and may start anew."""
+    before = first_pids(running, kind)  # the others may be processes of connections, which come and go
     running.apply(TargetState(example.dynamic))
-    assert running.pids()[:1] == first
+    assert first_pids(running, kind) == before
     running.apply(TargetState(example.restart))
-    assert running.embedded or running.pids()[:1] != first
+    after = first_pids(running, kind)
+    assert after.keys() == before.keys()
+    assert all(after[name] != before[name] for name in before)
 
 
 def test_every_counter_is_answered_and_known(running: Target) -> None:
@@ -153,11 +181,18 @@ def test_every_counter_is_answered_and_known(running: Target) -> None:
     assert running.counters()
 
 
-def test_its_processes_are_known_and_none_of_them_is_root(running: Target) -> None:
+def test_its_processes_are_known_and_none_of_a_server_is_root(
+    running: Target, kind: str, components: tuple[str, ...]
+) -> None:
+    """What is in front of shards is our own program, and runs as we do."""
     assert bool(running.pids()) is not running.embedded
-    assert running.embedded or set(running.processes()) == {"target"}
-    for pid in running.pids():
-        assert os.geteuid() != 0 or os.stat(f"/proc/{pid}").st_uid != 0  # noqa: PTH116
+    processes = running.processes()
+    assert running.embedded or tuple(processes) == components
+    assert running.embedded or all(processes.values())
+    assert {pids[0] for pids in processes.values()} <= set(running.pids())
+    for name in components:
+        for pid in () if name in registry.KINDS[kind].before else processes.get(name, ()):
+            assert os.geteuid() != 0 or os.stat(f"/proc/{pid}").st_uid != 0  # noqa: PTH116
 
 
 def test_it_stops_keeps_its_data_and_starts_again(running: Target, example: Example) -> None:
@@ -206,8 +241,9 @@ def test_it_says_what_it_is(running: Target) -> None:
     assert running.version().split()[0].lower().startswith(running.kind)
     assert running.version().split()[1][0].isdigit()
     assert {"data", "started"} <= running.describe().keys()
-    secret = running.endpoint().options.get("password")
-    assert secret is None or secret not in " ".join(running.describe().values())
+    endpoint = running.endpoint()
+    secrets = [piece.options["password"] for piece in (endpoint, *endpoint.shards) if "password" in piece.options]
+    assert not any(secret in " ".join(running.describe().values()) for secret in secrets)
 
 
 def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:

@@ -28,7 +28,8 @@ class Target(Protocol):
         """Start with this state and wait until it answers."""
 
     def apply(self, state: TargetState) -> None:
-        """Go to another state with as few restarts as possible; the data stay."""
+        """Go to another state with as few restarts as possible; the data stay. What is in front of shards may start
+        anew for any change: it holds nothing but connections."""
 
     def reset(self) -> None:
         """Before a step: let high-water marks and caches of handles start anew, so that what is read after the step

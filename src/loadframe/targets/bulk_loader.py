@@ -70,7 +70,7 @@ class BulkLoaderTarget:
         self._shards.create()
 
     def start(self, state: TargetState) -> None:
-        own, behind = parted(state.settings)
+        own, behind = parted(check_settings(state.settings))
         self._shards.start(TargetState({**PREPARED, **behind}, state.limits))
         self._state = state
         self._start_loader(own)
@@ -78,7 +78,7 @@ class BulkLoaderTarget:
     def apply(self, state: TargetState) -> None:
         """The loader starts anew where anything differs: it holds nothing but connections, which shards that restart
         would break."""
-        own, behind = parted(state.settings)
+        own, behind = parted(check_settings(state.settings))
         self._shards.apply(TargetState({**PREPARED, **behind}, state.limits))
         if state != self._state:
             self._state = state
@@ -127,7 +127,7 @@ class BulkLoaderTarget:
         return self._server.died() is None and self._shards.healthy()
 
     def version(self) -> str:
-        return f"Loadframe's bulk loader {__version__} before {self._shards.version()}"
+        return f"bulk-loader {__version__} before {self._shards.version()}"
 
     def log_tail(self, lines: int = 20) -> str:
         tails = (f"loader:\n{self._server.log_tail(lines)}", self._shards.log_tail(lines))
