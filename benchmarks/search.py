@@ -1,4 +1,4 @@
-"""What finding a capacity costs: python benchmarks/search.py [--seeds N] [--live]
+"""What finding a capacity costs: python benchmarks/search.py [--seeds N] [--live [KIND ...] [--hold S] [--alone]]
 
 Simulated servers of a capacity between 360 and 990 requests/s that nobody is told, searched between 50 and 5,000/s to
 5 %. Beyond its capacity a server holds it, serves half of it, or collapses to a tenth; "stuck" collapses and stays down
@@ -20,8 +20,9 @@ requests lost, and are given the same servers with the same seeds.
   sweep         one trial of 30 s per level, 25/s more each time, until one misses.
 
 Told are load-seconds (mean), the share of them above the capacity, the error of the answer (Loadframe's estimate, the
-others' lower bound), and how often the bracket holds the capacity. --live adds MariaDB, with shorter trials of the same
-proportions. The seeds are fixed. Ends with 1 where a goal is missed.
+others' lower bound), and how often the bracket holds the capacity. --live adds MariaDB and PostgreSQL, with shorter
+trials of the same proportions: nobody knows their capacity, so each answer is held against itself. The seeds are fixed.
+Ends with 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -355,10 +356,35 @@ within = { loss_ratio = 0.01, latency_p95_ms = 50 }
 window = "1500ms"
 budget = "20m"
 """
-LIVE = {"mariadb": MARIADB}
+POSTGRES = """
+[study]
+name = "search-postgres"
+question = "How many transactions per second does it take?"
+[target]
+kind = "postgres"
+[target.settings]
+synchronous_commit = "off"
+[cage]
+cpus = "0"
+[cage.driver]
+cpus = "1"
+[workload]
+kind = "pgbench"
+[workload.options]
+script = "simple-update"
+[load]
+axis = "rate"
+levels = { from = 100, to = 20000, count = 2 }
+[objective]
+within = { loss_ratio = 0.01, latency_p95_ms = 50 }
+[measure]
+window = "1500ms"
+budget = "20m"
+"""
+LIVE = {"mariadb": MARIADB, "postgres": POSTGRES}
 """Studies on real servers, by the kind of target."""
-LIVE_HOLD_S, LIVE_TRIAL_S, LIVE_SUM_S = 30.0, 15.0, 45.0
-"""In the proportions of the simulated trials: half of their lengths."""
+LIVE_HOLD_S = 30.0
+"""Half of what is asked of the simulated servers."""
 
 
 class LiveMeasurer(AbstractMeasurer):
@@ -377,28 +403,28 @@ class LiveMeasurer(AbstractMeasurer):
         return result(intended_load, intended_duration, lost)
 
 
-def live_mlrsearch(study: Study, runs: Path) -> tuple[Answer, list[tuple[float, float]]]:
+def live_mlrsearch(study: Study, runs: Path, hold_s: float) -> tuple[Answer, list[tuple[float, float]]]:
+    """Its answer, with trials in the proportions of the simulated ones, and the load and seconds of each."""
     run = RunFolder.create(runs, study.study.name)
     with Bench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
         measurer = LiveMeasurer(bench)
+        trial_s, sum_s = hold_s * LONG_TRIAL_S / HOLD_S, hold_s * SUM_S / HOLD_S
         low, high = study.levels[0], study.levels[-1]
-        answer = ask_mlrsearch(
-            measurer, trial_s=LIVE_TRIAL_S, sum_s=LIVE_SUM_S, first_s=LIVE_TRIAL_S, low=low, high=high
-        )
+        answer = ask_mlrsearch(measurer, trial_s=trial_s, sum_s=sum_s, first_s=trial_s, low=low, high=high)
     return answer, measurer.trials
 
 
-def live(kinds: Sequence[str]) -> None:
+def live(kinds: Sequence[str], hold_s: float) -> None:
     """Both on real servers; nobody knows the true capacity, so each is held against its own answer."""
     for kind in kinds:
         study = parse(LIVE[kind])
         print(f"\n{kind}, live: answer (bracket), load-seconds, share of them above the answer")
         with tempfile.TemporaryDirectory() as folder:
-            found = loadframe.capacity(study, Path(folder), hold_s=LIVE_HOLD_S)
+            found = loadframe.capacity(study, Path(folder), hold_s=hold_s)
             show_live("loadframe", found.load, found.low, found.high, found.load_seconds, found.seconds_above_share)
-            answer, trials = live_mlrsearch(study, Path(folder))
+            answer, trials = live_mlrsearch(study, Path(folder), hold_s)
             total = sum(seconds for _, seconds in trials)
             above = sum(seconds for load, seconds in trials if load > answer.load)
             show_live("mlrsearch", answer.load, answer.low, answer.high, total, above / total)
@@ -415,11 +441,13 @@ def main() -> int:
     """Print all tables; 1 where a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20, help="searches of each kind")
-    parser.add_argument("--live", action="store_true", help="also on real servers (five minutes)")
+    parser.add_argument("--live", nargs="*", choices=LIVE, help="also on real servers, all of them or these")
+    parser.add_argument("--hold", type=float, default=LIVE_HOLD_S, help="seconds for which a real server must meet")
+    parser.add_argument("--alone", action="store_true", help="no simulated servers")
     arguments = parser.parse_args()
-    met = judge(tables(arguments.seeds), cliffs(arguments.seeds))
-    if arguments.live:
-        live(list(LIVE))
+    met = arguments.alone or judge(tables(arguments.seeds), cliffs(arguments.seeds))
+    if arguments.live is not None:
+        live(arguments.live or list(LIVE), arguments.hold)
     return 0 if met else 1
 
 
