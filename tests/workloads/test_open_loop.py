@@ -10,9 +10,9 @@ import pytest
 
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
+from loadframe.workloads.arrivals import ARRIVALS, arrival_times
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.request_log import RECORD
-from loadframe.workloads.sysbench import ARRIVALS, arrival_times
 
 RATE, SECONDS = 200, 1.0
 

@@ -1,5 +1,5 @@
--- What all scripts share: the clock, connections, the request log, and the loop of a thread. Loaded with dofile; each
--- sysbench thread has its own copy.
+-- What our Lua scripts share, whatever tool runs them: the clock, the arrivals of an open loop, the request log.
+-- Loaded with dofile by sysbench.lua and by http.lua (wrk); each thread has its own copy.
 
 local ffi = require("ffi")
 
@@ -17,27 +17,11 @@ local CLOCK_MONOTONIC = 1
 
 local driver = {}
 
--- What every script that uses loop is told.
-driver.options = {
-    folder = {"where the request logs go", "."},
-    seconds = {"how long to work, from the connection on", "1"},
-    open_loop = {"1: requests begin when they should, by the arrivals on standard input", 0},
-}
-
--- A thread that is refused a connection asks again after this long; each refusal is a request that failed.
-local REFUSED_PAUSE_S = 0.01
-
 local instant = ffi.new("loadframe_time")
 
 function driver.now_s()
     ffi.C.loadframe_clock_gettime(CLOCK_MONOTONIC, instant)
     return tonumber(instant.seconds) + tonumber(instant.nanoseconds) * 1e-9
-end
-
--- A connection, or nil where the server refuses one (all may be taken): a thread tries again later.
-function driver.connect()
-    local made, connection = pcall(function() return sysbench.sql.driver():connect() end)
-    return made and connection or nil
 end
 
 function driver.sleep_s(seconds)
@@ -46,20 +30,24 @@ end
 
 local arrival = ffi.new("double[2]")
 
--- When the next request should begin and when the step ends, in an open loop (sysbench.py). All threads read the same
--- standard input, so each arrival is one thread's. Nothing is there until all threads are connected.
+-- When the next request should begin and when the step ends (arrivals.py). All threads read the same standard input, so
+-- each arrival is one thread's. Nothing is there until all threads are ready.
 function driver.next_arrival_s()
     while ffi.C.loadframe_read(0, arrival, 16) < 16 do driver.sleep_s(0.001) end
     return arrival[0], arrival[1]
 end
 
--- The request log of one thread: records of 24 bytes, laid out as in request_log.py. watched: each is there at once, for
--- somebody who counts them while they come.
-function driver.open_log(thread, watched)
-    local path = string.format("%s/requests-%d.log", sysbench.opt.folder, thread)
+-- A file for records. watched: each is there at once, for somebody who counts them while they come.
+function driver.open_records(path, watched)
     local file, problem = io.open(path, "wb")
     if file == nil then error("cannot write the request log: " .. problem) end
     if watched then file:setvbuf("no") end
+    return file
+end
+
+-- The request log of one thread: records of 24 bytes, laid out as in request_log.py. add answers the end (s).
+function driver.open_log(path, watched)
+    local file = driver.open_records(path, watched)
     local record = ffi.new("loadframe_request")
     local log = {}
 
@@ -70,58 +58,12 @@ function driver.open_log(thread, watched)
         record.operation = operation
         record.outcome = outcome
         file:write(ffi.string(record, 24))
+        return record.end_s
     end
 
     function log.close() file:close() end
 
     return log
-end
-
--- sysbench marks errors that a client would simply retry (sysbench.py: OURS) with RESTART_EVENT, and lets the script
--- know. Anything else is fatal and goes up. Returns 0 where the action was done, 1 where it has to be asked again.
-function driver.attempt(action, ...)
-    local done, problem = pcall(action, ...)
-    if done then return 0 end
-    if type(problem) ~= "table" or problem.errcode ~= sysbench.error.RESTART_EVENT then error(problem, 0) end
-    if sysbench.hooks.before_restart_event then sysbench.hooks.before_restart_event(problem) end
-    return 1
-end
-
--- What a thread does until its time is up: requests, each begun when the one before has ended or, in an open loop, when it
--- should. Made when the thread is connected, or has been refused.
-function driver.loop(thread)
-    local open_loop = sysbench.opt.open_loop ~= 0
-    local log = driver.open_log(thread, open_loop)
-    local deadline_s = driver.now_s() + tonumber(sysbench.opt.seconds)
-    local loop = {close = log.close}
-
-    -- When the next request begins; nil where there is none.
-    local function next_start_s()
-        local now_s = driver.now_s()
-        local start_s = now_s
-        if open_loop then
-            start_s, deadline_s = driver.next_arrival_s()
-            now_s = driver.now_s()
-            if start_s > now_s then driver.sleep_s(start_s - now_s) end
-        end
-        return math.max(start_s, now_s) < deadline_s and start_s or nil
-    end
-
-    -- One request, for sysbench's event: true where the time is up. connected() says whether there is a connection, and
-    -- asks for one where there is none; request() answers operation and outcome.
-    function loop.once(connected, request)
-        local start_s = next_start_s()
-        if not start_s then return true end
-        if connected() then
-            local operation, outcome = request()
-            log.add(operation, start_s, outcome)
-        else
-            log.add(0, start_s, 1)
-            driver.sleep_s(REFUSED_PAUSE_S)
-        end
-    end
-
-    return loop
 end
 
 return driver

@@ -1,7 +1,7 @@
--- What both render-farm scripts share beside driver.lua: the names of a job's tables, and what is done to a job.
+-- What both render-farm scripts share beside sysbench.lua: the names of a job's tables, and what is done to a job.
 -- Loaded with dofile by render_farm.lua and render_farm_burst.lua; each sysbench thread has its own copy.
 
-local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "driver.lua")
+local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.lua")
 
 farm.options.tables = {"kinds of table that each job keeps, separated by commas", "job"}
 farm.options.engine = {"storage engine of the tables", "MyISAM"}

@@ -1,6 +1,6 @@
 -- oltp: short transactions on a few large tables, for sysbench 1.0. Started by oltp.py, which makes the tables.
 
-local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "driver.lua")
+local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.lua")
 
 sysbench.cmdline.options = {
     folder = driver.options.folder,

@@ -37,7 +37,7 @@ end
 
 function thread_init(thread)
     connection = farm.connect()
-    log = farm.open_log(thread)
+    log = farm.open_thread_log(thread)
     share, cursor = job_share(thread), 0
     vacant = nil
     -- A job is completed and at once another one is submitted in its place: the number of active jobs stays the

@@ -46,7 +46,7 @@ end
 
 function thread_init(thread)
     connection = sysbench.sql.driver():connect()
-    log = farm.open_log(thread)
+    log = farm.open_thread_log(thread)
     submitted = shared_bytes(sysbench.opt.folder .. "/submitted", sysbench.opt.jobs + 1)
     job, known, listings = thread + 1, 0, 0
     -- Listings that went through the jobs in step would keep a copy of each table open for every worker.

@@ -2,46 +2,35 @@
 
 In an open loop the requests arrive as with sysbench's own --rate: at random (exponential gaps), in one queue that all
 threads take from. Its queue is not used, because a script cannot see in it when a request should have begun: the
-arrivals are in a file that is the standard input of all threads. Reading it moves the one place that they share, so
-each arrival is taken by one thread. It is written once all threads are connected.
+arrivals are a file (arrivals.py).
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, postgres
+from loadframe.workloads.arrivals import ARRIVALS, await_ready, open_loop
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Options = Mapping[str, str | int | float]
 """Values by the names that sysbench has for its options, or a script for its own."""
 SCRIPTS = Path(__file__).parent
-ARRIVALS = "arrivals"
 OURS: Options = {"db-ps-mode": "disable", "mysql-ignore-errors": "1213,1020,1205,1146"}
 """Options of sysbench with which our own scripts run. Errors after which they ask again: sysbench's own list (deadlock,
 row changed, lock wait), and a table that is not there because somebody completed its job meanwhile. For PostgreSQL its
 list is fixed: deadlock, unique violation and serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
-READY_WITHIN_S = 10.0
-POLL_S = 0.005
-HEAD_START_S = 0.05
-"""In an open loop the first request is due so long after all threads are connected."""
 
 
 def start_script(
@@ -85,8 +74,8 @@ def start_script(
             env={**_environment(endpoint), **environment},
         )
         if rate is not None and duration_s is not None:
-            _await_ready(process, logs)
-            arrivals = _schedule(folder / ARRIVALS, rate, duration_s, threads)
+            await_ready(process, logs)
+            arrivals = open_loop(folder / ARRIVALS, rate, duration_s, threads)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
 
@@ -112,34 +101,6 @@ def _command(script: Path, what: str, endpoint: Endpoint, folder: Path, options:
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
     return postgres.environment(endpoint) if endpoint.kind == "postgres" else dict(os.environ)
-
-
-def _await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
-    """Until every thread is connected and has opened its log; a process that has ended is the driver's to tell."""
-    until = time.monotonic() + READY_WITHIN_S
-    while not all(log.exists() for log in logs) and process.poll() is None and time.monotonic() < until:
-        time.sleep(POLL_S)
-
-
-def _schedule(path: Path, rate: float, duration_s: float, threads: int) -> NDArray[np.float64]:
-    """Write the arrivals where the threads wait for them: pairs of arrival and end of the step (CLOCK_MONOTONIC, s).
-    For each thread one that arrives at the end follows: there it stops."""
-    import numpy as np
-
-    begin_s = time.monotonic() + HEAD_START_S
-    end_s = begin_s + duration_s
-    arrivals = begin_s + arrival_times(rate, duration_s)
-    times = np.append(arrivals, np.full(threads, end_s))
-    path.write_bytes(np.column_stack([times, np.full(len(times), end_s)]).astype("<f8").tobytes())
-    return arrivals
-
-
-def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
-    """When requests arrive, in rising order from 0 to duration_s (s): a Poisson process of which the number is known,
-    rate times duration, so that what is offered is what was asked for."""
-    import numpy as np
-
-    return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))
 
 
 def _connection_file(endpoint: Endpoint, folder: Path) -> Path:

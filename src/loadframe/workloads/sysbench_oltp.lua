@@ -1,7 +1,7 @@
 -- One of sysbench's own scripts, with a request log and the arrivals of an open loop around its events. Started by
 -- sysbench_oltp.py, which names the script in the environment: no option has been read yet when it is loaded.
 
-local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "driver.lua")
+local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.lua")
 
 dofile(os.getenv("LOADFRAME_SCRIPT"))
 

@@ -1,0 +1,64 @@
+"""When requests begin: a file that all threads of a driver have as their standard input. Reading it moves the one place
+that they share, so each arrival is taken by one thread, in the order of all of them. It is written once all are ready.
+
+A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC, s). For each thread one that arrives at
+the end follows: there it stops.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ARRIVALS = "arrivals"
+"""The file's name in a step's folder."""
+READY_WITHIN_S = 10.0
+POLL_S = 0.005
+HEAD_START_S = 0.05
+"""The first request is due so long after all threads are ready."""
+
+
+def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
+    """Until every thread is ready and has opened its log; a process that has ended is the driver's to tell."""
+    until = time.monotonic() + READY_WITHIN_S
+    while not all(log.exists() for log in logs) and process.poll() is None and time.monotonic() < until:
+        time.sleep(POLL_S)
+
+
+def open_loop(path: Path, rate: float, duration_s: float, threads: int) -> NDArray[np.float64]:
+    """Let requests arrive at this rate for so long; when (CLOCK_MONOTONIC, s)."""
+    begin_s = time.monotonic() + HEAD_START_S
+    arrivals = begin_s + arrival_times(rate, duration_s)
+    _write(path, arrivals, begin_s + duration_s, threads)
+    return arrivals
+
+
+def closed_loop(path: Path, duration_s: float, threads: int) -> float:
+    """Let all threads begin at one instant and work for so long; when it is over (CLOCK_MONOTONIC, s)."""
+    import numpy as np
+
+    begin_s = time.monotonic() + HEAD_START_S
+    _write(path, np.full(threads, begin_s), begin_s + duration_s, threads)
+    return begin_s + duration_s
+
+
+def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
+    """When requests arrive, in rising order from 0 to duration_s (s): a Poisson process of which the number is known,
+    rate times duration, so that what is offered is what was asked for."""
+    import numpy as np
+
+    return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))
+
+
+def _write(path: Path, arrivals: NDArray[np.float64], end_s: float, threads: int) -> None:
+    import numpy as np
+
+    times = np.append(arrivals, np.full(threads, end_s))
+    path.write_bytes(np.column_stack([times, np.full(len(times), end_s)]).astype("<f8").tobytes())
