@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
-SERVERS := mariadb-server postgresql sysbench
+SERVERS := mariadb-server postgresql sysbench nginx wrk
 
 .PHONY: install demo test check servers bench planted format clean
 

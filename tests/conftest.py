@@ -19,6 +19,8 @@ PROGRAMS = {
     "mariadb-install-db": "mariadb-server",
     "initdb": "postgresql",
     "sysbench": "sysbench",
+    "nginx": "nginx",
+    "wrk": "wrk",
 }
 POSTGRESQL = sorted(str(folder) for folder in Path("/usr/lib/postgresql").glob("*/bin"))
 SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *POSTGRESQL])

@@ -124,6 +124,7 @@ workload.driver_lag               | share | part of the requests' time in which 
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.errors                   | 1/s   | requests that failed
+workload.bytes                    | bytes/s | bytes of the bodies that arrived
 workload.offered                  | 1/s   | requests that should have begun, in an open loop
 workload.concurrency              | count | requests in progress, average
 sqlite.database_bytes             | bytes | size of the database file
@@ -312,6 +313,25 @@ postgres.shared_buffers.asked     | bytes | shared buffers asked for
 postgres.work_mem.asked           | bytes | memory for each sort or hash asked for
 postgres.maintenance_work_mem.asked | bytes | memory for each maintenance command asked for
 postgres.autovacuum_max_workers.asked | count | autovacuum workers asked for
+nginx.connections                 | count | client connections open, our own look included
+nginx.reading                     | count | connections of which a request is read
+nginx.writing                     | count | connections to which a response is written
+nginx.waiting                     | count | connections that wait for a request
+nginx.accepts                     | 1/s   | connections accepted
+nginx.handled                     | 1/s   | connections accepted for which there was room
+nginx.requests                    | 1/s   | requests of clients
+nginx.connections_refused         | 1/s   | connections closed at once because a worker had no room for them
+nginx.connections_reused          | 1/s   | times a worker closed idle connections to have room for others
+nginx.descriptors_refused         | 1/s   | times a worker had no descriptor left for a file or a connection
+nginx.workers                     | count | workers
+nginx.worker_connections          | count | connections that each worker has room for (effective)
+nginx.connections_allowed         | count | client connections that all workers have room for
+nginx.worker_open_files           | count | open files of the worker that has most
+nginx.worker_rlimit_nofile        | count | RLIMIT_NOFILE (soft) of a worker
+nginx.worker_cpu                  | s/s   | CPU time of a worker, average
+nginx.worker_blocked              | s/s   | time in which a worker waited for a disk, average
+nginx.files_wanted                | count | files that a worker wants with all its connections taken
+nginx.connection_share            | share | connections made per request
 mariadb.prepared_statements       | count | prepared statements kept
 mariadb.max_prepared_stmt_count   | count | prepared statements allowed (effective)
 """)

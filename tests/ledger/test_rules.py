@@ -6,10 +6,11 @@ from loadframe.bench.limits_now import SOURCES
 from loadframe.ledger.derived import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
+from loadframe.targets.nginx import NginxTarget
 from loadframe.targets.postgres import PostgresTarget
 from loadframe.units import METRICS
 
-COUNTERS = (*STATUS, *VARIABLES, *PostgresTarget.counter_specs)
+COUNTERS = (*STATUS, *VARIABLES, *NginxTarget.counter_specs, *PostgresTarget.counter_specs)
 IDS = [rule.id for rule in RULES]
 ASKED = {
     "mariadb.max_connections.asked",

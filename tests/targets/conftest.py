@@ -14,6 +14,7 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.targets import registry
 from loadframe.targets.base import Target
+from loadframe.targets.nginx import NginxTarget
 from loadframe.targets.postgres import PostgresTarget
 
 
@@ -37,7 +38,7 @@ def lease(scratch: Path) -> Iterator[Lease]:
 
 
 SHARDS = 2
-FORMS = ("mariadb", "postgres", "sharded postgres", "sharded bulk-loader")
+FORMS = ("mariadb", "nginx", "postgres", "sharded postgres", "sharded bulk-loader")
 """What targets there are beside SQLite, by the word that a workload has for each in its target_kinds."""
 
 
@@ -95,6 +96,15 @@ def _create(target: Target, request: pytest.FixtureRequest) -> None:
 def mariadb(lease: Lease) -> Iterator[Target]:
     """A MariaDB, created and not started."""
     target = registry.make("mariadb", lease=lease, allowance=Allowance())
+    target.create()
+    yield target
+    target.destroy()
+
+
+@pytest.fixture
+def nginx(lease: Lease) -> Iterator[NginxTarget]:
+    """An nginx, created and not started."""
+    target = NginxTarget(lease=lease, allowance=Allowance())
     target.create()
     yield target
     target.destroy()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +51,13 @@ EXAMPLES = {
         restart={"table-open-cache": 400, "table_open_cache_instances": 1, "thread_handling": "pool-of-threads"},
         misspelt=("table_open_cash", "table_open_cache"),
         wrong={"innodb_flush_log_at_trx_commit": 7},
+    ),
+    "nginx": Example(
+        start={"worker_connections": 64, "sendfile": True},
+        dynamic={"worker_connections": 96, "worker_processes": 2, "keepalive_timeout": "5s", "listen_backlog": 100},
+        restart={"worker-connections": 96, "listen_reuseport": "on", "open_file_cache_max": 10, "directio": "4M"},
+        misspelt=("worker_connection", "worker_connections"),
+        wrong={"aio": "sometimes"},
     ),
     "postgres": Example(
         start={"shared_buffers": "16MB", "synchronous_commit": "off"},
@@ -127,12 +136,28 @@ def first_pids(target: Target, kind: str) -> dict[str, int]:
     return {name: pids[0] for name, pids in target.processes().items() if pids and name not in before}
 
 
+def store(endpoint: Endpoint) -> None:
+    """Leave something with the target, as a workload does."""
+    if "files" in endpoint.options:
+        (Path(endpoint.options["files"]) / "jobs").write_text("1")
+        return
+    rows(endpoint, "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+    rows(endpoint, "INSERT INTO jobs VALUES (1)")
+
+
+def stored(endpoint: Endpoint) -> bool:
+    """Whether the target answers what was left with it."""
+    if "files" in endpoint.options:
+        with urllib.request.urlopen(f"http://{endpoint.address}/jobs", timeout=10) as answer:
+            return bool(answer.read() == b"1")
+    return rows(endpoint, "SELECT id FROM jobs") == [(1,)]
+
+
 def test_a_driver_can_work_with_nothing_but_the_endpoint(running: Target) -> None:
     endpoint = running.endpoint()
     assert endpoint.kind == running.kind
-    rows(endpoint, "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
-    rows(endpoint, "INSERT INTO jobs VALUES (1)")
-    assert rows(endpoint, "SELECT id FROM jobs") == [(1,)]
+    store(endpoint)
+    assert stored(endpoint)
 
 
 def test_a_driver_is_told_of_every_piece_in_order(running: Target, components: tuple[str, ...]) -> None:
@@ -152,13 +177,13 @@ def test_a_change_is_effective_the_data_stay_and_it_can_be_taken_back(
     running: Target, kind: str, example: Example, change: str
 ) -> None:
     before = running.effective()
-    rows(running.endpoint(), "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+    store(running.endpoint())
     wanted: State = getattr(example, change)
     running.apply(TargetState(wanted))
     assert registry.check_settings(kind, wanted).items() <= running.effective().items()
     running.apply(TargetState(example.start))
     assert running.effective() == before, "settings that are no longer asked for go back to their defaults"
-    assert rows(running.endpoint(), "SELECT count(*) FROM jobs") == [(0,)]
+    assert stored(running.endpoint())
     assert running.healthy()
 
 
@@ -196,7 +221,7 @@ def test_its_processes_are_known_and_none_of_a_server_is_root(
 
 
 def test_it_stops_keeps_its_data_and_starts_again(running: Target, example: Example) -> None:
-    rows(running.endpoint(), "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+    store(running.endpoint())
     running.stop()
     running.stop()
     assert not running.healthy()
@@ -204,7 +229,7 @@ def test_it_stops_keeps_its_data_and_starts_again(running: Target, example: Exam
     with pytest.raises(TargetError):
         running.counters()
     running.start(TargetState(example.start))
-    assert rows(running.endpoint(), "SELECT count(*) FROM jobs") == [(0,)]
+    assert stored(running.endpoint())
 
 
 def test_destroy_leaves_nothing_and_can_be_repeated(running: Target, lease: Lease) -> None:
@@ -256,7 +281,7 @@ def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
         registry.make("oracle", lease=lease, allowance=Allowance())
-    assert "mariadb, postgres, sqlite" in caught.value.remedy
+    assert "mariadb, nginx, postgres, sqlite" in caught.value.remedy
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:

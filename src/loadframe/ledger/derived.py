@@ -99,6 +99,8 @@ DERIVED: tuple[Derived, ...] = (
     Derived("mariadb.lock_wait_share", ("mariadb.table_locks_waited", "mariadb.table_locks_immediate"), _of_both),
     Derived("mariadb.pool_miss_share", ("mariadb.pool_reads", "mariadb.pool_read_requests"), _share),
     Derived("mariadb.log_buffer_waits", ("mariadb.log_waits", "mariadb.log_write_requests"), _share),
+    Derived("nginx.files_wanted", ("nginx.worker_connections",), lambda each: 2 * each),
+    Derived("nginx.connection_share", ("nginx.accepts", "nginx.requests"), _share),
     Derived("postgres.buffer_miss_share", ("postgres.blocks_read", "postgres.blocks_hit"), _of_both),
     Derived("postgres.requested_share", ("postgres.checkpoints_requested", "postgres.checkpoints_timed"), _of_both),
     Derived(

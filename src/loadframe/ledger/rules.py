@@ -11,12 +11,13 @@ from __future__ import annotations
 from loadframe.ledger.cage_rules import CAGE
 from loadframe.ledger.form import LimitRule
 from loadframe.ledger.machine_rules import HARDWARE, KERNEL, NETWORK
+from loadframe.ledger.nginx_rules import NGINX
 from loadframe.ledger.postgres_rules import POSTGRES
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 from loadframe.ledger.server_rules import APPLICATION, MARIADB
 
 RULES: tuple[LimitRule, ...] = (
-    *MARIADB, *POSTGRES, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE,
+    *MARIADB, *NGINX, *POSTGRES, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE,
 )  # fmt: skip
 """From the server down to the hardware."""
 

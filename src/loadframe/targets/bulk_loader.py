@@ -19,7 +19,7 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets import postgres
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 from loadframe.targets.postgres_shards import PostgresShards
-from loadframe.targets.private_server import PrivateServer, write_secret
+from loadframe.targets.private_server import PrivateServer, children, write_secret
 
 OURS = "bulk_loader_server.py"
 DEFAULTS: dict[str, SettingValue] = {"pool": 0, "batch_bytes": 1 << 18}
@@ -188,21 +188,6 @@ def _password_line(shard: Endpoint) -> str:
     """A line of a password file (PostgreSQL documentation, The Password File)."""
     where = (text.replace("\\", "\\\\").replace(":", "\\:") for text in connection(shard).values())
     return ":".join([*where, shard.options["password"]]) + "\n"
-
-
-def children(pid: int) -> tuple[int, ...]:
-    """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but few kernels
-    are built with that."""
-    return tuple(sorted(int(folder.name) for folder in Path("/proc").glob("[0-9]*") if _parent(folder) == pid))
-
-
-def _parent(folder: Path) -> int | None:
-    """Who started the process of this folder in /proc; None where it has ended meanwhile."""
-    try:
-        after_name = (folder / "stat").read_bytes().rpartition(b")")[2]
-    except OSError:
-        return None
-    return int(after_name.split()[1])
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

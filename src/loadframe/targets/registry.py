@@ -16,6 +16,8 @@ from loadframe.targets import (
     bulk_loader,
     mariadb,
     mariadb_server,
+    nginx,
+    nginx_server,
     postgres,
     postgres_server,
     postgres_shards,
@@ -25,6 +27,7 @@ from loadframe.targets import (
 from loadframe.targets.base import Target
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 from loadframe.targets.mariadb_settings import CATALOGUE as MARIADB
+from loadframe.targets.nginx_settings import CATALOGUE as NGINX
 from loadframe.targets.postgres_settings import CATALOGUE as POSTGRES
 
 
@@ -49,6 +52,10 @@ def _mariadb_requirements() -> list[Requirement]:
     ]
     package = "importable" if importlib.util.find_spec("pymysql") else None
     return [*programs, Requirement("mariadb", "Python package pymysql", package, "pip install 'loadframe[mariadb]'")]
+
+
+def _nginx_requirements() -> list[Requirement]:
+    return [Requirement("nginx", "nginx", nginx_server.program(), nginx_server.INSTALL)]
 
 
 def _postgres_requirements() -> list[Requirement]:
@@ -86,6 +93,13 @@ KINDS: Mapping[str, KindOfTarget] = {
         mariadb.check_settings,
         _mariadb_requirements,
         embedded=mariadb.MariadbTarget.embedded,
+    ),
+    "nginx": KindOfTarget(
+        lambda lease, allowance: nginx.NginxTarget(lease=lease, allowance=allowance),
+        NGINX,
+        nginx.check_settings,
+        _nginx_requirements,
+        embedded=nginx.NginxTarget.embedded,
     ),
     "postgres": KindOfTarget(
         lambda lease, allowance: postgres.PostgresTarget(lease=lease, allowance=allowance),

@@ -1,0 +1,103 @@
+"""Limits of an nginx."""
+
+from __future__ import annotations
+
+from loadframe.ledger.form import LimitRule
+
+DOCUMENTATION = "nginx documentation"
+CHAIN = ("nginx.worker_rlimit_nofile", "process.open_files")
+
+NGINX: tuple[LimitRule, ...] = (
+    LimitRule(
+        id="nginx.worker_connections",
+        title="the number of client connections",
+        layer="server",
+        use="nginx.connections",
+        ceiling="nginx.connections_allowed",
+        unit="count",
+        loud=True,
+        source=f"{DOCUMENTATION}, worker_connections times worker_processes, less what each worker needs for itself; "
+        "before an origin each client takes two; Active connections in stub_status; refusals: accepts less handled; "
+        "near: 80 %, our choice",
+        configured="worker_connections",
+        errors="nginx.connections_refused",
+        chain=CHAIN,
+        near=0.8,
+        on_harm="reached",
+    ),
+    LimitRule(
+        id="nginx.worker_rlimit_nofile",
+        title="the descriptors of a worker",
+        layer="server",
+        use="nginx.worker_open_files",
+        ceiling="nginx.worker_rlimit_nofile",
+        unit="count",
+        loud=True,
+        source=f"{DOCUMENTATION}, worker_rlimit_nofile: a worker without privileges cannot have more than it was "
+        "given, and only the log says so; /proc/PID/limits; EMFILE in the log; near: 80 %, as for RLIMIT_NOFILE",
+        configured="worker_rlimit_nofile",
+        errors="nginx.descriptors_refused",
+        chain=("process.open_files",),
+        near=0.8,
+        on_harm="reached",
+    ),
+    LimitRule(
+        id="nginx.files_wanted",
+        title="the descriptors that a worker wants with all its connections taken",
+        layer="server",
+        use="nginx.files_wanted",
+        ceiling="nginx.worker_rlimit_nofile",
+        unit="count",
+        loud=False,
+        source="twice worker_connections: a file or an origin's connection for each client (nginx-proxy/nginx-proxy, "
+        "issue 2387); near: more than there are",
+        configured="worker_connections",
+        chain=("nginx.worker_rlimit_nofile", "process.open_files"),
+        near=1.001,
+        pressure=True,
+    ),
+    LimitRule(
+        id="nginx.worker_processes",
+        title="the CPU of each worker",
+        layer="server",
+        use="nginx.worker_cpu",
+        ceiling="one",
+        unit="share",
+        loud=False,
+        source=f"{DOCUMENTATION}, worker_processes: a worker is one thread and uses one CPU at most; near: 95 %, as "
+        "for a hot thread",
+        configured="worker_processes",
+        chain=("process.cpus", "cpu.saturated"),
+        near=0.95,
+    ),
+    LimitRule(
+        id="nginx.blocked_workers",
+        title="workers that wait for a disk",
+        layer="server",
+        use="nginx.worker_blocked",
+        ceiling="one",
+        unit="share",
+        loud=False,
+        source=f"{DOCUMENTATION}, aio: a worker that reads from a disk answers nobody meanwhile; near: half of the "
+        "time, our choice",
+        configured="worker_processes",
+        chain=("disk.busy",),
+        near=0.5,
+        pressure=True,
+    ),
+    LimitRule(
+        id="nginx.keepalive",
+        title="requests for which a connection was made",
+        layer="server",
+        use="nginx.connection_share",
+        ceiling="one",
+        unit="share",
+        loud=False,
+        source=f"{DOCUMENTATION}, keepalive_requests and keepalive_timeout; accepts over requests in stub_status; "
+        "near: half, our choice",
+        configured="keepalive_requests",
+        thrash="nginx.accepts",
+        near=0.5,
+        pressure=True,
+    ),
+)

@@ -1,0 +1,218 @@
+"""nginx, as a private instance: own folder, own port of 127.0.0.1, an unprivileged user, its own configuration alone.
+
+It serves the files below `Endpoint.options["files"]`: as a web server, or as the origin of a cache before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from loadframe.cage import page_cache
+from loadframe.cage.leases import Lease, filesystem
+from loadframe.cage.processes import Allowance, unprivileged_user
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.targets.catalogue import SettingSpec, canonical, differing
+from loadframe.targets.nginx_server import NO_DESCRIPTOR, OWN_CONNECTIONS, REUSED, Server, read_back, required, version
+from loadframe.targets.nginx_settings import CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
+from loadframe.targets.nginx_status import Status
+from loadframe.targets.nginx_workers import Looks
+from loadframe.targets.private_server import soft_nofile
+
+NOFILE = "RLIMIT_NOFILE"
+SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
+
+
+class NginxTarget:
+    """See targets.base.Target.
+
+    A change of state is a reload, and a restart where a setting that differs needs one, or a limit of the processes.
+    """
+
+    kind = "nginx"
+    embedded = False
+    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
+
+    def __init__(
+        self,
+        *,
+        lease: Lease,
+        allowance: Allowance,
+        port: int = 0,
+        folder: str = "nginx",
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """lease: its folder holds files, configuration and log, in `folder`. allowance: without a user, "www-data",
+        "nginx" or "nobody" when we are root. port: 0 for a free one. log: is told of starts, reloads and restarts."""
+        self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("www-data", "nginx")))
+        self._server = Server(lease, self._allowance.user, port, folder)
+        self._status = Status(self._server.socket)
+        self._looks = Looks()
+        self._log = log
+        self._state: TargetState | None = None
+        self._effective: dict[str, SettingValue] = {}
+        self._known: tuple[int, ...] = ()
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without nginx; TargetError where its folder cannot be made."""
+        self._server.create()
+
+    def start(self, state: TargetState) -> None:
+        """Start with these settings and limits, and wait until it answers."""
+        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        if self._server.started:
+            raise TargetError("nginx is running already", remedy="Use apply, or stop it first.")
+        self._server.start(wanted.settings, self._allowed(wanted), lambda: self._ready(wanted))
+        self._entered(wanted)
+        words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
+        self._log(f"nginx started with {words or 'its default settings'}")
+
+    def apply(self, state: TargetState) -> None:
+        """Reload where that leads to the same as a restart with this state would, else restart."""
+        current = self._running()
+        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        changed = differing(current.settings, wanted.settings)
+        if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
+            self._log(f"nginx restarts to change {', '.join(changed) or NOFILE}")
+            self.stop()
+            self.start(wanted)
+        elif changed:
+            self._log(f"nginx reloads to change {', '.join(changed)}")
+            self._server.reload(wanted.settings, self._allowed(wanted))
+            self._entered(wanted)
+
+    def reset(self) -> None:
+        """nginx keeps no high-water marks; its cache of open files is part of what is measured. It has to run."""
+        self._running()
+
+    def cool(self) -> None:
+        """Let the kernel forget the contents of its files, as after a start of the machine."""
+        page_cache.drop(self._server.files)
+
+    def stop(self) -> None:
+        """Stop at once; the files stay. Does nothing where it does not run."""
+        self._state, self._known = None, ()
+        self._status.close()
+        self._server.stop()
+
+    def destroy(self) -> None:
+        """End the server and remove its folder; the lease stays its owner's."""
+        self._state, self._known = None, ()
+        self._status.close()
+        self._server.destroy()
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """What `nginx -T` says, defaults for what it does not name; the workers as they are, their descriptors and the
+        backlog as the kernel has them."""
+        self._running()
+        return {**self._effective, "worker_processes": len(self._workers()), NOFILE: soft_nofile(self._server.pid)}
+
+    def counters(self) -> dict[str, float]:
+        """stub_status, the new lines of the log, and what the workers do. While all its connections are taken nginx
+        does not tell its status: then only the others are there."""
+        self._running()
+        pids, each = self._workers(), float(self._effective["worker_connections"])
+        found = self._status.read() or {}
+        if found:
+            found["connections_refused"] = found["accepts"] - found["handled"]
+        elif (died := self._server.died()) is not None:
+            raise died
+        logged = self._server.logged()
+        return {
+            **found,
+            **self._looks.read(pids),
+            "workers": float(len(pids)),
+            "worker_connections": each,
+            "connections_allowed": len(pids) * max(each - OWN_CONNECTIONS, 0.0),
+            "worker_rlimit_nofile": float(self._effective["worker_rlimit_nofile"]),
+            "descriptors_refused": float(logged[NO_DESCRIPTOR]),
+            "connections_reused": float(logged[REUSED]),
+        }
+
+    def pids(self) -> tuple[int, ...]:
+        """The master, then its workers."""
+        return () if self._server.pid is None else (self._server.pid, *self._workers())
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {"target": self.pids()}
+
+    def endpoint(self) -> Endpoint:
+        """address: host and port. options: `files`, the folder whose files it serves."""
+        return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", {"files": str(self._server.files)})
+
+    def healthy(self) -> bool:
+        """Whether it answers a request now."""
+        return self._server.pid is not None and self._status.answers()
+
+    def version(self) -> str:
+        return version(required())
+
+    def log_tail(self, lines: int = 20) -> str:
+        return self._server.log_tail(lines)
+
+    def describe(self) -> Mapping[str, str]:
+        server = self._server
+        return {
+            "data": f"{server.files} on {filesystem(server.files)}",
+            "user": self._allowance.user or "the user who ran Loadframe",
+            "started": " ".join(server.command),
+        }
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _running(self) -> TargetState:
+        if (died := self._server.died()) is not None:
+            raise died
+        assert self._state is not None, "a server that runs was started with a state"
+        return self._state
+
+    def _allowed(self, state: TargetState) -> Allowance:
+        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
+
+    def _ready(self, wanted: TargetState) -> bool:
+        return len(self._server.workers()) == int(wanted.settings.get("worker_processes", 1)) and self._status.answers()
+
+    def _workers(self) -> tuple[int, ...]:
+        """Its workers; looked for again only where one has ended, as a look walks over all processes."""
+        if not self._known or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
+            self._known = self._server.workers()
+        return self._known
+
+    def _entered(self, state: TargetState) -> None:
+        """After a start or a reload: remember what the server uses now."""
+        self._state, self._known = state, ()
+        self._server.watch_workers()
+        stands = read_back(self._server.dump())
+        values = {spec.name: _read(spec, stands.get(spec.name)) for spec in CATALOGUE.specs}
+        values["access_log"] = bool(state.settings.get("access_log", False))
+        values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
+        values["listen_backlog"] = min(int(values["listen_backlog"]), int(SOMAXCONN.read_text()))
+        self._effective = values
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form. StudyError."""
+    return CATALOGUE.check(settings)
+
+
+def _needs_restart(name: str) -> bool:
+    spec = CATALOGUE.get(name)
+    return spec is None or not spec.dynamic
+
+
+def _read(spec: SettingSpec, text: str | None) -> SettingValue:
+    """A value as it stands in the configuration, in canonical form; None is the default."""
+    if text is None:
+        return 0 if spec.default is None else spec.default
+    if spec.name == "listen_reuseport":
+        return True
+    try:
+        return canonical("nginx", spec, "-1" if text == "off" and spec.low == -1 else text)
+    except StudyError:  # nothing that we would write, but true all the same
+        return text

@@ -1,0 +1,252 @@
+"""The nginx processes: find the program, write the configuration, have it checked, start, reload."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from string import Formatter
+
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance, spawn
+from loadframe.errors import MissingTool, TargetError
+from loadframe.model import SettingValue
+from loadframe.targets.catalogue import SettingSpec
+from loadframe.targets.nginx_settings import CATALOGUE, DIRECTIVES, Context, Directive
+from loadframe.targets.private_server import PrivateServer, children
+
+INSTALL = "apt-get install nginx"
+RELOAD_TIMEOUT_S = 30.0
+LOOK_EVERY_S = 0.005
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+NO_DESCRIPTOR = b"(24: "
+"""EMFILE, as nginx writes errno into a line of its log."""
+REUSED = b"reusing connections"
+"""A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
+OWN_CONNECTIONS = 3
+"""Of a worker's connections the two sockets that listen and the channel to the master take one each."""
+
+
+def program() -> str | None:
+    """Where nginx is; /usr/sbin is often not in an ordinary user's PATH."""
+    return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+def required() -> str:
+    """Where it is, MissingTool where it is not."""
+    found = program()
+    if found is None:
+        raise MissingTool("nginx is not installed", remedy=INSTALL)
+    return found
+
+
+@functools.cache
+def version(nginx: str) -> str:
+    """Name and version, for instance "nginx 1.22.1"."""
+    said = subprocess.run([nginx, "-v"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stderr
+    found = re.search(r"nginx/(\S+)", said)
+    return f"nginx {found[1]}" if found else "nginx of unknown version"
+
+
+class Server(PrivateServer):
+    """A private nginx in a lease's folder: a master and its workers, all of one unprivileged user.
+
+    nginx(8): SIGQUIT ends it once its requests are done, SIGTERM at once. A SIGKILL of the master alone would leave its
+    workers at work; they are of its process group.
+    """
+
+    name = "nginx"
+    stop_signal = signal.SIGTERM
+    kill_signal = signal.SIGTERM
+    death_signal = signal.SIGTERM
+
+    def __init__(self, lease: Lease, user: str | None, port: int, folder: str = "nginx") -> None:
+        """port: on 127.0.0.1, 0 for a free one. folder: its name in the lease's, so that there may be several."""
+        super().__init__(lease, folder, user, port)
+        self.files = self.folder / "files"
+        self.configuration = self.folder / "nginx.conf"
+        self._aside = self.folder / "next.conf"
+        self._temporary = self.folder / "tmp"
+        self._read_to = 0
+        self._logged = {NO_DESCRIPTOR: 0, REUSED: 0}
+
+    @property
+    def socket(self) -> Path:
+        """Where it tells its status."""
+        return self.folder / "run" / "status.sock"
+
+    def create(self) -> None:
+        """Make the folders. MissingTool, TargetError."""
+        required()
+        self.check_place()
+        try:
+            self.make_folders(self._temporary)
+            self.files.mkdir()
+            self.files.chmod(0o755)
+        except OSError as error:
+            raise TargetError(
+                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+            ) from error
+
+    def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """Start with these settings and return when `answers` says yes. TargetError, with nginx's own words, where it
+        does not take them."""
+        self.take_port()
+        self._configure(settings, allowance)
+        self.launch(self._command(self.configuration, "-g", "daemon off;"), allowance, answers)
+
+    def reload(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """Workers with these settings take the place of those that run. TargetError where nginx does not take them:
+        then nothing has changed."""
+        assert self.pid is not None, "a server that runs has a process"
+        self._configure(settings, allowance)
+        before = set(self.workers())
+        os.kill(self.pid, signal.SIGHUP)
+        deadline = time.monotonic() + RELOAD_TIMEOUT_S
+        while not (now := set(self.workers())) or now & before:
+            if (error := self.died()) is not None:
+                raise error
+            if time.monotonic() > deadline:
+                raise TargetError(
+                    f"nginx has not changed its workers after {RELOAD_TIMEOUT_S:.0f} s",
+                    remedy="A worker ends when its last request is done: is somebody still connected?",
+                    details=self.log_tail(),
+                )
+            time.sleep(LOOK_EVERY_S)
+
+    def workers(self) -> tuple[int, ...]:
+        """The workers that are there."""
+        return () if self.pid is None else children(self.pid)
+
+    def watch_workers(self) -> None:
+        """Have the next command end them should we and the master be killed alike."""
+        for pid in self.workers():
+            self._lease.add_process(pid)
+
+    def dump(self) -> str:
+        """The configuration as nginx reads it (`nginx -T`). TargetError where it cannot."""
+        done = subprocess.run(
+            self._command(self.configuration, "-T", "-q"),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise TargetError("nginx does not tell its configuration", details=done.stderr)
+        return done.stdout
+
+    def kill(self) -> None:
+        """End master and workers at once. Never raises."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # all of them have ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def logged(self) -> dict[bytes, int]:
+        """How many lines of the log have said each of NO_DESCRIPTOR and REUSED."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(self._read_to)
+                text = log.read()
+        except FileNotFoundError:
+            return self._logged
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read_to += len(whole)
+        for words in self._logged:
+            self._logged[words] += whole.count(words)
+        return self._logged
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
+        return (required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
+
+    def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """Write the configuration for the next start or reload; TargetError where nginx would not start with it."""
+        self._aside.write_text(self._text(settings))
+        said = self.folder / "test.log"
+        with said.open("wb") as output:
+            process = spawn(
+                self._command(self._aside, "-t", "-q"), allowance, stdout=output, stderr=output, cwd=self._lease.folder
+            )
+            self._lease.add_process(process.pid)
+            status = process.wait()
+        if status != 0:
+            raise TargetError(
+                "nginx does not take these settings", remedy="Its words are below.", details=said.read_text()
+            )
+        self._aside.replace(self.configuration)
+
+    def _text(self, settings: Mapping[str, SettingValue]) -> str:
+        lines = {context: written(context, settings) for context in ("main", "events", "http")}
+        listening = " ".join(["listen", f"127.0.0.1:{self.port}", *written("listen", settings)])
+        temporary = [f"{name}_temp_path {self._temporary / name}" for name in TEMPORARY]
+        log = f"access_log {self._temporary / 'access.log' if settings.get('access_log') else 'off'}"
+        http = [log, "default_type application/octet-stream", *temporary, *lines["http"]]
+        return (
+            _lines(0, [f"pid {self.socket.with_name('nginx.pid')}", "error_log stderr warn", *lines["main"]])
+            + "events {\n" + _lines(1, lines["events"]) + "}\n"
+            + "http {\n" + _lines(1, http)
+            + "    server {\n" + _lines(2, [listening, f"root {self.files}"]) + "    }\n"
+            + "    server {\n" + _lines(2, [f"listen unix:{self.socket}", "stub_status", "access_log off"]) + "    }\n"
+            + "}\n"
+        )  # fmt: skip
+
+
+def _lines(depth: int, directives: list[str]) -> str:
+    return "".join(f"{'    ' * depth}{directive};\n" for directive in directives)
+
+
+def written(context: Context, settings: Mapping[str, SettingValue]) -> list[str]:
+    """The directives of a context, without their semicolons; one for which nothing is asked is left out."""
+    found = []
+    for directive in DIRECTIVES:
+        names = names_of(directive)
+        asked = any(name in settings for name in names)
+        if directive.context == context and asked and not _is_off(directive, settings):
+            found.append(directive.form.format(**{name: word(_spec(name), settings.get(name)) for name in names}))
+    return found
+
+
+def read_back(text: str) -> dict[str, str]:
+    """The settings in a configuration as `written` forms them, each as it stands there."""
+    found: dict[str, str] = {}
+    for directive in DIRECTIVES:
+        pattern = re.escape(directive.form)
+        for name in names_of(directive):
+            value = "reuseport" if name == "listen_reuseport" else r"[^\s;]+"
+            pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{value})")
+        if (match := re.search(rf"(?:^|\s){pattern}(?=[\s;])", text, re.M)) is not None:
+            found |= match.groupdict()
+    return found
+
+
+def names_of(directive: Directive) -> list[str]:
+    """The settings that a directive carries."""
+    return [name for _, name, _, _ in Formatter().parse(directive.form) if name]
+
+
+def word(spec: SettingSpec, value: SettingValue | None) -> str:
+    """A canonical value as nginx takes it; None is the default."""
+    value = spec.default if value is None else value
+    if spec.name == "listen_reuseport":
+        return "reuseport"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "off" if value == -1 else f"{value}{spec.unit}"
+
+
+def _is_off(directive: Directive, settings: Mapping[str, SettingValue]) -> bool:
+    return bool(directive.off) and settings.get(directive.off) in (None, _spec(directive.off).default)
+
+
+def _spec(name: str) -> SettingSpec:
+    spec = CATALOGUE.get(name)
+    assert spec is not None, f"{name} is in the catalogue"
+    return spec

@@ -1,0 +1,73 @@
+"""Asking nginx's stub_status on a Unix socket, over one connection that is kept."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+import time
+from pathlib import Path
+
+from loadframe.unix_socket import open_socket
+
+TIMEOUT_S = 5.0
+"""A worker that is busy for longer will not tell in time."""
+TRIES = 5
+PAUSE_S = 0.01
+"""Where all connections are taken one soon becomes free."""
+PATTERN = re.compile(
+    r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
+    r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
+)
+NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", "waiting")
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = open_socket(str(self._path), timeout_s=TIMEOUT_S)
+
+
+class Status:
+    """The status of one nginx; safe to use from several threads, one at a time."""
+
+    def __init__(self, socket: Path) -> None:
+        self._connection = _Connection(socket)
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, float] | None:
+        """The counters by NAMES; None where nginx does not answer: no connection is free, or it is gone."""
+        with self._lock:
+            for attempt in range(TRIES):
+                if attempt:
+                    time.sleep(PAUSE_S)
+                if (found := self._ask()) is not None:
+                    return found
+        return None
+
+    def answers(self) -> bool:
+        """Whether it tells its status now."""
+        return self.read() is not None
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+        with self._lock:
+            self._connection.close()
+
+    def _ask(self) -> dict[str, float] | None:
+        try:
+            self._connection.request("GET", "/")
+            text = self._connection.getresponse().read().decode()
+        except (OSError, http.client.HTTPException):  # cut by nginx, which needed it for a client, or not there
+            self._connection.close()
+            return None
+        return parse(text)
+
+
+def parse(text: str) -> dict[str, float] | None:
+    """The counters of a page of stub_status, None where it is none."""
+    found = PATTERN.search(text)
+    return dict(zip(NAMES, map(float, found.groups()), strict=True)) if found else None
