@@ -61,11 +61,13 @@ BUSY_MACHINE = 0.95
 
 @dataclass(frozen=True)
 class _Loaded:
-    """A step's load. offered: requests that should have begun in the window, None in a closed loop."""
+    """A step's load. offered: requests that should have begun in the window, None in a closed loop. moved_bytes: of
+    the answers in it, None where the driver does not count them."""
 
     requests: Requests
     summary: Summary
     offered: int | None
+    moved_bytes: int | None
     ended_early: bool
 
 
@@ -308,7 +310,8 @@ class Bench:
             fixed_warmup_s=fixed_s,
         )
         offered = driver.offered(summary.window_start_s, summary.window_end_s)
-        return _Loaded(requests, summary, offered, ended_early_s is not None)
+        moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
+        return _Loaded(requests, summary, offered, moved, ended_early_s is not None)
 
     def _duration_s(self, window_s: float | None = None) -> float:
         measure = self.study.measure
@@ -387,6 +390,8 @@ class Bench:
         self._add_derived(metrics, summary)
         if loaded.offered is not None:
             metrics["workload.offered"] = loaded.offered / (summary.window_end_s - summary.window_start_s)
+        if loaded.moved_bytes is not None:
+            metrics["workload.bytes"] = loaded.moved_bytes / (summary.window_end_s - summary.window_start_s)
         late = any(
             stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
             for stall in stalls(ticks, TICK_S)

@@ -28,6 +28,10 @@ class Driver(Protocol):
         """In an open loop: how many requests should have begun after start_s and not after end_s (CLOCK_MONOTONIC).
         None in a closed loop."""
 
+    def moved_bytes(self, start_s: float, end_s: float) -> int | None:
+        """After its end: bytes of the answers that ended after start_s and not after end_s (CLOCK_MONOTONIC). None
+        where the driver does not count them."""
+
     def requests(self) -> Requests:
         """What it did, after its end. WorkloadError, with what the driver printed, where it failed."""
 

@@ -31,7 +31,8 @@ class ProcessDriver:
     name: how messages call it. logs: the request logs. printed: the files with what the processes printed.
     end_s: CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what
     they logged until then counts. None: they run until their work is done. arrivals: when each request should begin, in
-    rising order (CLOCK_MONOTONIC, s); None for a closed loop.
+    rising order (CLOCK_MONOTONIC, s); None for a closed loop. sizes: beside each log the bytes of each answer (uint64,
+    in the order of the log); none where nobody counts them.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class ProcessDriver:
         printed: Sequence[Path],
         end_s: float | None,
         arrivals: NDArray[np.float64] | None = None,
+        sizes: Sequence[Path] = (),
     ) -> None:
         self._arrivals = arrivals
         self._name = name
         self._processes = tuple(processes)
         self._logs = tuple(logs)
+        self._sizes = tuple(sizes)
         self._printed = tuple(printed)
         self._end_s = end_s
         self._killed = False
@@ -92,6 +95,14 @@ class ProcessDriver:
             return None
         first, last = self._arrivals.searchsorted([start_s, end_s], side="right")
         return int(last - first)
+
+    def moved_bytes(self, start_s: float, end_s: float) -> int | None:
+        """After its end: bytes of the answers that ended after start_s and not after end_s (CLOCK_MONOTONIC). None
+        where the driver does not count them."""
+        if not self._sizes:
+            return None
+        pairs = zip(self._logs, self._sizes, strict=True)
+        return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
         """What was done. WorkloadError where a process failed, nothing was asked, or all failed and it says why."""

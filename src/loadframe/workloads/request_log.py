@@ -50,10 +50,27 @@ def from_bytes(data: bytes) -> Requests:
     """Requests from the bytes of one or more logs; a torn last record (a killed driver) is left out."""
     import numpy as np
 
-    whole = len(data) - len(data) % RECORD.size
-    records: NDArray[Any] = np.frombuffer(data[:whole], dtype=FIELDS)
+    records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
     records = records[np.argsort(records["end_s"], kind="stable")]
     return Requests(*(records[name].copy() for name, _ in FIELDS))
+
+
+def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
+    """Bytes of the requests of one log that ended after start_s and not after end_s. sizes: their bytes as uint64, in
+    the order of the log; either may miss its last ones, of a killed driver."""
+    import numpy as np
+
+    if not (log.exists() and sizes.exists()):
+        return 0
+    ends = np.frombuffer(_whole(log.read_bytes(), RECORD.size), dtype=FIELDS)["end_s"]
+    counted = np.frombuffer(_whole(sizes.read_bytes(), 8), dtype="<u8")
+    both = min(len(ends), len(counted))
+    return int(counted[:both][(ends[:both] > start_s) & (ends[:both] <= end_s)].sum())
+
+
+def _whole(data: bytes, size: int) -> bytes:
+    """Without a torn last record."""
+    return data[: len(data) - len(data) % size]
 
 
 def read(paths: Iterable[Path]) -> Requests:
@@ -61,5 +78,5 @@ def read(paths: Iterable[Path]) -> Requests:
     chunks = []
     for path in paths:
         data = path.read_bytes() if path.exists() else b""
-        chunks.append(data[: len(data) - len(data) % RECORD.size])
+        chunks.append(_whole(data, RECORD.size))
     return from_bytes(b"".join(chunks))
