@@ -17,6 +17,7 @@ from loadframe.model import Endpoint, TargetState
 from loadframe.targets.attached import attach
 from loadframe.targets.bulk_loader import BulkLoaderTarget
 from loadframe.targets.mariadb import MariadbTarget
+from loadframe.targets.nginx import NginxTarget
 from loadframe.targets.postgres import PostgresTarget
 from loadframe.workloads import mariadb, postgres
 
@@ -58,6 +59,22 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoi
         try:
             target.create()
             target.start(TargetState({"shared_buffers": 32 << 20, "synchronous_commit": "off"}))
+            yield target.endpoint()
+        finally:
+            target.destroy()
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """An nginx of its own."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
+    with Lease.acquire("tests of workloads on a web server") as lease:
+        target = NginxTarget(lease=lease, allowance=Allowance())
+        try:
+            target.create()
+            target.start(TargetState({"sendfile": True}))
             yield target.endpoint()
         finally:
             target.destroy()

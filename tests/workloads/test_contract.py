@@ -37,6 +37,9 @@ class Specimen:
 SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "bulk-ingest": ({"file_size_kb": 256}, "loader_server", 1, 3),
     "bulk-ingest at files_per_gib": ({"pipelines": 2}, "loader_server", 1024, 4096),
+    "http": ({"objects": 20, "smallest_bytes": 100, "largest_bytes": 5000}, "web_server", 1, 5),
+    "http at rate": ({"objects": 20, "popularity": "zipf", "connections": 6}, "web_server", 100, 300),
+    "http at working_set": ({"smallest_bytes": 10, "connections": 3}, "web_server", 1000, 3000),
     "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
@@ -89,6 +92,7 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
         "postgres_server": "postgres",
         "attached_mariadb": "mariadb",
         "attached_postgres": "postgres",
+        "web_server": "nginx",
     }
     there = {
         (name.partition("/")[0].partition(" at ")[0], targets[fixture])

@@ -1,7 +1,7 @@
 """The options of a workload: one frozen dataclass per workload, whose fields carry their range and what they are for.
 
-A field is declared with `whole`, `choice` or `text`; `read_options` makes the dataclass from what a study says and
-refuses what does not fit, naming the option, the value and what would be right.
+A field is declared with `whole`, `number`, `choice`, `switch` or `text`; `read_options` makes the dataclass from what a
+study says and refuses what does not fit, naming the option, the value and what would be right.
 """
 
 from __future__ import annotations
@@ -38,6 +38,22 @@ def is_whole(value: object, low: int, high: int) -> bool:
 def whole(default: int, low: int, high: int, what: str) -> Any:
     """A whole number from low to high, both included."""
     rule = OptionRule(what, f"a whole number from {low} to {high}", lambda value: is_whole(value, low, high))
+    return dataclasses.field(default=default, metadata={"rule": rule})
+
+
+def number(default: float, low: float, high: float, what: str) -> Any:
+    """A number from low to high, both included."""
+    rule = OptionRule(
+        what,
+        f"a number from {low:g} to {high:g}",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high,
+    )
+    return dataclasses.field(default=default, metadata={"rule": rule})
+
+
+def switch(default: bool, what: str) -> Any:
+    """true or false."""
+    rule = OptionRule(what, "true or false", lambda value: isinstance(value, bool))
     return dataclasses.field(default=default, metadata={"rule": rule})
 
 

@@ -11,6 +11,7 @@ from loadframe.model import Requirement, SettingValue
 from loadframe.workloads import (
     bulk_ingest,
     farm,
+    http,
     job_queue,
     oltp,
     pgbench,
@@ -41,6 +42,12 @@ KINDS: Mapping[str, Kind] = {
         rules(bulk_ingest.BulkIngestOptions),
         bulk_ingest.requirements,
         {"files_per_gib": bulk_ingest.BulkIngestBySize},
+    ),
+    "http": Kind(
+        http.Http,
+        rules(http.HttpOptions),
+        http.requirements,
+        {"rate": http.HttpAtRate, "working_set": http.HttpByWorkingSet},
     ),
     "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
     "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), oltp.requirements, {"rate": oltp.OltpAtRate}),

@@ -1,0 +1,251 @@
+"""http: GET requests for objects of a web server or a cache (targets: nginx; axes: concurrency = connections, rate =
+requests/s, working_set = bytes).
+
+Each object's content follows from a seed. The status and the length of every answer are checked, and one in `compared`
+byte by byte: a wrong one is an error, and no throughput. wrk runs http.lua: on the axes concurrency and working_set in
+a closed loop, where a request begins when the one before has ended; on the axis rate in an open loop, where requests
+begin when they should and `connections` serve them, first come, first served.
+"""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cage.processes import Allowance
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.workloads import http_driver
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
+from loadframe.workloads.options import choice, number, read_options, switch, whole, whole_level
+from loadframe.workloads.requirements import demand, program
+
+MOST_CONNECTIONS = 1024
+HIGHEST_RATE = 200_000
+"""Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
+LARGEST_OBJECT = 256 << 20
+LARGEST_SET = 1 << 40
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class HttpOptions:
+    objects: int = whole(1000, 1, MOST_OBJECTS, "number of objects; on the axis working_set it follows from the level")
+    smallest_bytes: int = whole(16_384, 1, LARGEST_OBJECT, "size of the smallest object in bytes")
+    largest_bytes: int = whole(
+        0, 0, LARGEST_OBJECT, "size of the largest object, sizes between by their logarithms; 0: all as the smallest"
+    )
+    popularity: str = choice("uniform", ("uniform", "zipf"), "how often objects are asked for")
+    exponent: float = number(1.0, 0.1, 3.0, "of Zipf's law: the n-th object is asked for 1 / n ^ exponent as often")
+    keep_alive: bool = switch(True, "connections stay open; false: a new one for each request")
+    compared: int = whole(8, 1, 1_000_000, "one in so many answers is compared with its object byte by byte")
+    seed: int = whole(1, 0, 2**32 - 1, "contents and sizes follow from it")
+    connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: connections that ask")
+
+
+class Http:
+    """The workload. Options: HttpOptions."""
+
+    kind = "http"
+    target_kinds = frozenset({"nginx"})
+    axes = frozenset({"concurrency"})
+    axis_unit = "connections"
+    operations: tuple[str, ...] = ("get",)
+    judged = operations
+    one_lock = False
+    runs_to_completion = False
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
+        self.options = given = read_options(HttpOptions, self.kind, options)
+        largest = given.largest_bytes or given.smallest_bytes
+        if largest < given.smallest_bytes:
+            raise StudyError(
+                f"workload.options.largest_bytes = {largest} is below smallest_bytes = {given.smallest_bytes}.",
+                remedy="Give at least as much, or 0 for objects of one size.",
+            )
+        exponent = given.exponent if given.popularity == "zipf" else 0.0
+        self.objects = Objects(given.smallest_bytes, largest, exponent, given.seed)
+
+    def check_level(self, level: float) -> int:
+        """The level as a whole number. StudyError where it cannot be one of the axis."""
+        return whole_level(self.kind, "concurrency", level, 1, MOST_CONNECTIONS)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} connection" + ("" if level == 1 else "s")
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the objects in the folder whose files the target serves; what was there before is dropped."""
+        demand(requirements(self.kind))
+        ask(endpoint.address, "/")
+        with _explained(endpoint):
+            self._folder(endpoint).clear()
+            self._folder(endpoint).fill(self._installed())
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """The same objects at every level; one of them is asked for and compared."""
+        self.check_level(level)
+        self._check_answer(endpoint)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start wrk; its threads begin at one instant and work for duration_s."""
+        return self._start(endpoint, folder, duration_s, connections=self.check_level(level), count=self._installed())
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Nothing: requests change nothing."""
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _installed(self) -> int:
+        """How many objects there are from the beginning."""
+        return self.options.objects
+
+    def _folder(self, endpoint: Endpoint) -> Folder:
+        return Folder(Path(endpoint.options["files"]), self.objects)
+
+    def _start(
+        self,
+        endpoint: Endpoint,
+        folder: Path,
+        duration_s: float,
+        *,
+        connections: int,
+        count: int,
+        rate: float | None = None,
+    ) -> ProcessDriver:
+        demand(requirements(self.kind))
+        table = folder / "objects.bin"
+        self.objects.table(count).tofile(table)
+        plan = http_driver.Plan(
+            endpoint.address,
+            table.resolve(),
+            self._folder(endpoint).text,
+            self.options.compared,
+            self.options.keep_alive,
+        )
+        return http_driver.start(
+            self.kind,
+            plan,
+            allowance=self.allowance,
+            connections=connections,
+            folder=folder,
+            duration_s=duration_s,
+            rate=rate,
+        )
+
+    def _check_answer(self, endpoint: Endpoint) -> None:
+        """TargetError where the server does not answer, or answers with something else than the first object."""
+        status, body = ask(endpoint.address, path_of(0))
+        (size,) = self.objects.sizes(1).tolist()
+        if status != http.client.OK or body != self.objects.content(0, size):
+            raise TargetError(
+                f"The server at {endpoint.address} answers {path_of(0)} with status {status} and {len(body)} bytes, "
+                f"which are not those of the object",
+                remedy="Does it serve the folder that its endpoint names, and nothing else on this port?",
+            )
+
+
+class HttpAtRate(Http):
+    """The same requests at a given rate, whatever becomes of those before; latencies count from the intended start."""
+
+    axes = frozenset({"rate"})
+    axis_unit = "requests/s"
+
+    def check_level(self, level: float) -> int:
+        """The rate as a whole number of requests per second. StudyError where it cannot be one."""
+        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} requests/s"
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start wrk; requests arrive for duration_s. What has not begun by then is not asked any more."""
+        rate, connections = self.check_level(level), self.options.connections
+        return self._start(
+            endpoint, folder, duration_s, connections=connections, count=self._installed(), rate=float(rate)
+        )
+
+
+class HttpByWorkingSet(Http):
+    """The same requests for more and more objects: the level is how many bytes they have together."""
+
+    axes = frozenset({"working_set"})
+    axis_unit = "bytes"
+
+    def check_level(self, level: float) -> int:
+        """The bytes of all objects together. StudyError where there are none of so many."""
+        total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET)
+        if total > MOST_OBJECTS * self.objects.smallest:
+            raise StudyError(
+                f"The level {level:g} on the axis working_set takes more than {MOST_OBJECTS} objects.",
+                remedy=f"Raise workload.options.smallest_bytes = {self.objects.smallest}, or lower the level.",
+            )
+        return total
+
+    def describe_axis(self, level: float) -> str:
+        return f"{level:g} bytes"
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
+        for."""
+        total = self.check_level(level)
+        with _explained(endpoint):
+            _check_room(Path(endpoint.options["files"]), total)
+            self._folder(endpoint).fill(self.objects.within(total))
+        self._check_answer(endpoint)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start wrk with the connections of the options; they work for duration_s."""
+        count = self.objects.within(self.check_level(level))
+        return self._start(endpoint, folder, duration_s, connections=self.options.connections, count=count)
+
+    def _installed(self) -> int:
+        return 1
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs whatever the target."""
+    return (program(kind, "wrk", "wrk"),)
+
+
+@contextmanager
+def _explained(endpoint: Endpoint) -> Iterator[None]:
+    """TargetError where the objects cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise TargetError(
+            f"The objects of the server at {endpoint.address} cannot be made: {error}",
+            remedy="Make room, or set LOADFRAME_SCRATCH to another place.",
+        ) from error
+
+
+def _check_room(folder: Path, wanted: int) -> None:
+    """TargetError where so many bytes would fill the disk; what is there already is counted again."""
+    free = shutil.disk_usage(folder).free
+    if wanted > free:
+        raise TargetError(
+            f"The objects of this level take {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.",
+            remedy="Lower the level, or set LOADFRAME_SCRATCH to another place.",
+        )
+
+
+def ask(address: str, path: str) -> tuple[int, bytes]:
+    """One GET on a connection of its own: status and body. TargetError where nobody answers."""
+    connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise TargetError(
+            f"The server at {address} does not answer: {error or type(error).__name__}",
+            remedy="Check that it runs and listens there; its log says why it would not.",
+        ) from error
+    finally:
+        connection.close()

@@ -1,0 +1,75 @@
+"""wrk as a driver: starts http.lua with a thread for each connection.
+
+wrk tells its script no connection, so with one connection in each thread an answer is always that to the thread's last
+request. In an open loop requests arrive at random and all connections take from one queue, as with the other drivers of
+this house (arrivals.py).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cage.processes import Allowance, spawn
+from loadframe.workloads.arrivals import ARRIVALS, HEAD_START_S, READY_WITHIN_S, await_ready, closed_loop, open_loop
+from loadframe.workloads.driving import GRACE_S, ProcessDriver
+
+SCRIPT = Path(__file__).with_name("http.lua")
+OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes")
+"""What became of a request, by the number in the request log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What wrk is to ask for. address: host and port. table, text: files of the objects (objects.py). compared: one in
+    so many answers is compared with its content."""
+
+    address: str
+    table: Path
+    text: Path
+    compared: int
+    keep_alive: bool
+
+
+def start(
+    name: str,
+    plan: Plan,
+    *,
+    allowance: Allowance,
+    connections: int,
+    folder: Path,
+    duration_s: float,
+    rate: float | None = None,
+) -> ProcessDriver:
+    """Start wrk; each thread writes `requests-N.log` and `bytes-N.log` into `folder`. rate: requests per second in an
+    open loop; None: a closed loop."""
+    folder = folder.resolve()
+    logs, sizes = ([folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes"))
+    for path in (*logs, *sizes, folder / "ended"):
+        path.unlink(missing_ok=True)
+    # All seconds are the script's business; wrk's own are the end of one that hangs.
+    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + duration_s + GRACE_S)
+    # wrk has room for three descriptors per connection (ae.c; events of others are lost without a word), and a thread
+    # of ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
+    room = 2 * connections - 1
+    command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
+    command += ["--script", str(SCRIPT), f"http://{plan.address}/", "--", str(folder), str(connections)]
+    command += [str(plan.table), str(plan.text), "closed" if rate is None else "open", str(plan.compared)]
+    command += ["keep-alive" if plan.keep_alive else "close"]
+    printed, schedule = folder / "wrk.txt", folder / ARRIVALS
+    schedule.write_bytes(b"")  # a former step may have used this folder
+    with ExitStack() as files:
+        output = files.enter_context(printed.open("wb"))
+        waiting = files.enter_context(schedule.open("rb", buffering=0))
+        process = spawn(command, allowance, stdin=waiting, stdout=output, stderr=output, cwd=folder)
+    await_ready(process, logs)
+    arrivals = None
+    if rate is None:
+        end_s = closed_loop(schedule, duration_s, connections)
+    else:
+        arrivals = open_loop(schedule, rate, duration_s, connections)
+        end_s = time.monotonic() + HEAD_START_S + duration_s
+    return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes)

@@ -1,0 +1,125 @@
+"""Objects that a web server serves: made from a seed, so that every byte of every answer is known without keeping it.
+
+The content of an object is a stretch of one long random text: object n begins STRIDE * n bytes into it, modulo SPREAD,
+so no two of them are alike. A driver has the text and a table of offsets and sizes, and compares.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadframe.cage import page_cache
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SPREAD = 1 << 20
+STRIDE = 61
+"""Odd, so that the first SPREAD multiples differ modulo SPREAD."""
+MOST_OBJECTS = SPREAD
+PER_FOLDER = 1000
+RECORD = [("up_to", "<f8"), ("offset", "<u8"), ("size", "<u8")]
+"""up_to: the weights of this object and all before it, added up."""
+
+
+@dataclass(frozen=True)
+class Objects:
+    """smallest, largest: sizes in bytes, spread evenly by their logarithms. exponent: of Zipf's law, 0 for objects that
+    are asked for alike; the first object is the most popular."""
+
+    smallest: int
+    largest: int
+    exponent: float
+    seed: int
+
+    @cached_property
+    def text(self) -> bytes:
+        """What all contents are stretches of."""
+        import numpy as np
+
+        return np.random.default_rng(self.seed).bytes(self.largest + SPREAD)
+
+    def sizes(self, count: int) -> NDArray[np.int64]:
+        """The sizes of the first objects; more of them begin with the same."""
+        import numpy as np
+
+        drawn = np.random.default_rng([self.seed, 1]).random(count)
+        return np.rint(self.smallest * (self.largest / self.smallest) ** drawn).astype(np.int64)
+
+    def table(self, count: int) -> NDArray[np.void]:
+        """The first objects in RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., Web Caching and
+        Zipf-like Distributions, INFOCOM 1999)."""
+        import numpy as np
+
+        found = np.empty(count, dtype=RECORD)
+        found["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
+        found["offset"] = STRIDE * np.arange(count) % SPREAD
+        found["size"] = self.sizes(count)
+        return found
+
+    def within(self, total: int) -> int:
+        """How many of the first objects have no more than so many bytes together; at least one."""
+        import numpy as np
+
+        likely = min(MOST_OBJECTS, total // self.smallest + 1)
+        return max(1, int(np.searchsorted(np.cumsum(self.sizes(likely)), total, side="right")))
+
+    def content(self, number: int, size: int) -> bytes:
+        """The bytes of one object."""
+        offset = STRIDE * number % SPREAD
+        return self.text[offset : offset + size]
+
+
+def path_of(number: int) -> str:
+    """The path of an object in its URL."""
+    return f"/objects/{number // PER_FOLDER}/{number}"
+
+
+class Folder:
+    """The objects in a folder that a server serves. OSError where it cannot be written."""
+
+    def __init__(self, path: Path, objects: Objects) -> None:
+        self._path, self._objects = path, objects
+
+    @property
+    def text(self) -> Path:
+        """The file of what all contents are stretches of, for drivers."""
+        return self._path / ".text"
+
+    def clear(self) -> None:
+        """Nothing but the text; what was there before is dropped."""
+        shutil.rmtree(self._path / "objects", ignore_errors=True)
+        self._count.unlink(missing_ok=True)
+        self.text.write_bytes(self._objects.text)
+
+    def fill(self, count: int) -> None:
+        """Make the first objects, those that are not there yet. They are on the disk afterwards, and in nobody's page
+        cache: a server that reads them has them in its own."""
+        have = self._made()
+        view = memoryview(self._objects.text)
+        for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):
+            file = self._path / path_of(number)[1:]
+            if number % PER_FOLDER == 0 or number == have:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                for folder in (file.parent.parent, file.parent):
+                    folder.chmod(0o755)
+            offset = STRIDE * number % SPREAD
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(view[offset : offset + size])
+            file.chmod(0o644)
+            page_cache.forget(file)
+        self._count.write_text(str(max(count, have)))
+
+    @property
+    def _count(self) -> Path:
+        return self._path / ".count"
+
+    def _made(self) -> int:
+        return int(self._count.read_text()) if self._count.exists() else 0
