@@ -234,6 +234,7 @@ SIGNATURES: tuple[Signature, ...] = (
         absent=(
             Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),
             Condition("postgres.connections_refused", ">", 1.0, "it is connections that are refused"),
+            Condition("nginx.workers", ">=", 1.0, "a web server has no lock that a request could give up on"),
         ),
         explanation="Requests fail at once where they could wait for the lock.",
         explains_falling=True,
@@ -331,6 +332,28 @@ SIGNATURES: tuple[Signature, ...] = (
         absent=(OWN_CPU_BUSY,),
         explanation="Transactions change the same rows and wait for one another.",
         explains_falling=True,
+    ),
+    Signature(
+        id="nginx.blocked_workers",
+        title="workers wait for the disk and answer nobody meanwhile",
+        present=(Condition("nginx.worker_blocked", ">=", 0.5, "a worker is one thread: it waits half of the time"),),
+        absent=(OWN_CPU_BUSY,),
+        explanation="A worker that reads a file from the disk serves none of its other connections until it has it.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="nginx.keepalive",
+        title="connections are not kept for the next request",
+        present=(Condition("nginx.accepts", ">=", 0.5, "one request in two needs a new connection", per_request=True),),
+        absent=(Condition("nginx.connections_refused", ">", 1.0, "it is connections that are refused"),),
+        explanation="Making a connection costs client and server more than a small answer.",
+    ),
+    Signature(
+        id="nginx.worker_processes",
+        title="the workers are at the limit of a CPU each",
+        present=(Condition("nginx.worker_cpu", ">=", 0.9, "a worker is one thread and can use one CPU at most"),),
+        absent=(CPU_BUSY,),
+        explanation="There are fewer workers than CPUs, and those that are idle cannot help.",
     ),
     Signature(
         id="cpu.hot_thread",
