@@ -325,7 +325,7 @@ nginx.connections_reused          | 1/s   | times a worker closed idle connectio
 nginx.descriptors_refused         | 1/s   | times a worker had no descriptor left for a file or a connection
 nginx.workers                     | count | workers
 nginx.worker_connections          | count | connections that each worker has room for (effective)
-nginx.connections_allowed         | count | client connections that all workers have room for
+nginx.connections_allowed         | count | client connections for which no idle one is closed
 nginx.worker_open_files           | count | open files of the worker that has most
 nginx.worker_rlimit_nofile        | count | RLIMIT_NOFILE (soft) of a worker
 nginx.worker_cpu                  | s/s   | CPU time of a worker, average

@@ -144,7 +144,7 @@ def test_a_status_page_is_read() -> None:
     assert parse(page) == {
         "connections": 3, "accepts": 12, "handled": 11, "requests": 40, "reading": 1, "writing": 2, "waiting": 0,
     }  # fmt: skip
-    assert parse("<html>not found</html>") is None
+    assert parse("<html>not found</html>") == {}
 
 
 def test_what_workers_do_is_added_up(tmp_path: Path) -> None:
@@ -186,9 +186,10 @@ def test_requests_and_connections_are_counted(nginx: NginxTarget, clients: ExitS
 def test_the_connections_that_clients_can_have_are_as_many_as_it_says(nginx: NginxTarget, clients: ExitStack) -> None:
     running(nginx, worker_connections=20)
     allowed = nginx.counters()["connections_allowed"]
-    assert allowed == 20 - OWN_CONNECTIONS
+    assert allowed == 20 - OWN_CONNECTIONS - 1
     connect(nginx, clients, int(allowed) - 1)  # our own look is the last one
-    until(lambda: nginx.counters().get("connections") == allowed, "all that it says it has room for")
+    until(lambda: nginx.counters()["connections"] == allowed, "all that it says it has room for")
+    assert nginx.counters()["connections_reused"] == 0
     more = connect(nginx, clients, 20)
     until(lambda: any(map(closed, more)), "others are closed at once")
     clients.close()
@@ -213,7 +214,10 @@ def test_while_all_connections_are_taken_the_other_counters_are_there(nginx: Ngi
     held = connect(nginx, clients, 40)
     until(lambda: any(map(closed, held)), "there is no room for so many")
     counters = nginx.counters()
-    assert {"workers", "connections_allowed", "worker_cpu"} <= counters.keys()
+    assert {"workers", "worker_cpu"} <= counters.keys()
+    assert "requests" not in counters
+    assert counters["connections"] == 20 - OWN_CONNECTIONS > counters["connections_allowed"]
+    assert counters["connections_refused"] > 0
 
 
 @server

@@ -334,6 +334,18 @@ SIGNATURES: tuple[Signature, ...] = (
         explains_falling=True,
     ),
     Signature(
+        id="nginx.worker_rlimit_nofile",
+        title="a worker has no descriptor left for clients that come",
+        present=(
+            Condition(
+                "nginx.descriptors_refused", ">=", 1.0, "accept_mutex_delay, 500 ms: each keeps all clients waiting"
+            ),
+        ),
+        absent=(),
+        explanation="A worker without a descriptor takes no connection for half a second, and a file gives an error.",
+        explains_falling=True,
+    ),
+    Signature(
         id="nginx.blocked_workers",
         title="workers wait for the disk and answer nobody meanwhile",
         present=(Condition("nginx.worker_blocked", ">=", 0.5, "a worker is one thread: it waits half of the time"),),

@@ -16,14 +16,13 @@ NGINX: tuple[LimitRule, ...] = (
         ceiling="nginx.connections_allowed",
         unit="count",
         loud=True,
-        source=f"{DOCUMENTATION}, worker_connections times worker_processes, less what each worker needs for itself; "
-        "before an origin each client takes two; Active connections in stub_status; refusals: accepts less handled; "
-        "near: 80 %, our choice",
+        source=f"{DOCUMENTATION}, worker_connections times worker_processes, less what each worker needs for itself "
+        "and keeps free, closing idle ones (ngx_drain_connections: 1 in 16); before an origin each client takes two; "
+        "Active connections in stub_status, which is not told when none is free; near: 80 %, our choice",
         configured="worker_connections",
-        errors="nginx.connections_refused",
+        errors="workload.errors",
         chain=CHAIN,
         near=0.8,
-        on_harm="reached",
     ),
     LimitRule(
         id="nginx.worker_rlimit_nofile",

@@ -15,9 +15,19 @@ from loadframe.cage.processes import Allowance, unprivileged_user
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, canonical, differing
-from loadframe.targets.nginx_server import NO_DESCRIPTOR, OWN_CONNECTIONS, REUSED, Server, read_back, required, version
+from loadframe.targets.nginx_server import (
+    KEPT_FREE,
+    NO_CONNECTION,
+    NO_DESCRIPTOR,
+    OWN_CONNECTIONS,
+    REUSED,
+    Server,
+    read_back,
+    required,
+    version,
+)
 from loadframe.targets.nginx_settings import CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
-from loadframe.targets.nginx_status import Status
+from loadframe.targets.nginx_status import NoRoom, Status
 from loadframe.targets.nginx_workers import Looks
 from loadframe.targets.private_server import soft_nofile
 
@@ -114,25 +124,28 @@ class NginxTarget:
         return {**self._effective, "worker_processes": len(self._workers()), NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
-        """stub_status, the new lines of the log, and what the workers do. While all its connections are taken nginx
-        does not tell its status: then only the others are there."""
+        """stub_status, the new lines of the log, and what the workers do. While all connections are taken nginx does
+        not tell its status either: then those of stub_status are not there, but how many are open is known."""
         self._running()
-        pids, each = self._workers(), float(self._effective["worker_connections"])
-        found = self._status.read() or {}
-        if found:
-            found["connections_refused"] = found["accepts"] - found["handled"]
-        elif (died := self._server.died()) is not None:
+        pids, each = self._workers(), int(self._effective["worker_connections"])
+        room = max(each - OWN_CONNECTIONS, 0)
+        try:
+            found = self._status.read()
+        except NoRoom:
+            found = {"connections": float(len(pids) * room)}
+        if not found and (died := self._server.died()) is not None:
             raise died
         logged = self._server.logged()
         return {
             **found,
             **self._looks.read(pids),
             "workers": float(len(pids)),
-            "worker_connections": each,
-            "connections_allowed": len(pids) * max(each - OWN_CONNECTIONS, 0.0),
+            "worker_connections": float(each),
+            "connections_allowed": float(len(pids) * max(room - each // KEPT_FREE, 0)),
             "worker_rlimit_nofile": float(self._effective["worker_rlimit_nofile"]),
-            "descriptors_refused": float(logged[NO_DESCRIPTOR]),
+            "connections_refused": float(logged[NO_CONNECTION] - logged[REUSED]),
             "connections_reused": float(logged[REUSED]),
+            "descriptors_refused": float(logged[NO_DESCRIPTOR]),
         }
 
     def pids(self) -> tuple[int, ...]:

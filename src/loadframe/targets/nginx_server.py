@@ -28,8 +28,12 @@ LOOK_EVERY_S = 0.005
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 NO_DESCRIPTOR = b"(24: "
 """EMFILE, as nginx writes errno into a line of its log."""
+NO_CONNECTION = b" worker_connections are not enough"
+"""A client's connection was closed at once, or, where REUSED is in the line too, others were for it."""
 REUSED = b"reusing connections"
 """A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
+KEPT_FREE = 16
+"""With fewer than one in so many free, a worker closes idle connections (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
 """Of a worker's connections the two sockets that listen and the channel to the master take one each."""
 
@@ -75,7 +79,7 @@ class Server(PrivateServer):
         self._aside = self.folder / "next.conf"
         self._temporary = self.folder / "tmp"
         self._read_to = 0
-        self._logged = {NO_DESCRIPTOR: 0, REUSED: 0}
+        self._logged = dict.fromkeys((NO_CONNECTION, NO_DESCRIPTOR, REUSED), 0)
 
     @property
     def socket(self) -> Path:
@@ -149,7 +153,7 @@ class Server(PrivateServer):
             self._process = None
 
     def logged(self) -> dict[bytes, int]:
-        """How many lines of the log have said each of NO_DESCRIPTOR and REUSED."""
+        """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR and REUSED."""
         try:
             with self.log.open("rb") as log:
                 log.seek(self._read_to)

@@ -137,9 +137,8 @@ def _count(name: str) -> CounterSpec:
 STATUS = (
     *(_gauge(name) for name in ("connections", "reading", "writing", "waiting")),
     *(_count(name) for name in ("accepts", "handled", "requests")),
-    _count("connections_refused"),
 )
-"""stub_status (ngx_http_stub_status_module); refused: accepted and not handled. Our own look is counted too."""
+"""stub_status (ngx_http_stub_status_module). Our own look is counted too."""
 
 CEILINGS = tuple(
     _gauge(name)
@@ -147,12 +146,12 @@ CEILINGS = tuple(
         "workers", "worker_connections", "connections_allowed", "worker_rlimit_nofile", "worker_open_files",
     )
 )  # fmt: skip
-"""How many workers there are, the connections of each, and how many of those are left to clients; the descriptors that
-a worker may have, and those of the one that has most."""
+"""How many workers there are, the connections of each, and how many clients have before idle ones are closed; the
+descriptors that a worker may have, and those of the one that has most."""
 
 WORK = (_count("worker_cpu"), _count("worker_blocked"))
 """Seconds of CPU, and in uninterruptible sleep, of a worker: the average of all. The latter adds up how many were so at
 each look, over the time since the look before."""
 
-LOGGED = tuple(_count(name) for name in ("descriptors_refused", "connections_reused"))
+LOGGED = tuple(_count(name) for name in ("connections_refused", "connections_reused", "descriptors_refused"))
 """Counted in the error log, as nginx keeps no counter of them."""

@@ -38,36 +38,43 @@ class Status:
         self._connection = _Connection(socket)
         self._lock = threading.Lock()
 
-    def read(self) -> dict[str, float] | None:
-        """The counters by NAMES; None where nginx does not answer: no connection is free, or it is gone."""
+    def read(self) -> dict[str, float]:
+        """The counters by NAMES. NoRoom where nginx closes the connection each time; empty where it does not answer."""
         with self._lock:
             for attempt in range(TRIES):
                 if attempt:
                     time.sleep(PAUSE_S)
-                if (found := self._ask()) is not None:
-                    return found
-        return None
+                try:
+                    return self._ask()
+                except (FileNotFoundError, ConnectionRefusedError, TimeoutError):  # it is gone, or busy
+                    self._connection.close()
+                    return {}
+                except (OSError, http.client.HTTPException):  # the kept one may have been closed for a client
+                    self._connection.close()
+        raise NoRoom
 
     def answers(self) -> bool:
         """Whether it tells its status now."""
-        return self.read() is not None
+        try:
+            return bool(self.read())
+        except NoRoom:
+            return False
 
     def close(self) -> None:
         """Let go of the connection. Never raises."""
         with self._lock:
             self._connection.close()
 
-    def _ask(self) -> dict[str, float] | None:
-        try:
-            self._connection.request("GET", "/")
-            text = self._connection.getresponse().read().decode()
-        except (OSError, http.client.HTTPException):  # cut by nginx, which needed it for a client, or not there
-            self._connection.close()
-            return None
-        return parse(text)
+    def _ask(self) -> dict[str, float]:
+        self._connection.request("GET", "/")
+        return parse(self._connection.getresponse().read().decode())
 
 
-def parse(text: str) -> dict[str, float] | None:
-    """The counters of a page of stub_status, None where it is none."""
+class NoRoom(Exception):  # noqa: N818 - it is a state of nginx
+    """nginx accepts connections and closes them at once: none of a worker's is free."""
+
+
+def parse(text: str) -> dict[str, float]:
+    """The counters of a page of stub_status; empty where it is none."""
     found = PATTERN.search(text)
-    return dict(zip(NAMES, map(float, found.groups()), strict=True)) if found else None
+    return dict(zip(NAMES, map(float, found.groups()), strict=True)) if found else {}
