@@ -20,8 +20,8 @@ requests lost, and are given the same servers with the same seeds.
   sweep         one trial of 30 s per level, 25/s more each time, until one misses.
 
 Told are load-seconds (mean), the share of them above the capacity, the error of the answer (Loadframe's estimate, the
-others' lower bound), and how often the bracket holds the capacity. --live adds MariaDB and PostgreSQL, with shorter
-trials of the same proportions: nobody knows their capacity, so each answer is held against itself. The seeds are fixed.
+others' lower bound), and how often the bracket holds the capacity. --live adds MariaDB, nginx and PostgreSQL: shorter
+trials of the same proportions; nobody knows their capacity, so each answer is held against itself. The seeds are fixed.
 Ends with 1 where a goal is missed.
 """
 
@@ -381,7 +381,36 @@ within = { loss_ratio = 0.01, latency_p95_ms = 50 }
 window = "1500ms"
 budget = "20m"
 """
-LIVE = {"mariadb": MARIADB, "postgres": POSTGRES}
+NGINX = """
+[study]
+name = "search-nginx"
+question = "How many requests per second does it take?"
+[target]
+kind = "nginx"
+[target.settings]
+output_buffers_number = 1
+output_buffers_size = 512
+postpone_output = 0
+[cage]
+cpus = "0"
+[cage.driver]
+cpus = "1"
+[workload]
+kind = "http"
+[workload.options]
+smallest_bytes = 65536
+objects = 100
+[load]
+axis = "rate"
+levels = { from = 50, to = 10000, count = 2 }
+[objective]
+within = { loss_ratio = 0.01, latency_p95_ms = 50 }
+[measure]
+window = "1500ms"
+budget = "20m"
+"""
+"""Answers in pieces of 512 bytes cost the server more than the driver: else that is the bottleneck."""
+LIVE = {"mariadb": MARIADB, "nginx": NGINX, "postgres": POSTGRES}
 """Studies on real servers, by the kind of target."""
 LIVE_HOLD_S = 30.0
 """Half of what is asked of the simulated servers."""

@@ -3,7 +3,7 @@
 `use` and `ceiling` are metrics of units.py; a rule applies where both were measured. `thrash` must rise once a silent
 limit is reached; `errors` must be above nothing once a loud one is. `configured` names the setting that asks for the
 ceiling, in the layer the limit belongs to. To add a limit, add a row to the table of its layer (server_rules,
-postgres_rules, process_rules, machine_rules); docs/ledger.md explains the columns.
+nginx_rules, postgres_rules, process_rules, machine_rules); docs/ledger.md explains the columns.
 """
 
 from __future__ import annotations

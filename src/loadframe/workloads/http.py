@@ -67,7 +67,7 @@ class Http:
         if largest < given.smallest_bytes:
             raise StudyError(
                 f"workload.options.largest_bytes = {largest} is below smallest_bytes = {given.smallest_bytes}.",
-                remedy="Give at least as much, or 0 for objects of one size.",
+                remedy="Give at least smallest_bytes, or 0 for objects of one size.",
             )
         exponent = given.exponent if given.popularity == "zipf" else 0.0
         self.objects = Objects(given.smallest_bytes, largest, exponent, given.seed)
