@@ -242,6 +242,27 @@ def test_a_process_for_each_file_is_a_cause_where_requests_pay_for_it(make_step:
     assert loaded(1_000, 100) == [], "others on the machine start processes, too"
 
 
+def test_a_mapped_file_beyond_memory_says_more_than_that_memory_is_full(make_step: StepMaker) -> None:
+    """Two caches have filled their cage; only one of them waits for each page."""
+    loads = ((64, 600.0, 0.0), (128, 600.0, 0.0), (256, 590.0, 100.0), (512, 300.0, 40_000.0), (768, 280.0, 45_000.0))
+
+    def beyond(faults: float) -> list[str]:
+        steps = []
+        for level, throughput, again in loads:
+            metrics = {
+                **IDLE,
+                "target.cage.memory.usage": 256 << 20,
+                "target.cage.memory.limit": 256 << 20,
+                "target.cage.memory.refaults": again,
+                "target.paging.major_faults": faults if again > 1000 else 0.0,
+            }
+            steps += [make_step(level, throughput, metrics, block=block) for block in (1, 2, 3)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert beyond(45_000) == ["memory.mmap_page_faults", "cage.memory"]
+    assert beyond(10) == ["cage.memory"], "files that are sent are fetched many pages at a time"
+
+
 def test_the_component_whose_cage_is_used_up_is_named(make_step: StepMaker) -> None:
     quota = {name.replace("target.", "loader."): value for name, value in QUOTA.items()}
     assert diagnosed(queue(make_step, **quota))[0].id == "cage.loader.cpu_quota"

@@ -31,6 +31,7 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, 
         _collect(_limit_finding(limit, windows), found, cleared)
     for rank, signature in enumerate(SIGNATURES):
         _collect(_signature_finding(signature, rank, windows), found, cleared)
+    found = [_deeper(finding, found) for finding in found]
     best: dict[str, Finding] = {}
     for finding in sorted(found, key=lambda finding: -finding.score):
         best.setdefault(finding.id, finding)  # a cause may have several signatures
@@ -44,6 +45,16 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, 
         ]
         found = limited
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
+
+
+DEEPER = 0.001
+
+
+def _deeper(finding: Finding, found: Sequence[Finding]) -> Finding:
+    """A signature comes before the limits that are reached in its way."""
+    explained = {limit for signature in SIGNATURES if signature.id == finding.id for limit in signature.explains}
+    scores = [other.score + DEEPER for other in found if other.id in explained]
+    return replace(finding, score=max([finding.score, *scores]))
 
 
 def _collect(result: Finding | RuledOut | None, found: list[Finding], cleared: list[RuledOut]) -> None:
@@ -171,7 +182,7 @@ def _limit_score(reached_at: LoadInterval | None, windows: Windows) -> float:
 
 
 def _limit_title(limit: Limit) -> str:
-    return f"{limit.title or limit.id} is full at {_number(limit.ceiling)}"
+    return f"{limit.title or limit.id} is full at {_say(limit.use_metric, limit.ceiling)}"
 
 
 def _limit_explanation(limit: Limit) -> str:

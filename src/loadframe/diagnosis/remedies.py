@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.model import Change, Finding, Layer, Price, Remedy, SettingValue, TargetState
-from loadframe.units import IN_FRONT
+from loadframe.units import IN_FRONT, show
 
 OTHER_FILES = 100
 """Files besides connections and cached tables. mysqld's arithmetic takes 10 for itself; MariaDB 10.11 was seen to take
@@ -281,6 +281,9 @@ def _commit_without_waiting(situation: Situation) -> Remedy | None:
 
 # --- nginx ----------------------------------------------------------------------------------------------------------
 
+NGINX = ("nginx", "nginx-cache")
+"""As a web server, and as a cache."""
+
 FILES_PER_CONNECTION = 2
 """A client's connection, and a file or an origin's connection for it."""
 
@@ -288,7 +291,7 @@ FILES_PER_CONNECTION = 2
 def _raise_worker_connections(situation: Situation) -> Remedy | None:
     limit, workers = "nginx.worker_connections", _whole(situation.effective, "worker_processes", 1)
     ceiling = situation.ceilings.get(limit)
-    if situation.target_kind != "nginx" or ceiling is None:
+    if situation.target_kind not in NGINX or ceiling is None:
         return None
     wanted = max(RESERVE * (situation.demands.get(limit) or 4 * ceiling), 2 * ceiling)
     each = _round_up(OTHER_CONNECTIONS + wanted / workers)
@@ -313,7 +316,7 @@ OTHER_CONNECTIONS = 10
 
 
 def _raise_worker_files(situation: Situation) -> Remedy | None:
-    if situation.target_kind != "nginx":
+    if situation.target_kind not in NGINX:
         return None
     connections = _whole(situation.effective, "worker_connections", 512)
     files = max(
@@ -344,7 +347,7 @@ def _more_workers(situation: Situation) -> Remedy | None:
     limits = ("process.cpus", "cage.cpu_quota", "cpu.saturated")
     allowed = min(situation.ceilings.get(name, math.inf) for name in limits)
     now = _whole(situation.effective, "worker_processes", 1)
-    if situation.target_kind != "nginx" or not now < allowed < math.inf:
+    if situation.target_kind not in NGINX or not now < allowed < math.inf:
         return None
     cpus = math.ceil(allowed)
     return Remedy(
@@ -358,7 +361,7 @@ def _more_workers(situation: Situation) -> Remedy | None:
 
 
 def _read_in_threads(situation: Situation) -> Remedy | None:
-    if situation.target_kind != "nginx" or _text(situation.effective, "aio") == "threads":
+    if situation.target_kind not in NGINX or _text(situation.effective, "aio") == "threads":
         return None
     return Remedy(
         id="nginx.aio.threads",
@@ -371,7 +374,7 @@ def _read_in_threads(situation: Situation) -> Remedy | None:
 
 
 def _keep_connections(situation: Situation) -> Remedy | None:
-    if situation.target_kind != "nginx":
+    if situation.target_kind not in NGINX:
         return None
     defaults = {"keepalive_timeout": 75, "keepalive_requests": 1000}
     changes = tuple(
@@ -479,7 +482,7 @@ class CageLimit:
 
 OF_THE_TARGET: Mapping[str, CageLimit] = {
     "cage.cpu_quota": CageLimit("cpu.max", "{:,.3g} CPUs' worth of time", QUOTA_PERIOD_US, "cpu.saturated"),
-    "cage.memory": CageLimit("memory.max", "{:,.0f} bytes of memory", ends_at="system.memory", rate=False),
+    "cage.memory": CageLimit("memory.max", "{} of memory", ends_at="system.memory", rate=False),
     "cage.pids": CageLimit("pids.max", "{:,.0f} processes and threads", rate=False),
     "cage.read_bytes": CageLimit("io.rbps", "{:,.0f} bytes/s read"),
     "cage.write_bytes": CageLimit("io.wbps", "{:,.0f} bytes/s written"),
@@ -499,8 +502,8 @@ CAGE: Mapping[str, CageLimit] = {
 """The driver's cage is the study's question, not a limit of what is studied: nothing raises it."""
 
 
-def _raise_cage(limit: str) -> Builder:
-    """Raise one limit of the private cage, as far as the machine goes."""
+def _raise_cage(limit: str, *reached_by: str) -> Builder:
+    """Raise one limit of the private cage, as far as the machine goes. reached_by: causes that this lifts too."""
 
     def build(situation: Situation) -> Remedy | None:
         row = CAGE[limit]
@@ -512,11 +515,11 @@ def _raise_cage(limit: str) -> Builder:
         after = _whole(situation.effective, row.setting, 0)
         if round(wanted * row.scale) <= after:
             return None  # the machine has no more
-        allowed = row.words.format(wanted)
+        allowed = row.words.format(show(wanted, "bytes") if row.setting.endswith("memory.max") else wanted)
         return Remedy(
             id=f"{limit}.raise",
             title=f"let {row.whose} give {allowed}",
-            addresses=(limit,),
+            addresses=(limit, *reached_by),
             changes=(
                 Change("process", row.setting, after, round(wanted * row.scale), why="what the cage allows is used up"),
             ),
@@ -529,6 +532,7 @@ def _raise_cage(limit: str) -> Builder:
 
 BUILDERS: Mapping[str, tuple[Builder, ...]] = {
     **{limit: (_raise_cage(limit),) for limit in CAGE},
+    "memory.mmap_page_faults": (_raise_cage("cage.memory", "memory.mmap_page_faults"),),
     "mariadb.table_open_cache": (_raise_table_open_cache,),
     "mariadb.table_definition_cache": (_raise_table_definition_cache,),
     "mariadb.max_connections": (_raise_max_connections,),

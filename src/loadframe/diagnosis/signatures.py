@@ -49,7 +49,8 @@ class Signature:
     absent: none may hold (it would be another cause).
 
     explains_falling: whether it can make throughput fall with load where it is there at every level alike.
-    explanation: one sentence for the report.
+    explains: limits that are reached in this way: where both are seen, this says more. explanation: one sentence for
+    the report.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Signature:
     absent: tuple[Condition, ...]
     explanation: str
     explains_falling: bool = False
+    explains: tuple[str, ...] = ()
 
 
 CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
@@ -149,6 +151,21 @@ SIGNATURES: tuple[Signature, ...] = (
         absent=(Condition("system.paging.swap_in", ">=", 10.0, "that would be swapping"),),
         explanation="Allocations stall until the kernel has freed pages.",
         explains_falling=True,
+    ),
+    Signature(
+        id="memory.mmap_page_faults",
+        title="a mapped file is larger than memory, and each page of it is waited for",
+        present=(
+            Condition(
+                "target.paging.major_faults", ">=", 1.0, "a request waits for the disk at least once", per_request=True
+            ),
+            Condition("target.cage.memory.refaults", ">=", 1.0, "what was dropped is wanted again", per_request=True),
+        ),
+        absent=(Condition("system.paging.swap_in", ">=", 10.0, "that would be swapping"),),
+        explanation="A page that is not in memory is read when it is touched, one after the other, and unmapped from "
+        "all CPUs to make room for the next; files that are read or sent are fetched many pages at a time.",
+        explains_falling=True,
+        explains=("cage.memory", "system.memory"),
     ),
     Signature(
         id="disk.saturated",
