@@ -14,6 +14,7 @@ import pytest
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, TargetState
+from loadframe.targets import registry as targets
 from loadframe.targets.attached import attach
 from loadframe.targets.bulk_loader import BulkLoaderTarget
 from loadframe.targets.mariadb import MariadbTarget
@@ -79,6 +80,31 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
         finally:
             target.destroy()
     patch.undo()
+
+
+def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
+    """A cache before an origin of its own."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("LOADFRAME_STATE", str(state))
+    with Lease.acquire("tests of workloads on a cache") as lease:
+        target = targets.make(kind, lease=lease, allowance=Allowance())
+        try:
+            target.create()
+            target.start(TargetState({}))
+            yield target.endpoint()
+        finally:
+            target.destroy()
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def nginx_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    yield from _cache("nginx-cache", tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(scope="session")
+def varnish_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    yield from _cache("varnish", tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,9 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "bulk-ingest at files_per_gib": ({"pipelines": 2}, "loader_server", 1024, 4096),
     "http": ({"objects": 20, "smallest_bytes": 100, "largest_bytes": 5000}, "web_server", 1, 5),
     "http at rate": ({"objects": 20, "popularity": "zipf", "connections": 6}, "web_server", 100, 300),
-    "http at working_set": ({"smallest_bytes": 10, "connections": 3}, "web_server", 1000, 3000),
+    "http at working_set": ({"smallest_bytes": 20_000, "connections": 3}, "web_server", 1, 3),
+    "http/nginx-cache": ({"objects": 20, "smallest_bytes": 5000}, "nginx_cache", 1, 5),
+    "http/varnish": ({"objects": 20, "smallest_bytes": 5000}, "varnish_cache", 1, 5),
     "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
@@ -93,6 +95,8 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
         "attached_mariadb": "mariadb",
         "attached_postgres": "postgres",
         "web_server": "nginx",
+        "nginx_cache": "nginx-cache",
+        "varnish_cache": "varnish",
     }
     there = {
         (name.partition("/")[0].partition(" at ")[0], targets[fixture])

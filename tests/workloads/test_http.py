@@ -248,18 +248,19 @@ def test_in_an_open_loop_a_server_that_falls_behind_is_seen(site: Site, folder: 
 
 @server
 def test_a_working_set_is_made_as_it_grows_and_asked_for_no_further(web_server: Endpoint, folder: Path) -> None:
-    installed(web_server, "working_set", 50 * SIZE)
+    size = 1 << 15  # 32 of them are a MiB
+    installed(web_server, "working_set", 4, smallest_bytes=size)
     objects = Path(web_server.options["files"]) / "objects"
-    assert len(list(objects.rglob("*/*"))) == 50
-    installed(web_server, "working_set", 20 * SIZE)
-    workload = registry.make("http", {"smallest_bytes": SIZE}, axis="working_set")
-    workload.set_level(web_server, 30 * SIZE)
-    workload.set_level(web_server, 5 * SIZE)
-    assert len(list(objects.rglob("*/*"))) == 30
+    assert len(list(objects.rglob("*/*"))) == 128
+    installed(web_server, "working_set", 2, smallest_bytes=size)
+    workload = registry.make("http", {"smallest_bytes": size}, axis="working_set")
+    workload.set_level(web_server, 3)
+    workload.set_level(web_server, 1)
+    assert len(list(objects.rglob("*/*"))) == 96
     for path in list(objects.rglob("*/*"))[:]:
-        if int(path.name) >= 5:
+        if int(path.name) >= 32:
             path.unlink()
-    requests = drive(web_server, folder, 5 * SIZE, "working_set", connections=2).requests()
+    requests = drive(web_server, folder, 1, "working_set", connections=2, smallest_bytes=size).requests()
     assert outcomes(requests) == {"done": len(requests)}
 
 
@@ -287,7 +288,7 @@ def test_options_of_the_wrong_kind_are_refused(option: str, value: SettingValue)
 
 def test_a_working_set_of_too_many_objects_is_refused() -> None:
     with pytest.raises(StudyError, match="working_set"):
-        registry.make("http", {"smallest_bytes": 1}, axis="working_set").check_level(2e6)
+        registry.make("http", {"smallest_bytes": 1}, axis="working_set").check_level(2)
 
 
 def test_a_server_that_answers_something_else_is_refused_before_the_step(site: Site) -> None:

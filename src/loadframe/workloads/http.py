@@ -1,5 +1,5 @@
 """http: GET requests for objects of a web server or a cache (targets: nginx; axes: concurrency = connections, rate =
-requests/s, working_set = bytes).
+requests/s, working_set = MiB).
 
 Each object's content follows from a seed. The status and the length of every answer are checked, and one in `compared`
 byte by byte: a wrong one is an error, and no throughput. wrk runs http.lua: on the axes concurrency and working_set in
@@ -29,7 +29,7 @@ MOST_CONNECTIONS = 1024
 HIGHEST_RATE = 200_000
 """Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
 LARGEST_OBJECT = 256 << 20
-LARGEST_SET = 1 << 40
+LARGEST_SET_MIB = 1 << 20
 TIMEOUT_S = 10.0
 
 
@@ -52,7 +52,7 @@ class Http:
     """The workload. Options: HttpOptions."""
 
     kind = "http"
-    target_kinds = frozenset({"nginx"})
+    target_kinds = frozenset({"nginx", "nginx-cache", "varnish"})
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
@@ -98,6 +98,10 @@ class Http:
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Nothing: requests change nothing."""
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the objects."""
+        self._folder(endpoint).remove()
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -172,14 +176,14 @@ class HttpAtRate(Http):
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for more and more objects: the level is how many bytes they have together."""
+    """The same requests for more and more objects: the level is how many MiB they have together."""
 
     axes = frozenset({"working_set"})
-    axis_unit = "bytes"
+    axis_unit = "MiB"
 
     def check_level(self, level: float) -> int:
         """The bytes of all objects together. StudyError where there are none of so many."""
-        total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET)
+        total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
                 f"The level {level:g} on the axis working_set takes more than {MOST_OBJECTS} objects.",
@@ -188,7 +192,7 @@ class HttpByWorkingSet(Http):
         return total
 
     def describe_axis(self, level: float) -> str:
-        return f"{level:g} bytes"
+        return f"{level:g} MiB"
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
@@ -198,6 +202,8 @@ class HttpByWorkingSet(Http):
             _check_room(Path(endpoint.options["files"]), total)
             self._folder(endpoint).fill(self.objects.within(total))
         self._check_answer(endpoint)
+        if "origin" in endpoint.options:
+            warm(endpoint.address, self.objects.within(total))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk with the connections of the options; they work for duration_s."""
@@ -233,6 +239,25 @@ def _check_room(folder: Path, wanted: int) -> None:
             f"The objects of this level take {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.",
             remedy="Lower the level, or set LOADFRAME_SCRATCH to another place.",
         )
+
+
+def warm(address: str, count: int) -> None:
+    """Have a cache fetch what it lacks of the first objects: by HEAD, which touches no content of what it has."""
+    connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
+    try:
+        for number in range(count):
+            connection.request("HEAD", path_of(number))
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != http.client.OK:
+                raise TargetError(f"The cache at {address} answers {path_of(number)} with status {answer.status}")
+    except (OSError, http.client.HTTPException) as error:
+        raise TargetError(
+            f"The cache at {address} stopped answering while it was filled: {error or type(error).__name__}",
+            remedy="Its log says why; is there room for the objects and for what it keeps of them?",
+        ) from error
+    finally:
+        connection.close()
 
 
 def ask(address: str, path: str) -> tuple[int, bytes]:

@@ -98,6 +98,12 @@ class Folder:
         self._count.unlink(missing_ok=True)
         self.text.write_bytes(self._objects.text)
 
+    def remove(self) -> None:
+        """All that was made."""
+        shutil.rmtree(self._path / "objects", ignore_errors=True)
+        for file in (self._count, self.text):
+            file.unlink(missing_ok=True)
+
     def fill(self, count: int) -> None:
         """Make the first objects, those that are not there yet. They are on the disk afterwards, and in nobody's page
         cache: a server that reads them has them in its own."""
