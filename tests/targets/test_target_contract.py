@@ -59,6 +59,20 @@ EXAMPLES = {
         misspelt=("worker_connection", "worker_connections"),
         wrong={"aio": "sometimes"},
     ),
+    "nginx-cache": Example(
+        start={"worker_connections": 64, "sendfile": True},
+        dynamic={"worker_connections": 96, "proxy_cache_valid": "10min", "proxy_buffers_size": "16k"},
+        restart={"proxy-cache-keys": "1M", "proxy_cache_lock": "off", "listen_reuseport": "on"},
+        misspelt=("proxy_cache_key", "proxy_cache_keys"),
+        wrong={"proxy_cache_min_uses": 0},
+    ),
+    "varnish": Example(
+        start={"storage_kind": "file", "storage_size": "16M"},
+        dynamic={"storage_kind": "file", "storage_size": "16M", "default_grace": 5, "http_gzip_support": "off"},
+        restart={"storage-kind": "malloc", "thread_pools": 1, "vsl_space": "4M"},
+        misspelt=("thread_pool", "thread_pools"),
+        wrong={"storage_kind": "disk"},
+    ),
     "postgres": Example(
         start={"shared_buffers": "16MB", "synchronous_commit": "off"},
         dynamic={"shared_buffers": "16MB", "checkpoint_timeout": "2min", "random_page_cost": 1.1, "work_mem": "1MB"},
@@ -263,7 +277,8 @@ def test_a_refused_change_leaves_it_as_it_was(running: Target, example: Example)
 
 
 def test_it_says_what_it_is(running: Target) -> None:
-    assert running.version().split()[0].lower().startswith(running.kind)
+    name = running.version().split()[0].lower()
+    assert name.startswith(running.kind) or running.kind.startswith(f"{name}-")
     assert running.version().split()[1][0].isdigit()
     assert {"data", "started"} <= running.describe().keys()
     endpoint = running.endpoint()
@@ -281,7 +296,7 @@ def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
         registry.make("oracle", lease=lease, allowance=Allowance())
-    assert "mariadb, nginx, postgres, sqlite" in caught.value.remedy
+    assert "mariadb, nginx, nginx-cache, postgres, sqlite, varnish" in caught.value.remedy
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:

@@ -183,7 +183,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     words = f"{target.version()}, started for study {study.study.name}"
     words += f" as one of its {shards} shards" if shards is not None else ""
     asked, used = {**state.settings, **state.limits}, target.effective()
-    kinds = frozenset({"process", kind})
+    kinds = frozenset({"process", kind, kind.removesuffix("-cache")})
     if pid is None:
         place = Place(no_process=f"{kind} lives in its clients' processes, and none runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)

@@ -15,9 +15,10 @@ from loadframe.ledger.nginx_rules import NGINX
 from loadframe.ledger.postgres_rules import POSTGRES
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 from loadframe.ledger.server_rules import APPLICATION, MARIADB
+from loadframe.ledger.varnish_rules import VARNISH
 
 RULES: tuple[LimitRule, ...] = (
-    *MARIADB, *NGINX, *POSTGRES, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE,
+    *MARIADB, *NGINX, *POSTGRES, *VARNISH, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE,
 )  # fmt: skip
 """From the server down to the hardware."""
 

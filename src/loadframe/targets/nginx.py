@@ -14,7 +14,7 @@ from loadframe.cage.leases import Lease, filesystem
 from loadframe.cage.processes import Allowance, unprivileged_user
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.targets.catalogue import SettingSpec, canonical, differing
+from loadframe.targets.catalogue import Catalogue, SettingSpec, canonical, differing
 from loadframe.targets.nginx_server import (
     KEPT_FREE,
     NO_CONNECTION,
@@ -44,6 +44,7 @@ class NginxTarget:
     kind = "nginx"
     embedded = False
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
+    catalogue: Catalogue = CATALOGUE
 
     def __init__(
         self,
@@ -57,13 +58,16 @@ class NginxTarget:
         """lease: its folder holds files, configuration and log, in `folder`. allowance: without a user, "www-data",
         "nginx" or "nobody" when we are root. port: 0 for a free one. log: is told of starts, reloads and restarts."""
         self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("www-data", "nginx")))
-        self._server = Server(lease, self._allowance.user, port, folder)
+        self._server = self._make_server(lease, self._allowance.user, port, folder)
         self._status = Status(self._server.socket)
         self._looks = Looks()
         self._log = log
         self._state: TargetState | None = None
         self._effective: dict[str, SettingValue] = {}
         self._known: tuple[int, ...] = ()
+
+    def _make_server(self, lease: Lease, user: str | None, port: int, folder: str) -> Server:
+        return Server(lease, user, port, folder)
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -73,7 +77,7 @@ class NginxTarget:
 
     def start(self, state: TargetState) -> None:
         """Start with these settings and limits, and wait until it answers."""
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        wanted = TargetState(self.catalogue.check(state.settings), dict(state.limits))
         if self._server.started:
             raise TargetError("nginx is running already", remedy="Use apply, or stop it first.")
         self._server.start(wanted.settings, self._allowed(wanted), lambda: self._ready(wanted))
@@ -84,9 +88,9 @@ class NginxTarget:
     def apply(self, state: TargetState) -> None:
         """Reload where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        wanted = TargetState(self.catalogue.check(state.settings), dict(state.limits))
         changed = differing(current.settings, wanted.settings)
-        if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
+        if wanted.limits != current.limits or any(self._needs_restart(name) for name in changed):
             self._log(f"nginx restarts to change {', '.join(changed) or NOFILE}")
             self.stop()
             self.start(wanted)
@@ -197,12 +201,16 @@ class NginxTarget:
             self._known = self._server.workers()
         return self._known
 
+    def _needs_restart(self, name: str) -> bool:
+        spec = self.catalogue.get(name)
+        return spec is None or not spec.dynamic
+
     def _entered(self, state: TargetState) -> None:
         """After a start or a reload: remember what the server uses now."""
         self._state, self._known = state, ()
         self._server.watch_workers()
         stands = read_back(self._server.dump())
-        values = {spec.name: _read(spec, stands.get(spec.name)) for spec in CATALOGUE.specs}
+        values = {spec.name: _read(spec, stands.get(spec.name)) for spec in self.catalogue.specs}
         values["access_log"] = bool(state.settings.get("access_log", False))
         values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
         values["listen_backlog"] = min(int(values["listen_backlog"]), int(SOMAXCONN.read_text()))
@@ -212,11 +220,6 @@ class NginxTarget:
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form. StudyError."""
     return CATALOGUE.check(settings)
-
-
-def _needs_restart(name: str) -> bool:
-    spec = CATALOGUE.get(name)
-    return spec is None or not spec.dynamic
 
 
 def _read(spec: SettingSpec, text: str | None) -> SettingValue:

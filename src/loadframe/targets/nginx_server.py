@@ -19,7 +19,7 @@ from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue
 from loadframe.targets.catalogue import SettingSpec
-from loadframe.targets.nginx_settings import CATALOGUE, DIRECTIVES, Context, Directive
+from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
 from loadframe.targets.private_server import PrivateServer, children
 
 INSTALL = "apt-get install nginx"
@@ -126,8 +126,8 @@ class Server(PrivateServer):
             time.sleep(LOOK_EVERY_S)
 
     def workers(self) -> tuple[int, ...]:
-        """The workers that are there."""
-        return () if self.pid is None else children(self.pid)
+        """The workers that are there; a cache has two more processes, which manage and load it."""
+        return () if self.pid is None else tuple(pid for pid in children(self.pid) if _is_worker(pid))
 
     def watch_workers(self) -> None:
         """Have the next command end them should we and the master be killed alike."""
@@ -135,10 +135,11 @@ class Server(PrivateServer):
             self._lease.add_process(pid)
 
     def dump(self) -> str:
-        """The configuration as nginx reads it (`nginx -T`). TargetError where it cannot."""
+        """The configuration as nginx reads it (`nginx -T`), read as its user: root would give folders to "nobody".
+        TargetError where it cannot."""
         done = subprocess.run(
             self._command(self.configuration, "-T", "-q"),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, user=self._user,
         )  # fmt: skip
         if done.returncode != 0:
             raise TargetError("nginx does not tell its configuration", details=done.stderr)
@@ -196,11 +197,27 @@ class Server(PrivateServer):
         return (
             _lines(0, [f"pid {self.socket.with_name('nginx.pid')}", "error_log stderr warn", *lines["main"]])
             + "events {\n" + _lines(1, lines["events"]) + "}\n"
-            + "http {\n" + _lines(1, http)
-            + "    server {\n" + _lines(2, [listening, f"root {self.files}"]) + "    }\n"
+            + "http {\n" + _lines(1, [*http, *self.before_servers(settings)])
+            + "    server {\n" + _lines(2, [listening])
+            + "        location / {\n" + _lines(3, self.what_it_serves(settings)) + "        }\n    }\n"
             + "    server {\n" + _lines(2, [f"listen unix:{self.socket}", "stub_status", "access_log off"]) + "    }\n"
             + "}\n"
         )  # fmt: skip
+
+    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        """Further directives of the context http, without their semicolons."""
+        return []
+
+    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        """The directives that say where answers come from, without their semicolons."""
+        return [f"root {self.files}"]
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"worker process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return False
 
 
 def _lines(depth: int, directives: list[str]) -> str:
@@ -251,6 +268,6 @@ def _is_off(directive: Directive, settings: Mapping[str, SettingValue]) -> bool:
 
 
 def _spec(name: str) -> SettingSpec:
-    spec = CATALOGUE.get(name)
+    spec = CACHE_CATALOGUE.get(name)  # it has all of the web server's
     assert spec is not None, f"{name} is in the catalogue"
     return spec

@@ -14,7 +14,7 @@ from loadframe.model import CounterSpec
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 
 MOST = 2**31 - 1
-Context = Literal["main", "events", "http", "listen"]
+Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 
 CORE, HTTP = "ngx_core_module", "ngx_http_core_module"
 
@@ -91,6 +91,37 @@ CATALOGUE = Catalogue(
 """dynamic: workers that a reload starts take the new value."""
 
 
+PROXY = "ngx_http_proxy_module"
+
+CACHE_CATALOGUE = Catalogue(
+    kind="nginx-cache",
+    source=CATALOGUE.source,
+    specs=(
+        *CATALOGUE.specs,
+        _bytes("proxy_cache_max_size", PROXY, 1 << 20, 1 << 40, takes="so much disk space"),
+        SettingSpec(
+            "proxy_cache_keys",
+            "bytes",
+            False,  # a reload that changes the size of shared memory is refused
+            64 << 10,
+            None,
+            (),
+            10 << 20,
+            source=PROXY,
+            takes="shared memory: about 8,000 keys for each MiB",
+        ),
+        _duration("proxy_cache_inactive", PROXY, "s", 1, 86400),
+        _duration("proxy_cache_valid", PROXY, "s", 1, 86400),
+        _integer("proxy_cache_min_uses", PROXY, 1, 1),
+        _switch("proxy_cache_lock", PROXY, True),
+        _integer("proxy_buffers_number", PROXY, 2, 8),
+        _bytes("proxy_buffers_size", PROXY, 1 << 10, 8 << 10, takes="memory for each buffer of each fetch"),
+    ),
+)
+"""A cache before an origin. proxy_cache_max_size, _inactive, _valid and _lock: nginx's own defaults are none, 10
+minutes, none and off; ours have nothing go stale or be fetched twice in the middle of a study."""
+
+
 @dataclass(frozen=True, slots=True)
 class Directive:
     """A line of the configuration: where it stands, and its form with the names of its settings in braces. off: the
@@ -123,6 +154,13 @@ DIRECTIVES: tuple[Directive, ...] = (
         "open_file_cache max={open_file_cache_max} inactive={open_file_cache_inactive}",
         off="open_file_cache_max",
     ),
+    Directive(
+        "cache",
+        "keys_zone=loadframe:{proxy_cache_keys} max_size={proxy_cache_max_size} inactive={proxy_cache_inactive}",
+    ),
+    *_alone("proxy", "proxy_cache_min_uses", "proxy_cache_lock"),
+    Directive("proxy", "proxy_cache_valid 200 {proxy_cache_valid}"),
+    Directive("proxy", "proxy_buffers {proxy_buffers_number} {proxy_buffers_size}"),
 )  # fmt: skip
 
 

@@ -17,18 +17,24 @@ from loadframe.targets import (
     mariadb,
     mariadb_server,
     nginx,
+    nginx_cache,
     nginx_server,
     postgres,
     postgres_server,
     postgres_shards,
     sqlite,
     sqlite_settings,
+    varnish,
+    varnish_counters,
+    varnish_server,
 )
 from loadframe.targets.base import Target
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 from loadframe.targets.mariadb_settings import CATALOGUE as MARIADB
+from loadframe.targets.nginx_settings import CACHE_CATALOGUE as NGINX_CACHE
 from loadframe.targets.nginx_settings import CATALOGUE as NGINX
 from loadframe.targets.postgres_settings import CATALOGUE as POSTGRES
+from loadframe.targets.varnish_settings import CATALOGUE as VARNISH
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,16 @@ def _postgres_requirements() -> list[Requirement]:
     return [*programs, Requirement("postgres", "Python package psycopg", package, "pip install 'loadframe[postgres]'")]
 
 
+def _varnish_requirements() -> list[Requirement]:
+    """An origin, too, and a compiler, with which it makes its configuration."""
+    programs = [
+        Requirement("varnish", name, varnish_server.program(name), varnish_counters.INSTALL)
+        for name in ("varnishd", "varnishadm", "cc")
+    ]
+    counters = Requirement("varnish", "libvarnishapi", varnish_counters.library(), varnish_counters.INSTALL)
+    return [*programs, counters, *_nginx_requirements()]
+
+
 def _sqlite_requirements() -> list[Requirement]:
     return [Requirement("sqlite", "SQLite", sqlite3.sqlite_version, "part of Python")]
 
@@ -101,6 +117,13 @@ KINDS: Mapping[str, KindOfTarget] = {
         _nginx_requirements,
         embedded=nginx.NginxTarget.embedded,
     ),
+    "nginx-cache": KindOfTarget(
+        lambda lease, allowance: nginx_cache.NginxCacheTarget(lease=lease, allowance=allowance),
+        NGINX_CACHE,
+        nginx_cache.check_settings,
+        _nginx_requirements,
+        embedded=nginx_cache.NginxCacheTarget.embedded,
+    ),
     "postgres": KindOfTarget(
         lambda lease, allowance: postgres.PostgresTarget(lease=lease, allowance=allowance),
         POSTGRES,
@@ -117,6 +140,13 @@ KINDS: Mapping[str, KindOfTarget] = {
         sqlite_settings.CATALOGUE.check,
         _sqlite_requirements,
         embedded=sqlite.SqliteTarget.embedded,
+    ),
+    "varnish": KindOfTarget(
+        lambda lease, allowance: varnish.VarnishTarget(lease=lease, allowance=allowance),
+        VARNISH,
+        varnish.check_settings,
+        _varnish_requirements,
+        embedded=varnish.VarnishTarget.embedded,
     ),
 }
 

@@ -1,0 +1,213 @@
+"""Varnish, as a private instance before an origin of its own: own folder, own port of 127.0.0.1, an unprivileged user.
+
+What is asked for comes from the origin, an nginx that serves the files below `Endpoint.options["files"]`. What Varnish
+has stored ends with its cache process, whatever the storage: a restart leaves a cold cache.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from loadframe.cage.leases import Lease, filesystem
+from loadframe.cage.processes import Allowance, unprivileged_user
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.targets.catalogue import SettingSpec, canonical, differing
+from loadframe.targets.origin import Origin
+from loadframe.targets.private_server import soft_nofile
+from loadframe.targets.varnish_counters import Counters
+from loadframe.targets.varnish_server import SETTINGS_OF_STORAGE, Server, required, version
+from loadframe.targets.varnish_settings import CATALOGUE, CEILINGS, COUNTERS
+from loadframe.unix_socket import open_socket
+
+NOFILE = "RLIMIT_NOFILE"
+TIMEOUT_S = 5.0
+
+
+class VarnishTarget:
+    """See targets.base.Target.
+
+    A change of state sets parameters, and restarts where a setting that differs needs one, or a limit of the processes.
+    """
+
+    kind = "varnish"
+    embedded = False
+    counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *CEILINGS)
+
+    def __init__(
+        self, *, lease: Lease, allowance: Allowance, port: int = 0, log: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """lease: its folder holds all. allowance: without a user, "vcache", "varnish" or "nobody" when we are root.
+        port: 0 for a free one. log: is told of starts and changes."""
+        self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("vcache", "varnish")))
+        self._server = Server(lease, self._allowance.user, port)
+        self._origin = Origin(lease, "origin-of-varnish")
+        self._counters = Counters(self._server.directory)
+        self._log = log
+        self._state: TargetState | None = None
+        self._effective: dict[str, SettingValue] = {}
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without Varnish or nginx; TargetError where a folder cannot be made."""
+        self._server.create()
+        self._origin.create()
+
+    def start(self, state: TargetState) -> None:
+        """Start the origin and the cache with these settings and limits, and wait until it answers."""
+        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        if self._server.started:
+            raise TargetError("Varnish is running already", remedy="Use apply, or stop it first.")
+        self._origin.start()
+        allowed = replace(self._allowance, limits={**self._allowance.limits, **wanted.limits})
+        self._server.start(_complete(wanted.settings), self._origin.address, allowed, self._answers)
+        self._entered(wanted)
+        words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
+        self._log(f"Varnish started with {words or 'its default settings'}")
+
+    def apply(self, state: TargetState) -> None:
+        """Set parameters where that leads to the same as a restart with this state would, else restart."""
+        current = self._running()
+        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        changed = differing(_complete(current.settings), _complete(wanted.settings))
+        if wanted.limits != current.limits or not all(_spec(name).dynamic for name in changed):
+            self._log(f"Varnish restarts to change {', '.join(changed) or NOFILE}")
+            self._stop_cache()
+            self.start(wanted)
+            return
+        for name in changed:
+            self._server.set_parameter(name, _complete(wanted.settings)[name])
+        if changed:
+            self._log(f"Varnish takes new values of {', '.join(changed)}")
+            self._entered(wanted)
+
+    def reset(self) -> None:
+        """What it has stored is part of what is measured, and counters are read as they grow. It has to run."""
+        self._running()
+
+    def stop(self) -> None:
+        """Stop the cache and its origin; the origin's files stay, what was cached does not."""
+        self._stop_cache()
+        self._origin.stop()
+
+    def destroy(self) -> None:
+        """End both and remove their folders; the lease stays its owner's."""
+        self._state = None
+        self._counters.close()
+        self._server.destroy()
+        self._origin.destroy()
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """What `param.show` says, the storage as it was started with, and the descriptors as the kernel has them."""
+        self._running()
+        return {**self._effective, NOFILE: soft_nofile(self._server.cache_process())}
+
+    def counters(self) -> dict[str, float]:
+        """varnishstat's, and the ceilings that belong to them."""
+        self._running()
+        self._origin.check()
+        found = self._counters.read()
+        effective = self._effective
+        return {
+            **{spec.name: float(found[vsc]) for vsc, spec in COUNTERS.items() if vsc in found},
+            "threads_allowed": float(effective["thread_pools"]) * float(effective["thread_pool_max"]),
+            "storage_size": float(effective["storage_size"]),
+        }
+
+    def pids(self) -> tuple[int, ...]:
+        """The manager, then the cache process."""
+        return tuple(pid for pid in (self._server.pid, self._server.cache_process()) if pid is not None)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {"target": self.pids()}
+
+    def endpoint(self) -> Endpoint:
+        """address: host and port. options: `origin`, the same of the origin; `files`, the folder that it serves."""
+        options = {"files": str(self._origin.files), "origin": self._origin.address}
+        return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", options)
+
+    def healthy(self) -> bool:
+        """Whether it answers a request now."""
+        return self._server.pid is not None and self._answers()
+
+    def version(self) -> str:
+        return version(required("varnishd"))
+
+    def log_tail(self, lines: int = 20) -> str:
+        return self._server.log_tail(lines)
+
+    def describe(self) -> Mapping[str, str]:
+        server = self._server
+        return {
+            "data": f"{server.store} on {filesystem(server.folder)}",
+            "origin": f"a private nginx before {self._origin.files}",
+            "user": self._allowance.user or "the user who ran Loadframe",
+            "started": " ".join(server.command),
+        }
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _stop_cache(self) -> None:
+        self._state = None
+        self._counters.close()
+        self._server.stop()
+
+    def _running(self) -> TargetState:
+        if (died := self._server.died()) is not None:
+            raise died
+        assert self._state is not None, "a server that runs was started with a state"
+        return self._state
+
+    def _answers(self) -> bool:
+        """Whether it says anything at all to a request that the origin cannot serve."""
+        connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT_S)
+        try:
+            connection.sock = open_socket(str(self._server.socket), timeout_s=TIMEOUT_S)
+            connection.request("GET", "/loadframe-is-it-there")
+            return connection.getresponse().status == http.client.NOT_FOUND
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _entered(self, state: TargetState) -> None:
+        """After a start or a change: remember what the server uses now."""
+        self._state = state
+        stands = self._server.parameters()
+        asked = _complete(state.settings)
+        self._effective = {
+            spec.name: asked[spec.name] if spec.name in SETTINGS_OF_STORAGE else _read(spec, stands.get(spec.name))
+            for spec in CATALOGUE.specs
+        }
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form. StudyError."""
+    return CATALOGUE.check(settings)
+
+
+def _complete(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """With our defaults for what is not asked for: some are not Varnish's own."""
+    defaults = {spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}
+    return {**defaults, **settings}
+
+
+def _spec(name: str) -> SettingSpec:
+    spec = CATALOGUE.get(name)
+    assert spec is not None, f"{name} is in the catalogue"
+    return spec
+
+
+def _read(spec: SettingSpec, text: str | None) -> SettingValue:
+    """A parameter as Varnish tells it, in canonical form."""
+    if text is None:
+        return 0 if spec.default is None else spec.default
+    try:
+        return canonical("varnish", spec, text)
+    except StudyError:  # nothing that we would set, but true all the same
+        return text

@@ -1,0 +1,141 @@
+"""The Varnish processes: find the programs, start, ask and set parameters, tell manager and cache process apart."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.errors import MissingTool, TargetError
+from loadframe.model import SettingValue
+from loadframe.targets.private_server import PrivateServer, children
+from loadframe.targets.varnish_counters import INSTALL
+
+ANSWER_S = 30.0
+STORAGE = "objects"
+SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granularity"})
+
+
+def program(name: str = "varnishd") -> str | None:
+    """Where one of Varnish's programs is; /usr/sbin is often not in an ordinary user's PATH."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+def required(name: str) -> str:
+    """Where it is, MissingTool where it is not."""
+    found = program(name)
+    if found is None:
+        raise MissingTool(f"{name} is not installed", remedy=INSTALL)
+    return found
+
+
+@functools.cache
+def version(varnishd: str) -> str:
+    """Name and version, for instance "Varnish 7.1.1"."""
+    said = subprocess.run([varnishd, "-V"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    found = re.search(r"varnish-(\d[\w.]*)", said.stderr + said.stdout)
+    return f"Varnish {found[1]}" if found else "Varnish of unknown version"
+
+
+class Server(PrivateServer):
+    """A private Varnish in a lease's folder: a manager and the cache process that it starts, of one unprivileged user.
+
+    varnishd(1): SIGTERM ends both. A SIGKILL of the manager alone ends the cache process too, as it reads the end of
+    their pipe; they are of one process group all the same.
+    """
+
+    name = "Varnish"
+    stop_signal = signal.SIGTERM
+    death_signal = signal.SIGTERM
+
+    def __init__(self, lease: Lease, user: str | None, port: int) -> None:
+        """port: on 127.0.0.1, 0 for a free one."""
+        super().__init__(lease, "varnish", user, port)
+        self.directory = self.folder / "work"
+        self.store = self.folder / "store"
+
+    @property
+    def socket(self) -> Path:
+        """A second place where it takes requests: it is asked there whether it answers."""
+        return self.folder / "run" / "varnish.sock"
+
+    def create(self) -> None:
+        """Make the folders. MissingTool, TargetError."""
+        for name in ("varnishd", "varnishadm"):
+            required(name)
+        self.check_place()
+        try:
+            self.make_folders(self.directory, self.store)
+        except OSError as error:
+            raise TargetError(
+                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+            ) from error
+
+    def start(
+        self, settings: Mapping[str, SettingValue], origin: str, allowance: Allowance, answers: Callable[[], bool]
+    ) -> None:
+        """Start before this origin (host:port) and return when `answers` says yes. TargetError, with Varnish's own
+        words, where it does not take the settings."""
+        self.take_port()
+        storage = [str(settings["storage_kind"])]
+        if settings["storage_kind"] == "file":
+            storage.append(str(self.store / "objects.bin"))
+        storage.append(str(settings["storage_size"]))
+        if settings["storage_kind"] == "file":
+            storage.append(str(settings["storage_granularity"]))
+        parameters = [
+            part
+            for name, value in settings.items()
+            if name not in SETTINGS_OF_STORAGE
+            for part in ("-p", f"{name}={word(value)}")
+        ]
+        command = (
+            required("varnishd"), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",
+            "-a", f"127.0.0.1:{self.port}", "-a", f"{self.socket},HTTP", "-b", origin,
+            "-s", f"{STORAGE}={','.join(storage)}", *parameters,
+        )  # fmt: skip
+        self.launch(command, allowance, answers)
+
+    def cache_process(self) -> int | None:
+        """The process that answers requests; None where the manager has none."""
+        return next(iter(children(self.pid)), None) if self.pid is not None else None
+
+    def set_parameter(self, name: str, value: SettingValue) -> None:
+        """TargetError, with Varnish's own words, where it does not take the value."""
+        self._ask("param.set", name, word(value))
+
+    def parameters(self) -> dict[str, str]:
+        """All parameters as they are in effect, in Varnish's own spelling of numbers."""
+        answered = json.loads(self._ask("param.show", "-j"))
+        return {one["name"]: str(one["value"]) for one in answered if isinstance(one, dict) and "value" in one}
+
+    def kill(self) -> None:
+        """End both processes at once. Never raises."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # both have ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def _ask(self, *words: str) -> str:
+        command = (required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise self.died() or TargetError(
+                f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr
+            )
+        return done.stdout
+
+
+def word(value: SettingValue) -> str:
+    """A canonical value as Varnish takes it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
