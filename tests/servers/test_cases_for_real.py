@@ -181,6 +181,31 @@ def test_the_bulk_loader_small_files_first_then_how_many_at_once(
         assert answer["pipelines"]["finding"][0] in {one["id"] for one in pipelines["rounds"][0]["findings"]}
 
 
+@pytest.mark.server
+@pytest.mark.skipif(groups.available()["memory"] is None, reason="this machine grants no control group for memory")
+def test_two_caches_side_by_side_beyond_memory(tmp_path: Path) -> None:
+    """Both fill their cage; the one that maps its store waits for each page of it, the other sends files."""
+    answer = expected("media-cache")
+    study = loadframe.case("media-cache").study(profile="quick")
+    found = loadframe.investigate(study, tmp_path)
+    (nginx,) = found.alternatives
+    assert nginx.name == answer["alternative"]["name"]
+    beyond = {witness.metric: witness for witness in nginx.witnesses}
+    faults = beyond["target.paging.major_faults"]
+    assert faults.target > 1000 > 10 * faults.alternative
+    (cause,) = answer["finding"]
+    assert cause in {one.id for one in found.rounds[0].findings}
+    assert cause not in {one.id for one in nginx.round.findings}
+    assert cause in {one.id for one in nginx.round.ruled_out}
+    steps = loadframe.open_run(Path(found.run)).steps()
+    assert all(step.errors == 0 for step in steps), "every answer was checked"
+    assert {step.treatment for step in steps} >= {"A", "B"}
+    highest = nginx.by_level[-1]
+    assert highest.ratio > answer["alternative"]["beyond_memory_above"] or found.conduct.flags
+    page = Path(found.report).read_text()
+    assert "varnish and nginx side by side" in page
+
+
 def may_be_first(forecast: dict[str, Any]) -> set[str]:
     """The resources of which the forecast cannot tell which saturates first."""
     latest = forecast["capacity"]["load"]["high"]
