@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loadframe.errors import MissingTool, StudyError
+from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import registry, sysbench_options
+from loadframe.workloads import mariadb, registry, sysbench_options
 from loadframe.workloads.base import Workload
 from loadframe.workloads.request_log import Requests
 from loadframe.workloads.sysbench_options import RESERVED, SCRIPTS, installed, read_help
@@ -147,9 +148,19 @@ def test_a_script_that_changes_how_many_rows_there_are_finds_the_same_in_every_s
 
 @pytest.mark.server
 def test_a_refused_connection_is_a_transaction_that_failed(farm_server: Endpoint, tmp_path: Path) -> None:
-    """More threads than the server takes connections: those that got none ask again."""
+    """Fewer connections are left than there are threads: those that got none ask again."""
     workload = registry.make("sysbench", {"script": "oltp_point_select", "table_size": 100})
     workload.install(farm_server)
-    requests = run(workload, farm_server, 170, tmp_path)  # MariaDB's default is 151
+    with ExitStack() as taken, ExitStack() as left:
+        for _ in range(2):
+            left.enter_context(mariadb.connected(farm_server, "a test"))
+        with pytest.raises(TargetError, match="Too many connections"):
+            while True:
+                taken.enter_context(mariadb.connected(farm_server, "a test"))
+        left.close()
+        driver = workload.start(farm_server, 5, tmp_path, 2)
+        taken.callback(driver.kill)
+        assert driver.wait(60)
+        requests = driver.requests()
     assert (requests.outcome == 1).sum() >= 10
     assert (requests.outcome == 0).sum() > 100

@@ -1,0 +1,22 @@
+"""What a cache still has after a restart: everything is asked for once, and its origin counts what it had to fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.model import Ending, Survival
+from loadframe.runs.folder import RunFolder
+
+
+def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
+    """End each cache among these treatments cleanly, and by SIGKILL, and keep in the run what it still has; at the
+    study's lowest level, so that it takes seconds. Nothing where none of them is a cache."""
+    level = book.bench.study.levels[0]
+    for treatment in treatments:
+        for how in get_args(Ending):
+            found: Survival | None = book.bench.survival(treatment, level, how)
+            if found is not None:
+                run.append_line("survival.jsonl", "survival", found)
+                book.progress.say(f"{found.target_kind} after {how}: {found.kept} of {found.asked} objects kept")
