@@ -19,13 +19,14 @@ from pathlib import Path
 from loadframe import reporting
 from loadframe.bench import comparing, forecasting, searching
 from loadframe.bench.bench import Bench
-from loadframe.bench.beside import declare, measure_beside
+from loadframe.bench.beside import START, declare, measure_beside
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.examination import Examined, cuts, examine
 from loadframe.bench.foretelling import first_sweep
 from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.proof import decided
+from loadframe.bench.survival import try_restarts
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import conduct_from, partial, series_of, write_down
@@ -82,7 +83,8 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             rounds[one.number - 1 :] = [one]
             run.save_rounds(rounds)
 
-        measure_beside(book, run, declare(book))
+        beside = declare(book)
+        measure_beside(book, run, beside)
         for number in range(1, MOST_ROUNDS + 1):
             effective = _read_back(book, run, treatment)
             curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
@@ -97,6 +99,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             treatment, state = tried.kept
         total = prove_total(book, rounds, treatment)
         profile_after(book, first, treatment)
+        try_restarts(book, run, [START, *beside])
     run.close()
     return write_down(run, rounds, total=total)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import loadframe
 from loadframe.study import parse
 
@@ -55,3 +57,49 @@ def test_an_alternative_has_its_own_curve_causes_and_ratios(tmp_path: Path) -> N
     shape = loadframe.investigation_json(found)["alternatives"][0]
     assert shape["by_level"][0]["schema"] == "loadframe.verdict/1"
     assert loadframe.conclude(loadframe.open_run(Path(found.run))).alternatives == found.alternatives
+
+
+CACHES = """
+[study]
+name = "caches"
+question = "What is still there after a restart?"
+[target]
+kind = "varnish"
+[target.settings]
+storage_kind = "file"
+storage_size = "32MiB"
+[workload]
+kind = "http"
+[workload.options]
+smallest_bytes = 65536
+connections = 2
+[load]
+axis = "working_set"
+levels = [1, 2]
+[measure]
+window = "300ms"
+blocks = { min = 2, max = 2 }
+budget = "20s"
+profile = "off"
+[remedies]
+allow = []
+[[alternative]]
+name = "nginx"
+target = { kind = "nginx-cache" }
+"""
+
+
+@pytest.mark.server
+def test_what_caches_keep_when_they_are_ended(tmp_path: Path) -> None:
+    """A mapped store is lost with its process; files are still there, also after SIGKILL."""
+    found = loadframe.investigate(parse(CACHES), tmp_path)
+    kept = {(one.target_kind, one.how): (one.kept, one.asked) for one in found.survivals}
+    assert kept == {
+        ("varnish", "a clean stop"): (0, 16),
+        ("varnish", "SIGKILL"): (0, 16),
+        ("nginx-cache", "a clean stop"): (16, 16),
+        ("nginx-cache", "SIGKILL"): (16, 16),
+    }
+    assert "After SIGKILL nginx-cache still had 16 of 16 objects." in " ".join(loadframe.render_text(found).split())
+    assert "What survives a restart" in Path(found.report).read_text()
+    assert {entry["how"] for entry in loadframe.investigation_json(found)["survivals"]} == {"a clean stop", "SIGKILL"}

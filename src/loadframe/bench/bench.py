@@ -21,7 +21,17 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
-from loadframe.model import OPEN_LOOP_AXES, Conduct, ProfiledStep, ProfilePlace, SettingValue, Step, TargetState
+from loadframe.model import (
+    OPEN_LOOP_AXES,
+    Conduct,
+    Ending,
+    ProfiledStep,
+    ProfilePlace,
+    SettingValue,
+    Step,
+    Survival,
+    TargetState,
+)
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text, stalls, window_metrics
 from loadframe.recording.profiles.perf import Permission, permission
@@ -32,7 +42,7 @@ from loadframe.study import Study
 from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
 from loadframe.workloads import registry as workloads
-from loadframe.workloads.base import Driver, Workload
+from loadframe.workloads.base import AsksForObjects, Driver, Workload
 from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
@@ -193,6 +203,24 @@ class Bench:
         """Bring the target to a declared state whatever has become of it: it is started anew."""
         self._rigs[self._treatments[name].kind].stop()
         self.use(name)
+
+    def survival(self, name: str, level: float, how: Ending) -> Survival | None:
+        """What the cache of a treatment still has after it was ended so, of all objects of a level; None where it is
+        no cache, or the workload asks for no objects. TargetError where it does not come back."""
+        self.use(name)
+        rig, workload = self._rig, self.workload
+        if "origin" not in self._target.endpoint().options or not isinstance(workload, AsksForObjects):
+            return None
+        workload.set_level(self._target.endpoint(), level)
+        if how == "SIGKILL":
+            rig.kill()
+        rig.stop()
+        self.use(name)
+        before = self._target.counters()["fetches"]
+        workload.set_level(self._target.endpoint(), level)
+        asked = workload.objects_at(level)
+        fetched = round(self._target.counters()["fetches"] - before)
+        return Survival(name, rig.target.kind, how, asked, max(asked - fetched, 0))
 
     # --- steps ----------------------------------------------------------------------------------------------------
 

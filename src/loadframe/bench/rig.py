@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+
 from loadframe.bench.caged import CagedTarget
 from loadframe.changes.journal import Journal
 from loadframe.model import SettingValue, TargetState
@@ -36,6 +40,12 @@ class Rig:
             workload.install(self.target.endpoint())
             self._installed = True
         return self.target.effective()
+
+    def kill(self) -> None:
+        """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
+        for pid in self.target.pids():
+            with contextlib.suppress(ProcessLookupError):  # the first one's end has ended it
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """End the target, whatever has become of it; the next `bring` starts it anew."""

@@ -58,6 +58,7 @@ def write_down(
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
+        survivals=tuple(run.survivals()),
         alternatives=alternatives_of(run, rounds[0], steps, study),
     )
     run.write_record("investigation.json", "investigation-record", investigation)

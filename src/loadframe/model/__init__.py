@@ -50,6 +50,7 @@ from loadframe.model.forecast import (
 from loadframe.model.investigation import (
     Alternative,
     Conduct,
+    Ending,
     Host,
     Investigation,
     LadderStep,
@@ -59,6 +60,7 @@ from loadframe.model.investigation import (
     Round,
     StateSummary,
     StudySummary,
+    Survival,
     Witness,
 )
 from loadframe.model.limit import (
@@ -130,6 +132,7 @@ __all__ = [
     "Curve",
     "CurvePoint",
     "Decision",
+    "Ending",
     "Endpoint",
     "Estimate",
     "Evidence",
@@ -181,6 +184,7 @@ __all__ = [
     "StateSummary",
     "Step",
     "StudySummary",
+    "Survival",
     "TargetState",
     "Trial",
     "UnreadLimit",

@@ -59,6 +59,21 @@ class Alternative:
     witnesses: tuple[Witness, ...] = ()
 
 
+Ending = Literal["a clean stop", "SIGKILL"]
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """What a cache still had after it was ended so and started again: of the objects that it was asked for, those that
+    its origin was not asked for."""
+
+    treatment: str
+    target_kind: str
+    how: Ending
+    asked: int
+    kept: int
+
+
 @dataclass(frozen=True, slots=True)
 class NextLimit:
     """What gives next: the finding or limit, and the load at which it runs out (None: not within what was tested)."""
@@ -179,3 +194,4 @@ class Investigation:
     profile_missing: tuple[Requirement, ...] = ()
     forecast: Forecast | None = None
     alternatives: tuple[Alternative, ...] = ()
+    survivals: tuple[Survival, ...] = ()

@@ -24,6 +24,13 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     return said
 
 
+def survival_sentences(inv: Investigation) -> list[str]:
+    """What each cache still had after it was ended."""
+    return [
+        f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects." for one in inv.survivals
+    ]
+
+
 def level_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
     """Load, ratio, its interval (all of them hold at once), decision."""
     return [

@@ -109,6 +109,7 @@ def investigation_json(inv: Investigation) -> Json:
             "profile_missing": [_record(requirement) for requirement in inv.profile_missing],
             "forecast": forecast_json(inv.forecast) if inv.forecast else None,
             "alternatives": [_alternative(one) for one in inv.alternatives],
+            "survivals": [_record(one) for one in inv.survivals],
         }
     )
 

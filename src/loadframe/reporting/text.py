@@ -25,6 +25,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         *_states(inv),
         ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
         *(("Beside", alternatives.sentences(inv, one)) for one in inv.alternatives),
+        ("Restart", alternatives.survival_sentences(inv)),
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),

@@ -30,6 +30,7 @@ from loadframe.model import (
     Round,
     SettingValue,
     Step,
+    Survival,
     TargetState,
 )
 from loadframe.runs.formats import decode, encode, upgrade
@@ -261,6 +262,11 @@ class RunFolder:
         lines = self.lines("effective.jsonl")
         found = [decode("effective", line, Effective, where=where) for line, where in lines]
         return {one.treatment: one.values for one in found}
+
+    def survivals(self) -> list[Survival]:
+        """What caches still had after restarts."""
+        lines = self.lines("survival.jsonl")
+        return [decode("survival", line, Survival, where=where) for line, where in lines]
 
     def rounds(self) -> list[Round]:
         """The rounds of an investigation as far as they went, also of one that was killed; none before the first."""

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from loadframe.model import Endpoint
 from loadframe.workloads.request_log import Requests
+
+
+@runtime_checkable
+class AsksForObjects(Protocol):
+    """A workload that can say how many objects a level has; `set_level` has a cache fetch those that it lacks."""
+
+    def objects_at(self, level: float) -> int: ...
 
 
 class Driver(Protocol):

@@ -194,6 +194,10 @@ class HttpByWorkingSet(Http):
     def describe_axis(self, level: float) -> str:
         return f"{level:g} MiB"
 
+    def objects_at(self, level: float) -> int:
+        """How many objects have so many MiB together."""
+        return self.objects.within(self.check_level(level))
+
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
         for."""
