@@ -127,6 +127,7 @@ workload.errors                   | 1/s   | requests that failed
 workload.bytes                    | bytes/s | bytes of the bodies that arrived
 workload.offered                  | 1/s   | requests that should have begun, in an open loop
 workload.concurrency              | count | requests in progress, average
+workload.silence_ms               | ms    | longest time in which no request was done
 sqlite.database_bytes             | bytes | size of the database file
 sqlite.wal_bytes                  | bytes | size of the write-ahead log
 mariadb.open_tables               | count | tables open in the table cache

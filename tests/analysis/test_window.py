@@ -44,6 +44,13 @@ def test_a_stall_is_time_lost_not_time_that_never_was() -> None:
     assert summary(steady(10.6)).throughput < 600
 
 
+def test_the_longest_time_without_an_answer_is_told() -> None:
+    assert summary(steady(11.0)).silence_ms == pytest.approx(1, abs=1.1)
+    assert summary(steady(10.6)).silence_ms == pytest.approx(400, abs=2), "until the window's end"
+    gap = np.concatenate([steady(10.5), np.arange(10.8, 11.0, 0.001)])
+    assert summary(gap).silence_ms == pytest.approx(300, abs=3)
+
+
 def test_what_ends_after_the_plan_does_not_count() -> None:
     late = np.sort(np.append(steady(11.0), [11.2, 11.4]))
     assert summary(late).requests == summary(steady(11.0)).requests

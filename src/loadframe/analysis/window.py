@@ -20,7 +20,8 @@ BATCHES = 8
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What the requests of one step say; fields as in model.Step. inside: which requests count, shape (requests,);
-    operations: of every kind of request, also of those that are not judged."""
+    operations: of every kind of request, also of those that are not judged; silence_ms: the longest time in the window
+    in which no request was done."""
 
     started_s: float
     ended_s: float
@@ -36,6 +37,7 @@ class Summary:
     lock_held: float
     waiting: float
     concurrency: float
+    silence_ms: float
     settled: bool
     inside: NDArray[np.bool_]
 
@@ -97,6 +99,7 @@ def summarise(
         lock_held=float(held_s[chosen & (outcome == 0)].sum()) / length,
         waiting=float(waiting_s[chosen].sum()) / length,
         concurrency=float((waiting_s + held_s)[chosen].sum()) / length,
+        silence_ms=1000 * float(np.diff(np.concatenate([[start], np.sort(end_s[done]), [until]])).max()),
         settled=settled,
         inside=inside,
     )

@@ -451,6 +451,7 @@ class Bench:
         length = summary.window_end_s - summary.window_start_s
         metrics["workload.errors"] = summary.errors / length
         metrics["workload.concurrency"] = summary.concurrency
+        metrics["workload.silence_ms"] = summary.silence_ms
         if self.workload.one_lock:
             metrics["workload.lock_held"] = summary.lock_held
             metrics["workload.lock_waiting"] = summary.waiting

@@ -93,6 +93,33 @@ def ruled_out_alone(inv: Investigation) -> tuple[RuledOut, ...]:
     return inv.rounds[-1].ruled_out
 
 
+SILENT_MS, SILENT_TIMES = 200.0, 20.0
+"""Nobody is answered where nothing ends for a fifth of a second, and for 20 times as long as from one request to the
+next on average: of ends at random one gap in half a billion is so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The longest time in which no request was done at a load, ms; stalled_ms: the longest in which no tick could be
+    recorded either, as the whole machine stood still."""
+
+    load: float
+    silence_ms: float
+    stalled_ms: float
+
+
+def silences(round_: Round) -> tuple[Silence, ...]:
+    """The loads at which nobody was answered for a while, with the worst of it."""
+    worst: dict[float, Silence] = {}
+    for row in round_.footprint:
+        longest, throughput = row.get("workload.silence_ms", 0.0), row["throughput"]
+        if longest >= max(SILENT_MS, SILENT_TIMES * 1000 / max(throughput, 1e-9)):
+            known = worst.get(row["level"])
+            if known is None or longest > known.silence_ms:
+                worst[row["level"]] = Silence(row["level"], longest, row.get("system.stall.longest_ms", 0.0))
+    return tuple(worst[load] for load in sorted(worst))
+
+
 def disturbed_steps(inv: Investigation) -> int:
     """How many steps something outside the study disturbed, at least: those with the flag that most of them carry."""
     return max((inv.conduct.flags.get(flag, 0) for flag in DISTURBED), default=0)

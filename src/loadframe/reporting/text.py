@@ -26,6 +26,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
         *(("Beside", alternatives.sentences(inv, one)) for one in inv.alternatives),
         ("Restart", alternatives.survival_sentences(inv)),
+        ("Stalls", [words.silence_sentence(inv)]),
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),

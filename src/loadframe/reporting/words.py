@@ -402,6 +402,20 @@ def conduct_sentences(conduct: Conduct) -> list[str]:
     return sentences
 
 
+def silence_sentence(inv: Investigation) -> str:
+    """Where, and for how long, nobody was answered; of all that was measured the worst. Empty where nowhere."""
+    rounds = [(inv.study.target_kind, one) for one in inv.rounds]
+    rounds += [(one.name, one.round) for one in inv.alternatives]
+    found = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]
+    if not found:
+        return ""
+    name, worst = max(found, key=lambda one: one[1].silence_ms)
+    still = "; the machine itself stood still" if worst.stalled_ms >= facts.SILENT_MS else ""
+    often = f", at {len(found)} loads in all" if len(found) > 1 else ""
+    at, longest = load(worst.load, axis_unit(inv)), milliseconds(worst.silence_ms)
+    return f"Nobody was answered for up to {longest} ({name}, at {at}{often}){still}."
+
+
 # --- grammar --------------------------------------------------------------------------------------------------------
 
 

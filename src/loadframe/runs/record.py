@@ -13,6 +13,8 @@ ALWAYS = (
     "driver.cpu.cores",
     "target.memory.rss",
     "system.disk.busy",
+    "workload.silence_ms",
+    "system.stall.longest_ms",
 )
 """Metrics that every report shows, besides those that are evidence."""
 OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
