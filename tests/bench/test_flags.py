@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loadframe.analysis.window import summarise
-from loadframe.bench.bench import _flags
+from loadframe.bench import evaluation
 from loadframe.model import FLAGS
 
 QUIET = {"system.cpu.count": 4.0, "system.cpu.utilization": 0.6, "target.cpu.cores": 1.0, "driver.cpu.cores": 0.5}
@@ -29,7 +29,7 @@ def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...
         floor_s=0.1,
         fixed_warmup_s=None,
     )
-    return _flags(summary, {**QUIET, **metrics}, late)
+    return evaluation.flags(summary, {**QUIET, **metrics}, late=late)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, make_target, out_of_memory
+from loadframe.bench.evaluation import components, derived, flags
 from loadframe.bench.rig import Rig
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
-from loadframe.diagnosis.signatures import is_driver_limited
 from loadframe.errors import WorkloadError
 from loadframe.model import (
     OPEN_LOOP_AXES,
@@ -39,7 +39,6 @@ from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Driver, Workload
@@ -55,18 +54,6 @@ WARMUP_SHARE = 0.2
 SHORTEST_WARMUP_S = 0.15
 ACTIVE_S = 3600.0
 """A step that runs until its work is done is ended after an hour."""
-
-STEAL = 0.10
-"""netdata's warning level for stolen CPU time."""
-STRANGER = 0.20
-"""A fifth of the CPU used by somebody else changes what two cores can do."""
-
-FREQUENCY_DROP = 0.10
-"""What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
-DRIVER_LAG = 0.20
-"""A fifth of the latency was the driver waiting for a CPU, not the target."""
-BUSY_MACHINE = 0.95
-"""Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
 
 
 @dataclass(frozen=True)
@@ -413,9 +400,11 @@ class Bench:
             summary.window_end_s,
             service=self._target.counter_specs,
             embedded=self._target.embedded,
-            pieces=_components(self.study) if self.study.target.shards is not None else (),
+            pieces=components(self.study) if self.study.target.shards is not None else (),
         )
-        self._add_derived(metrics, summary)
+        metrics |= derived(
+            metrics, summary, self.study, embedded=self._target.embedded, one_lock=self.workload.one_lock
+        )
         if loaded.offered is not None:
             metrics["workload.offered"] = loaded.offered / (summary.window_end_s - summary.window_start_s)
         if loaded.moved_bytes is not None:
@@ -442,67 +431,6 @@ class Bench:
             waiting_share=summary.waiting_share,
             operations=summary.operations,
             metrics=metrics,
-            flags=(*_flags(summary, metrics, late), *(("ended-early",) if loaded.ended_early else ())),
+            flags=(*flags(summary, metrics, late=late), *(("ended-early",) if loaded.ended_early else ())),
             closed_loop=self.study.load.axis not in OPEN_LOOP_AXES,
         )
-
-    def _add_derived(self, metrics: dict[str, float], summary: Summary) -> None:
-        """What needs the requests and the recording together."""
-        length = summary.window_end_s - summary.window_start_s
-        metrics["workload.errors"] = summary.errors / length
-        metrics["workload.concurrency"] = summary.concurrency
-        metrics["workload.silence_ms"] = summary.silence_ms
-        if self.workload.one_lock:
-            metrics["workload.lock_held"] = summary.lock_held
-            metrics["workload.lock_waiting"] = summary.waiting
-        if "driver.cpu.run_delay" in metrics and not self._target.embedded and summary.concurrency > 0:
-            metrics["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
-        if "driver.cpu.cores" in metrics:
-            shares = _cpu_shares(self.study, metrics)
-            metrics["driver.saturation"], metrics["target.saturation"] = shares
-        used = [metrics[name] for name in ("target.cpu.cores", "driver.cpu.cores") if name in metrics]
-        if used and "system.cpu.count" in metrics:
-            metrics["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
-        flushes = metrics.get("system.disk.flushes")
-        if flushes is not None and summary.throughput > 0:
-            metrics["system.disk.flushes_per_request"] = flushes / summary.throughput
-
-
-def _cpu_shares(study: Study, metrics: dict[str, float]) -> tuple[float, float]:
-    """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
-    one CPU its busiest thread has, for that is all that a thread can have."""
-    driver = max(_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread", 0.0))
-    return driver, max(_cpu_share(name, study.allowed(name), metrics) for name in _components(study))
-
-
-def _components(study: Study) -> tuple[str, ...]:
-    """What the target is made of."""
-    return targets.components(study.target.kind, study.target.shards)
-
-
-def _cpu_share(component: str, allowed: ComponentCage, metrics: dict[str, float]) -> float:
-    """CPU time of a component of all that its CPUs and its quota let it have; the share of periods in which the quota
-    ran out where that is more: how much of a quota can be used depends on how many threads there are."""
-    cpus = cpus_of(allowed)
-    most = float(len(cpus)) if cpus else metrics["system.cpu.count"]
-    most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
-    return max(
-        metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cage.cpu.throttled_share", 0.0)
-    )
-
-
-def _flags(summary: Summary, metrics: dict[str, float], late: bool) -> tuple[str, ...]:
-    machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
-    slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
-    seen = {
-        "not-settled": not summary.settled,
-        "errors": summary.errors > 0,
-        "driver-limited": is_driver_limited(metrics),
-        "driver-lag": metrics.get("workload.driver_lag", 0.0) > DRIVER_LAG and not machine_busy,
-        "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
-        "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
-        "clock-step": metrics.get("system.clock.step", 0.0) > 0,
-        "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
-        "recorder-late": late,
-    }
-    return tuple(flag for flag, present in seen.items() if present)

@@ -1,0 +1,91 @@
+"""What the numbers of a step say together: what needs the requests and the recording, and what disturbed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadframe.analysis.window import Summary
+from loadframe.bench.caged import cpus_of
+from loadframe.diagnosis.signatures import is_driver_limited
+from loadframe.study import Study
+from loadframe.study.declaration import ComponentCage
+from loadframe.targets import registry as targets
+
+STEAL = 0.10
+"""netdata's warning level for stolen CPU time."""
+STRANGER = 0.20
+"""A fifth of the CPU used by somebody else changes what two cores can do."""
+
+FREQUENCY_DROP = 0.10
+"""What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
+DRIVER_LAG = 0.20
+"""A fifth of the latency was the driver waiting for a CPU, not the target."""
+BUSY_MACHINE = 0.95
+"""Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
+
+
+def derived(
+    metrics: Mapping[str, float], summary: Summary, study: Study, *, embedded: bool, one_lock: bool
+) -> dict[str, float]:
+    """The metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and
+    of the workload."""
+    length = summary.window_end_s - summary.window_start_s
+    found = {
+        "workload.errors": summary.errors / length,
+        "workload.concurrency": summary.concurrency,
+        "workload.silence_ms": summary.silence_ms,
+    }
+    if one_lock:
+        found |= {"workload.lock_held": summary.lock_held, "workload.lock_waiting": summary.waiting}
+    if "driver.cpu.run_delay" in metrics and not embedded and summary.concurrency > 0:
+        found["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
+    if "driver.cpu.cores" in metrics:
+        found["driver.saturation"], found["target.saturation"] = _cpu_shares(study, metrics)
+    used = [metrics[name] for name in ("target.cpu.cores", "driver.cpu.cores") if name in metrics]
+    if used and "system.cpu.count" in metrics:
+        found["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
+    flushes = metrics.get("system.disk.flushes")
+    if flushes is not None and summary.throughput > 0:
+        found["system.disk.flushes_per_request"] = flushes / summary.throughput
+    return found
+
+
+def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> tuple[float, float]:
+    """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
+    one CPU its busiest thread has, for that is all that a thread can have."""
+    driver = max(_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread", 0.0))
+    return driver, max(_cpu_share(name, study.allowed(name), metrics) for name in components(study))
+
+
+def components(study: Study) -> tuple[str, ...]:
+    """What the target is made of."""
+    return targets.components(study.target.kind, study.target.shards)
+
+
+def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float:
+    """CPU time of a component of all that its CPUs and its quota let it have; the share of periods in which the quota
+    ran out where that is more: how much of a quota can be used depends on how many threads there are."""
+    cpus = cpus_of(allowed)
+    most = float(len(cpus)) if cpus else metrics["system.cpu.count"]
+    most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
+    return max(
+        metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cage.cpu.throttled_share", 0.0)
+    )
+
+
+def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tuple[str, ...]:
+    """What spoils the step, of model.FLAGS. late: the recorder missed ticks in its window."""
+    machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
+    slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
+    seen = {
+        "not-settled": not summary.settled,
+        "errors": summary.errors > 0,
+        "driver-limited": is_driver_limited(metrics),
+        "driver-lag": metrics.get("workload.driver_lag", 0.0) > DRIVER_LAG and not machine_busy,
+        "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
+        "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
+        "clock-step": metrics.get("system.clock.step", 0.0) > 0,
+        "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
+        "recorder-late": late,
+    }
+    return tuple(flag for flag, present in seen.items() if present)
