@@ -64,16 +64,15 @@ class Site:
         self.connections += 1
         stream = connection.makefile("rb")
         while line := stream.readline():
-            while stream.readline().strip():
-                pass
+            closing = b"Connection: close" in [head.strip() for head in iter(stream.readline, b"\r\n")]
             path = line.split()[1].decode()
             self.asked[path] += 1
             number = int(path.rpartition("/")[2] or 0)
             said = self.answer(number, self.objects.content(number, SIZE))
             if not said:
                 return
-            connection.sendall(said)
-            if b"Connection: close" in said:
+            connection.sendall(said.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) if closing else said)
+            if closing or b"Connection: close" in said:
                 return
 
 
@@ -184,7 +183,6 @@ def test_a_refused_connection_is_an_error_and_asked_again_after_a_pause(site: Si
 def test_connections_are_kept_or_not_as_asked_for(site: Site, folder: Path) -> None:
     drive(site.endpoint, folder, 3)
     assert site.connections <= 3 + 3, "each thread keeps its own; wrk looks first whether anybody is there"
-    site.answer = lambda number, body: answer(body, more="Connection: close\r\n")
     site.connections = 0
     requests = drive(site.endpoint, folder, 3, keep_alive=False).requests()
     assert outcomes(requests) == {"done": len(requests)}
