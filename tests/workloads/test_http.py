@@ -16,7 +16,7 @@ import pytest
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
-from loadframe.workloads.arrivals import ARRIVALS
+from loadframe.workloads.arrivals import ARRIVALS, READY_WITHIN_S
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import OUTCOMES
 from loadframe.workloads.objects import Objects, path_of
@@ -209,15 +209,15 @@ def test_latencies_are_those_of_the_server(site: Site, folder: Path) -> None:
     site.answer = slowly
     requests = drive(site.endpoint, folder, 3).requests()
     assert requests.latency_ms.min() >= 20
-    assert np.median(requests.latency_ms) < 40
-    assert len(requests) == pytest.approx(3 * SECONDS / 0.021, rel=0.5)
+    assert 10 < len(requests) <= 3 * SECONDS / 0.02 + 3
 
 
 @server
 def test_a_step_ends_when_its_time_is_up(site: Site, folder: Path) -> None:
+    """wrk's own time is that of a script that hangs, and much longer."""
     began = time.monotonic()
     drive(site.endpoint, folder, 8)
-    assert time.monotonic() - began < SECONDS + 1.5
+    assert time.monotonic() - began < SECONDS + READY_WITHIN_S
 
 
 @server
