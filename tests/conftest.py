@@ -20,6 +20,7 @@ PROGRAMS = {
     "initdb": "postgresql",
     "sysbench": "sysbench",
     "nginx": "nginx",
+    "varnishd": "varnish",
     "wrk": "wrk",
 }
 POSTGRESQL = sorted(str(folder) for folder in Path("/usr/lib/postgresql").glob("*/bin"))

@@ -21,7 +21,7 @@ from loadframe.bench import comparing, forecasting, searching
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import START, declare, measure_beside
 from loadframe.bench.budget import Budget
-from loadframe.bench.checking import check_study
+from loadframe.bench.checking import check_study, unseen
 from loadframe.bench.examination import Examined, cuts, examine
 from loadframe.bench.foretelling import first_sweep
 from loadframe.bench.profiling import profile_after, profile_around
@@ -115,7 +115,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
     series = series_of(run)
     run.write_tables(run.steps(), [], series=series.table)
     run.close()
-    return Measurement(run.path, curve, run.axis_unit(), silent, series.warnings, conduct(run))
+    return Measurement(run.path, curve, run.axis_unit(), silent, (*unseen(study), *series.warnings), conduct(run))
 
 
 def compare(
@@ -174,7 +174,7 @@ def capacity(
         found = searching.find(book, settings, objective)
     series = series_of(run)
     notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
-    found = replace(found, run=str(run.path), warnings=(*found.warnings, *notes))
+    found = replace(found, run=str(run.path), warnings=(*found.warnings, *unseen(study), *notes))
     run.write_tables(run.steps(), [], series=series.table)
     run.write_record("capacity.json", "capacity-record", found)
     run.close()

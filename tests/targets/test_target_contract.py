@@ -296,7 +296,7 @@ def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
         registry.make("oracle", lease=lease, allowance=Allowance())
-    assert "mariadb, nginx, nginx-cache, postgres, sqlite, varnish" in caught.value.remedy
+    assert "mariadb, nginx, nginx-cache, postgres, sqlite, url, varnish" in caught.value.remedy
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:

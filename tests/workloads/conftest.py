@@ -82,6 +82,14 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     patch.undo()
 
 
+@pytest.fixture(scope="session")
+def somebodys_site(web_server: Endpoint) -> Endpoint:
+    """The same nginx as one that is known by its address alone."""
+    for name, size in (("one", 5000), ("two", 200)):
+        (Path(web_server.options["files"]) / name).write_bytes(name.encode() * size)
+    return Endpoint("url", web_server.address, {"paths": "/one /two"}, attached=True)
+
+
 def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
     """A cache before an origin of its own."""
     patch = pytest.MonkeyPatch()

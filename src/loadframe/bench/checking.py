@@ -8,6 +8,7 @@ from loadframe.cage.processes import available_cpus
 from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study
 from loadframe.targets import registry as targets
+from loadframe.targets import url
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import Workload
 
@@ -33,6 +34,7 @@ def check_study(study: Study) -> None:
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Leave it out.",
         )
+    _check_address(study)
     _check_alternatives(study, workload)
     _check_programs(study)
     for level in study.levels:
@@ -70,6 +72,28 @@ def _check_cages(study: Study) -> None:
     there = groups.available() if wanted else {}
     if missing := sorted(name for name in wanted if there[name] is None):
         raise groups.refusal(missing, [])
+
+
+def _check_address(study: Study) -> None:
+    """Somebody else's server is loaded only with its owner's consent, and has no cage."""
+    target = study.target
+    if target.kind != url.UrlTarget.kind:
+        return
+    host, _ = url.address_of(str(url.check_settings(target.settings)["url"]))
+    if not url.is_here(host) and not (target.authorised and target.owner.strip()):
+        raise StudyError(
+            f"{host} is not this machine, and the study does not say that its owner has authorised the load",
+            remedy='Ask, then set target.authorised = true and target.owner = "who has said so".',
+        )
+    if study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
+        raise StudyError(
+            "cage: a server that runs already cannot be caged", remedy="Leave these limits out; [cage.driver] may stay."
+        )
+
+
+def unseen(study: Study) -> tuple[str, ...]:
+    """What of the study's target nobody can see, in words."""
+    return (url.UNSEEN,) if study.target.kind == url.UrlTarget.kind else ()
 
 
 def _check_alternatives(study: Study, workload: Workload) -> None:

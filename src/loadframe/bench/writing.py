@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from loadframe import reporting
 from loadframe.bench.beside import alternatives_of
+from loadframe.bench.checking import unseen
 from loadframe.bench.examination import examine
 from loadframe.bench.profiling import profiles_of
 from loadframe.bench.sweep import curve_of
@@ -54,7 +55,9 @@ def write_down(
         next_limit=conclusion.next_limit(last),
         outcome=conclusion.outcome(rounds, interrupted=interrupted),
         conduct=conduct,
-        warnings=tuple(dict.fromkeys((*(each for one in rounds for each in one.curve.warnings), *series.warnings))),
+        warnings=tuple(
+            dict.fromkeys((*unseen(study), *(each for one in rounds for each in one.curve.warnings), *series.warnings))
+        ),
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),

@@ -73,6 +73,8 @@ class TargetTable(Table):
     shards: int | None = Field(
         None, ge=1, le=MOST_SHARDS, description="so many servers side by side, each in a cage of its own: [cage.shard]"
     )
+    authorised: bool = Field(False, description="kind url: a server on another machine may be loaded")
+    owner: str = Field("", description="kind url: who has authorised that")
 
     @property
     def form(self) -> str:

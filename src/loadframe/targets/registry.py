@@ -24,6 +24,7 @@ from loadframe.targets import (
     postgres_shards,
     sqlite,
     sqlite_settings,
+    url,
     varnish,
     varnish_counters,
     varnish_server,
@@ -140,6 +141,13 @@ KINDS: Mapping[str, KindOfTarget] = {
         sqlite_settings.CATALOGUE.check,
         _sqlite_requirements,
         embedded=sqlite.SqliteTarget.embedded,
+    ),
+    "url": KindOfTarget(
+        lambda lease, allowance: url.UrlTarget(),
+        url.CATALOGUE,
+        url.check_settings,
+        list,
+        embedded=url.UrlTarget.embedded,
     ),
     "varnish": KindOfTarget(
         lambda lease, allowance: varnish.VarnishTarget(lease=lease, allowance=allowance),

@@ -33,7 +33,7 @@ end
 
 local log, sizes, objects, count, contents
 local all_threads, ended_path, open_loop, compared, tail
-local object, path, start_s, deadline_s
+local object, path, paths, start_s, deadline_s
 local size = ffi.new("uint64_t[1]")
 local pending, over, verified, answered, complained = false, false, false, 0, {}
 
@@ -48,10 +48,10 @@ local function map(file_path)
 end
 
 -- arguments: the step's folder, how many threads there are, the table of objects, their contents, open or closed, one in
--- how many answers is compared, keep-alive or close.
+-- how many answers is compared, keep-alive or close, a file with a path in each line ("-": the objects have our own).
 function init(arguments)
-    local folder, table_path, contents_path, loop, connection
-    folder, all_threads, table_path, contents_path, loop, compared, connection = unpack(arguments)
+    local folder, table_path, contents_path, loop, connection, paths_path
+    folder, all_threads, table_path, contents_path, loop, compared, connection, paths_path = unpack(arguments)
     all_threads, compared, open_loop = tonumber(all_threads), tonumber(compared), loop == "open"
     local place, length = map(table_path)
     objects = ffi.cast("const loadframe_object *", place)
@@ -59,6 +59,10 @@ function init(arguments)
     contents = ffi.cast("const char *", (map(contents_path)))
     tail = string.format(" HTTP/1.1\r\nHost: %s\r\n%s\r\n", wrk.headers["Host"],
                          connection == "close" and "Connection: close\r\n" or "")
+    if paths_path ~= "-" then
+        paths = {}
+        for line in io.lines(paths_path) do paths[#paths + 1] = line end
+    end
     ended_path = folder .. "/ended"
     math.randomseed(number + driver.now_s() * 1e6)
     sizes = driver.open_records(string.format("%s/bytes-%d.log", folder, number), open_loop)
@@ -102,7 +106,7 @@ local function prepare(after_s)
         return false
     end
     object = draw()
-    path = string.format("/objects/%d/%d", math.floor(object / 1000), object)
+    path = paths and paths[object + 1] or string.format("/objects/%d/%d", math.floor(object / 1000), object)
     return true
 end
 

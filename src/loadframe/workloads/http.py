@@ -23,6 +23,7 @@ from loadframe.workloads import http_driver
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, read_options, switch, whole, whole_level
+from loadframe.workloads.pages import Pages
 from loadframe.workloads.requirements import demand, program
 
 MOST_CONNECTIONS = 1024
@@ -52,7 +53,7 @@ class Http:
     """The workload. Options: HttpOptions."""
 
     kind = "http"
-    target_kinds = frozenset({"nginx", "nginx-cache", "varnish"})
+    target_kinds = frozenset({"nginx", "nginx-cache", "url", "varnish"})
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
@@ -71,6 +72,7 @@ class Http:
             )
         exponent = given.exponent if given.popularity == "zipf" else 0.0
         self.objects = Objects(given.smallest_bytes, largest, exponent, given.seed)
+        self._pages: Pages | None = None
 
     def check_level(self, level: float) -> int:
         """The level as a whole number. StudyError where it cannot be one of the axis."""
@@ -80,8 +82,12 @@ class Http:
         return f"{level:g} connection" + ("" if level == 1 else "s")
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the objects in the folder whose files the target serves; what was there before is dropped."""
+        """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
+        that is somebody else's learn the pages instead."""
         demand(requirements(self.kind))
+        self._pages = None
+        if self._pages_of(endpoint) is not None:
+            return
         ask(endpoint.address, "/")
         with _explained(endpoint):
             self._folder(endpoint).clear()
@@ -100,8 +106,9 @@ class Http:
         """Nothing: requests change nothing."""
 
     def remove(self, endpoint: Endpoint) -> None:
-        """Drop the objects."""
-        self._folder(endpoint).remove()
+        """Drop the objects; pages stay."""
+        if "files" in endpoint.options:
+            self._folder(endpoint).remove()
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -111,6 +118,12 @@ class Http:
 
     def _folder(self, endpoint: Endpoint) -> Folder:
         return Folder(Path(endpoint.options["files"]), self.objects)
+
+    def _pages_of(self, endpoint: Endpoint) -> Pages | None:
+        """The pages of a server that is somebody else's, learnt once; None where the objects are ours."""
+        if self._pages is None and "paths" in endpoint.options:
+            self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), ask)
+        return self._pages
 
     def _start(
         self,
@@ -123,14 +136,21 @@ class Http:
         rate: float | None = None,
     ) -> ProcessDriver:
         demand(requirements(self.kind))
-        table = folder / "objects.bin"
-        self.objects.table(count).tofile(table)
+        folder = folder.resolve()
+        table, text, paths = folder / "objects.bin", folder / "pages.bin", folder / "paths.txt"
+        pages = self._pages_of(endpoint)
+        if pages is None:
+            self.objects.table(count).tofile(table)
+            text = self._folder(endpoint).text
+        else:
+            pages.write(table, text, paths, self.objects.exponent)
         plan = http_driver.Plan(
             endpoint.address,
-            table.resolve(),
-            self._folder(endpoint).text,
+            table,
+            text,
             self.options.compared,
             self.options.keep_alive,
+            None if pages is None else paths,
         )
         return http_driver.start(
             self.kind,
@@ -144,11 +164,16 @@ class Http:
 
     def _check_answer(self, endpoint: Endpoint) -> None:
         """TargetError where the server does not answer, or answers with something else than the first object."""
-        status, body = ask(endpoint.address, path_of(0))
-        (size,) = self.objects.sizes(1).tolist()
-        if status != http.client.OK or body != self.objects.content(0, size):
+        pages = self._pages_of(endpoint)
+        if pages is None:
+            (size,) = self.objects.sizes(1).tolist()
+            path, wanted = path_of(0), self.objects.content(0, size)
+        else:
+            path, wanted = pages.paths[0], pages.bodies[0]
+        status, body = ask(endpoint.address, path)
+        if status != http.client.OK or body != wanted:
             raise TargetError(
-                f"The server at {endpoint.address} answers {path_of(0)} with status {status} and {len(body)} bytes, "
+                f"The server at {endpoint.address} answers {path} with status {status} and {len(body)} bytes, "
                 f"which are not those of the object",
                 remedy="Does it serve the folder that its endpoint names, and nothing else on this port?",
             )
@@ -198,6 +223,15 @@ class HttpByWorkingSet(Http):
         """How many objects have so many MiB together."""
         return self.objects.within(self.check_level(level))
 
+    def install(self, endpoint: Endpoint) -> None:
+        """StudyError for a server that is somebody else's: it has the pages that it has."""
+        if "paths" in endpoint.options:
+            raise StudyError(
+                "the axis working_set needs objects of ours, and this server is somebody else's",
+                remedy="Use the axis concurrency or rate.",
+            )
+        super().install(endpoint)
+
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
         for."""
@@ -246,13 +280,16 @@ def _check_room(folder: Path, wanted: int) -> None:
 
 
 def warm(address: str, count: int) -> None:
-    """Have a cache fetch what it lacks of the first objects: by HEAD, which touches no content of what it has."""
+    """Ask a cache for each of the first objects once: it fetches what it lacks, and as much as there is room for is in
+    its memory then."""
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
+    content = bytearray(1 << 18)
     try:
         for number in range(count):
-            connection.request("HEAD", path_of(number))
+            connection.request("GET", path_of(number))
             answer = connection.getresponse()
-            answer.read()
+            while answer.readinto(content):
+                pass
             if answer.status != http.client.OK:
                 raise TargetError(f"The cache at {address} answers {path_of(number)} with status {answer.status}")
     except (OSError, http.client.HTTPException) as error:

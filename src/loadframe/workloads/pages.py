@@ -1,0 +1,56 @@
+"""Pages of a server that is somebody else's: what it answers is learnt before it is loaded, and compared from then."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from loadframe.errors import TargetError
+from loadframe.workloads.objects import RECORD
+
+Ask = Callable[[str, str], tuple[int, bytes]]
+"""Status and body of one GET: address, path."""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """paths, and the body of each."""
+
+    paths: tuple[str, ...]
+    bodies: tuple[bytes, ...]
+
+    @classmethod
+    def learn(cls, address: str, paths: Sequence[str], ask: Ask) -> Self:
+        """Ask for each twice. TargetError for one that is not there, or that is another one the second time."""
+        bodies = []
+        for path in paths:
+            (status, body), (_, again) = ask(address, path), ask(address, path)
+            if status != http.client.OK:
+                raise TargetError(
+                    f"The server at {address} answers {path} with status {status}",
+                    remedy="Name paths that it answers with 200 (target.settings.paths).",
+                )
+            if body != again:
+                raise TargetError(
+                    f"The server at {address} answers {path} with other bytes each time, so they cannot be checked",
+                    remedy="Leave this path out (target.settings.paths); pages that do not change will do.",
+                )
+            bodies.append(body)
+        return cls(tuple(paths), tuple(bodies))
+
+    def write(self, table: Path, text: Path, paths: Path, exponent: float) -> None:
+        """As the driver reads them: the table in objects.RECORD's form, all contents, a path in each line. exponent: of
+        Zipf's law, as the paths are ordered."""
+        import numpy as np
+
+        sizes = np.array([len(body) for body in self.bodies], dtype=np.uint64)
+        found = np.empty(len(sizes), dtype=RECORD)
+        found["up_to"] = np.cumsum(np.arange(1, len(sizes) + 1, dtype=np.float64) ** -exponent)
+        found["offset"] = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        found["size"] = sizes
+        found.tofile(table)
+        text.write_bytes(b"".join(self.bodies) + b"\0")  # of nothing there is no mapping
+        paths.write_text("".join(f"{path}\n" for path in self.paths))

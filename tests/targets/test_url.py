@@ -1,0 +1,136 @@
+"""A server that is known by its address alone: asked, never changed, and elsewhere only with its owner's consent."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import loadframe
+from loadframe.bench.checking import check_study
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import TargetState
+from loadframe.study import parse
+from loadframe.targets import url
+from loadframe.workloads import registry
+
+STUDY = """
+[study]
+name = "site"
+question = "How much does it serve?"
+[target]
+kind = "url"
+[target.settings]
+url = "{url}"
+paths = "/one /two"
+[workload]
+kind = "http"
+[load]
+axis = "concurrency"
+levels = [1, 2, 4]
+[measure]
+window = "300ms"
+blocks = {{ min = 2, max = 2 }}
+budget = "15s"
+"""
+
+
+class Site(http.server.SimpleHTTPRequestHandler):
+    """Two pages, one that changes, one that is not there."""
+
+    protocol_version = "HTTP/1.1"
+    asked = 0
+
+    def do_GET(self) -> None:
+        Site.asked += 1
+        body = {"/one": b"one" * 500, "/two": b"two", "/now": str(Site.asked).encode()}.get(self.path)
+        self.send_response(404 if body is None else 200)
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_it_is_asked_and_left_as_it_is(site: str) -> None:
+    target = url.UrlTarget()
+    state = TargetState({"url": site, "paths": "/one"}, {})
+    target.start(state)
+    assert target.healthy() and target.pids() == () and target.counters() == {}
+    assert target.effective() == {"url": site, "paths": "/one"}
+    assert target.endpoint().attached
+    target.apply(state)
+    with pytest.raises(TargetError, match="changed"):
+        target.apply(TargetState({"url": site, "paths": "/two"}, {}))
+    target.stop()
+    assert not target.healthy()
+    with pytest.raises(TargetError, match="Nobody answers"):
+        target.start(TargetState({"url": "http://127.0.0.1:1"}, {}))
+
+
+@pytest.mark.server
+def test_a_study_of_it_has_a_curve_and_says_what_it_cannot_see(site: str, tmp_path: Path) -> None:
+    found = loadframe.investigate(parse(STUDY.format(url=site)), tmp_path)
+    assert [point.load for point in found.rounds[0].curve.points] == [1, 2, 4]
+    assert all(point.throughput > 0 for point in found.rounds[0].curve.points)
+    assert url.UNSEEN in found.warnings
+    assert "no process, no counter" in " ".join(loadframe.render_text(found).split())
+    steps = loadframe.open_run(Path(found.run)).steps()
+    assert sum(step.errors for step in steps) == 0
+    assert not any(name.startswith("target.cpu") for step in steps for name in step.metrics)
+
+
+@pytest.mark.server
+def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
+    target = url.UrlTarget()
+    for paths, words in (("/one /now", "other bytes each time"), ("/nowhere", "status 404")):
+        target.start(TargetState({"url": site, "paths": paths}, {}))
+        with pytest.raises(TargetError, match=words):
+            registry.make("http", {}).install(target.endpoint())
+    with pytest.raises(StudyError, match="somebody else's"):
+        registry.make("http", {}, axis="working_set").install(target.endpoint())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "has no target.settings.url"),
+        ({"url": "https://127.0.0.1"}, "TLS is not spoken"),
+        ({"url": "http://127.0.0.1/x"}, "alone"),
+        ({"url": "http://127.0.0.1:99999"}, "out of range"),
+        ({"url": "http://127.0.0.1", "paths": "/a b"}, "'b' is no path"),
+    ],
+)
+def test_what_is_no_address_is_refused(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        url.check_settings(settings)
+    assert words in str(caught.value)
+
+
+def test_another_machine_is_loaded_only_with_its_owners_consent() -> None:
+    assert url.is_here("127.0.0.1") and url.is_here("localhost")
+    assert not url.is_here("192.0.2.1")  # RFC 5737: nobody's
+    text = STUDY.format(url="http://192.0.2.1")
+    with pytest.raises(StudyError, match="not this machine"):
+        check_study(parse(text))
+    with pytest.raises(StudyError, match="not this machine"):
+        check_study(parse(text, ["target.authorised=true"]))
+    check_study(parse(text, ["target.authorised=true", 'target.owner="the operators of example.org"']))
+    with pytest.raises(StudyError, match="cannot be caged"):
+        check_study(parse(STUDY.format(url="http://127.0.0.1") + '[cage]\nmemory = "1GiB"\n'))
