@@ -20,7 +20,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.model import TargetState
 from loadframe.targets.nginx import NginxTarget
 from loadframe.targets.nginx_server import OWN_CONNECTIONS, names_of, read_back, written
-from loadframe.targets.nginx_settings import CATALOGUE, DIRECTIVES
+from loadframe.targets.nginx_settings import CACHE_CATALOGUE, CATALOGUE, DIRECTIVES
 from loadframe.targets.nginx_status import parse
 from loadframe.targets.nginx_workers import Looks
 
@@ -73,7 +73,7 @@ def until(holds: object, what: str) -> None:
 
 def test_every_setting_stands_in_one_directive() -> None:
     placed = [name for directive in DIRECTIVES for name in names_of(directive)]
-    assert sorted(placed) == sorted({*CATALOGUE.names()} - {"access_log"}), "access_log is written with its path"
+    assert sorted(placed) == sorted({*CACHE_CATALOGUE.names()} - {"access_log"}), "access_log is written with its path"
 
 
 def test_what_is_written_is_read_back() -> None:
