@@ -16,6 +16,7 @@ import pytest
 from loadframe.cage import cages, groups
 from loadframe.cage.cages import LIMITS, Cage
 from loadframe.cage.leases import Lease, sweep
+from loadframe.cage.page_cache import drop
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import CageError
 
@@ -203,6 +204,21 @@ def test_a_memory_limit_makes_the_page_cache_give_way(lease: Lease, tmp_path: Pa
     assert counted(cage, ("memory.failcnt", ""), ("memory.events", "max ")) > 0
 
 
+@needs("memory")
+def test_what_can_be_read_again_is_forgotten(lease: Lease, tmp_path: Path) -> None:
+    cage = Cage.make("target", {"memory.max": 64 << 20}, lease=lease)
+    large = tmp_path / "large"
+    large.write_bytes(bytes(16 << 20))
+    os.sync()
+    drop(tmp_path)
+    inside(cage, f"open({str(large)!r}, 'rb').read()").communicate(timeout=60)
+    before = counted(cage, ("memory.usage_in_bytes", ""), ("memory.current", ""))
+    cage.forget()
+    after = counted(cage, ("memory.usage_in_bytes", ""), ("memory.current", ""))
+    assert before - after > 12 << 20
+    Cage("target", (), None).forget()
+
+
 @needs("pids")
 def test_a_process_too_many_is_refused_and_counted(lease: Lease) -> None:
     cage = Cage.make("target", {"pids.max": 2}, lease=lease)
@@ -265,6 +281,7 @@ OWNER = """
 import subprocess, sys
 from loadframe.cage.cages import Cage
 from loadframe.cage.leases import Lease
+from loadframe.cage.page_cache import drop
 lease = Lease.acquire("a study")
 cage = Cage.make("target", {"pids.max": 100}, lease=lease)
 detached = subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL)

@@ -54,6 +54,11 @@ class CagedTarget:
         with self._explained():
             self._target.reset()
 
+    def forget(self) -> None:
+        """Its cages let go of what can be read again."""
+        for cage in self.cages:
+            cage.forget()
+
     def stop(self) -> None:
         self._target.stop()
 

@@ -148,6 +148,19 @@ class Cage:
         found = {name: self._read(group, name) for name in self._limits if (group := self._group(LIMITS[name]))}
         return {name: value for name, value in found.items() if value is not None}
 
+    def forget(self) -> None:
+        """Have the kernel take back what can be read again, page cache above all. Does nothing where no group counts
+        memory, and before Linux 5.19 with version 2."""
+        group = self._group("memory")
+        if group is None:
+            return
+        v1 = group.version == 1
+        with contextlib.suppress(OSError):  # what is in use stays, and the kernel says so
+            if v1:
+                put(group.folder / "memory.force_empty", 0)
+            else:
+                put(group.folder / "memory.reclaim", text(group.folder / "memory.current").strip())
+
     def _write(self, group: Group, name: str, value: int | None) -> None:
         folder, v1 = group.folder, group.version == 1
         match name:
