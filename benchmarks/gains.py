@@ -78,7 +78,32 @@ def misses(found: Investigation, study: Study, expected: Mapping[str, Any], prof
         within = expected["reached_at_within"]
         at = first.reached_at if first else None
         checks["load"] = at is not None and abs(at.load / load - 1) <= within
+    if "alternative" in expected:
+        checks |= beside(found, study, expected["alternative"])
     return [name for name, holds in checks.items() if not holds]
+
+
+def beside(found: Investigation, study: Study, expected: Mapping[str, Any]) -> dict[str, bool]:
+    """Of the alternative: near the target in memory, ahead beyond it, and where the two part."""
+    (one,) = (each for each in found.alternatives if each.name == expected["name"])
+    memory_mib, within = (study.cage.memory or 0) / 2**20, 1 + expected["parts_at_memory_within"]
+    parting = one.parting
+    return {
+        "in memory": 1 / expected["in_memory_within"] < one.by_level[0].ratio < expected["in_memory_within"],
+        "beyond memory": one.by_level[-1].low > expected["beyond_memory_above"],
+        "parting": parting is not None and parting.low <= within * memory_mib and parting.high * within >= memory_mib,
+    }
+
+
+def side_by_side(found: Investigation) -> str:
+    """A line for each alternative: the ratio at the lowest and the highest load, and where the two part."""
+    lines = []
+    for one in found.alternatives:
+        ends = (one.by_level[0], one.by_level[-1])
+        told = ", ".join(f"{v.ratio:.2f} ({v.low:.2f} to {v.high:.2f}) at {v.levels[0]:g}" for v in ends)
+        at = f"{one.parting.load:.3g} ({one.parting.low:.3g} to {one.parting.high:.3g})" if one.parting else "-"
+        lines.append(f"    {one.name}: {told}; they part at {at}")
+    return "\n".join(lines)
 
 
 def main() -> int:
@@ -109,6 +134,8 @@ def main() -> int:
                     changed = [one.rpartition(".")[2] for one in overrides]
                     title = " ".join([name, *([arguments.study] if arguments.study else []), *changed])
                     print(row(title, found, known_load(study, expected), missed), flush=True)
+                    if found.alternatives:
+                        print(side_by_side(found), flush=True)
     return 1 if missing else 0
 
 
