@@ -14,6 +14,7 @@ from loadframe.cage import groups
 from loadframe.changes.journal import read, standing
 from loadframe.errors import TargetError
 from loadframe.model import Endpoint, TargetState
+from loadframe.recording.series import metric_series
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 
@@ -147,4 +148,10 @@ def test_two_kinds_of_server_side_by_side(tmp_path: Path) -> None:
             for name in "AB"
         }
         assert max(usage["A"]) != max(usage["B"]), "each in a cage of its own"
+    series = metric_series(run.path / "raw" / "host.lfr").table
+    assert series is not None
+    told = set(series.filter(series["metric"].str.contains("connections"))["metric"].unique())
+    assert {"mariadb.connections", "postgres.connections"} <= told
+    rates = series.filter(series["metric"] == "mariadb.questions")["value"]
+    assert rates.max() < 1e6, "nothing grows from the one server to the other"
     assert [treatment.kind for treatment in run.treatments().values()] == ["mariadb", "postgres"]

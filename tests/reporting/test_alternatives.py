@@ -41,8 +41,8 @@ def test_the_answer_in_words(beside: Investigation) -> None:
     )
     assert "2.5 times at 10 active jobs (2.1 to 3.0)." in said
     assert "They part at 70 active jobs (60 to 90)." in said
-    assert "Only postgres: transactions wait for row locks." in said
-    assert f"Only mariadb: {beside.rounds[0].findings[0].title}." in said
+    assert "Only postgres: transactions wait for row locks (" in said
+    assert f"Only mariadb: {beside.rounds[0].findings[0].title} (confirmed)." in said
     assert said in " ".join(render_text(beside).split())
 
 

@@ -82,7 +82,7 @@ target = {{ kind = "{other}" }}
     ("kind", "shards", "other", "words"),
     [
         ("mariadb", "", "sqlite", "cannot load a target of kind 'sqlite'"),
-        ("mariadb", "", "oracle", "oracle"),
+        ("mariadb", "", "oracle", "cannot load a target of kind 'oracle'"),
         ("postgres", "shards = 2", "mariadb", "in several pieces"),
     ],
 )

@@ -114,6 +114,9 @@ def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
         ({"url": "https://127.0.0.1"}, "TLS is not spoken"),
         ({"url": "http://127.0.0.1/x"}, "alone"),
         ({"url": "http://127.0.0.1:99999"}, "out of range"),
+        ({"url": "http://127.0.0.1:0"}, "alone"),
+        ({"url": "http://me:secret@127.0.0.1"}, "alone"),
+        ({"url": "http://127.0.0.1/#top"}, "alone"),
         ({"url": "http://127.0.0.1", "paths": "/a b"}, "'b' is no path"),
     ],
 )
@@ -124,7 +127,7 @@ def test_what_is_no_address_is_refused(settings: dict[str, str], words: str) -> 
 
 
 def test_another_machine_is_loaded_only_with_its_owners_consent() -> None:
-    assert url.is_here("127.0.0.1") and url.is_here("localhost")
+    assert url.is_here("127.0.0.1") and url.is_here("localhost") and url.is_here("127.3.2.1")
     assert not url.is_here("192.0.2.1")  # RFC 5737: nobody's
     text = STUDY.format(url="http://192.0.2.1")
     with pytest.raises(StudyError, match="not this machine"):
@@ -132,5 +135,14 @@ def test_another_machine_is_loaded_only_with_its_owners_consent() -> None:
     with pytest.raises(StudyError, match="not this machine"):
         check_study(parse(text, ["target.authorised=true"]))
     check_study(parse(text, ["target.authorised=true", 'target.owner="the operators of example.org"']))
+    other = '[[alternative]]\nname = "other"\ntarget = { settings = { url = "http://192.0.2.7" } }\n'
+    with pytest.raises(StudyError, match="cannot be changed"):
+        check_study(parse(STUDY.format(url="http://127.0.0.1") + other))
+    private = text.replace('kind = "url"', 'kind = "nginx"').replace(
+        'url = "http://192.0.2.1"\npaths = "/one /two"\n', ""
+    )
+    beside = '[[alternative]]\nname = "other"\ntarget = { kind = "url", settings = { url = "http://192.0.2.7" } }\n'
+    with pytest.raises(StudyError, match="an alternative of kind url"):
+        check_study(parse(private + beside))
     with pytest.raises(StudyError, match="cannot be caged"):
         check_study(parse(STUDY.format(url="http://127.0.0.1") + '[cage]\nmemory = "1GiB"\n'))

@@ -24,6 +24,7 @@ from loadframe.errors import WorkloadError
 from loadframe.model import (
     OPEN_LOOP_AXES,
     Conduct,
+    CounterSpec,
     Ending,
     ProfiledStep,
     ProfilePlace,
@@ -44,6 +45,8 @@ from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Driver, Workload
 from loadframe.workloads.request_log import Requests
 
+FETCHES = "fetches"
+"""What a cache counts: requests that it passed on to its origin."""
 POLL_S = 0.25
 CONNECTING_S = 0.2
 """For so long after its start a driver makes connections, and a server may start a process for each of them: looked at
@@ -115,7 +118,7 @@ class Bench:
             self._make_driver()
             recording = self.run.path / "raw" / "host.lfr"
             self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
-            specs = dict.fromkeys(spec for rig in self._rigs.values() for spec in rig.target.counter_specs)
+            specs = [spec for rig in self._rigs.values() for spec in self._specs_of(rig)]
             self._recorder.note("counters", specs_text(tuple(specs)))
             self._recorder.follow_cgroup(self._driver_cage.component, self._driver_cage.folders)
             self._follow_cages()
@@ -191,23 +194,27 @@ class Bench:
         self._rigs[self._treatments[name].kind].stop()
         self.use(name)
 
-    def survival(self, name: str, level: float, how: Ending) -> Survival | None:
-        """What the cache of a treatment still has after it was ended so, of all objects of a level; None where it is
-        no cache, or the workload asks for no objects. TargetError where it does not come back."""
+    def is_cache(self, name: str) -> bool:
+        """Whether a treatment is one of a cache that counts what it fetches, and the workload asks it for objects."""
+        counted = {spec.name for spec in self._rigs[self._treatments[name].kind].target.counter_specs}
+        return FETCHES in counted and isinstance(self.workload, AsksForObjects)
+
+    def survival(self, name: str, level: float, how: Ending) -> Survival:
+        """What the cache of a treatment (`is_cache`) still has after it was ended so, of all objects of a level.
+        TargetError where it does not come back."""
+        assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"
         self.use(name)
         rig, workload = self._rig, self.workload
-        if "origin" not in self._target.endpoint().options or not isinstance(workload, AsksForObjects):
-            return None
         workload.set_level(self._target.endpoint(), level)
         if how == "SIGKILL":
             rig.kill()
         rig.stop()
         self.use(name)
-        before = self._target.counters()["fetches"]
+        before = self._target.counters()[FETCHES]
         workload.set_level(self._target.endpoint(), level)
         asked = workload.objects_at(level)
-        fetched = round(self._target.counters()["fetches"] - before)
-        return Survival(name, rig.target.kind, how, asked, max(asked - fetched, 0))
+        fetched = round(self._target.counters()[FETCHES] - before)
+        return Survival(name, rig.target.kind, how, asked, min(max(asked - fetched, 0), asked))
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -288,7 +295,7 @@ class Bench:
         scratch.chmod(0o777)
         endpoint = self._target.endpoint()
         self._target.reset()
-        if "origin" in endpoint.options:  # a cache is warm with what this level asks for, and nothing of others
+        if self.is_cache(treatment):  # it is warm with what this level asks for, and nothing of others
             self._target.forget()
         self.workload.set_level(endpoint, level)
         self._recorder.mark("step-start", step=name, level=level, treatment=treatment)
@@ -355,7 +362,7 @@ class Bench:
                         profiler.follow(components_of(self._target.pids(), driver.pids()))
                     followed = pids
                 at = time.monotonic()
-                self._recorder.note("service", json.dumps(self._target.counters()), at)
+                self._recorder.note("service", self._counters(), at)
                 connecting = at - began < CONNECTING_S and len(self._target.pids()) > 1
                 if driver.wait(CONNECTING_S / 4 if connecting else POLL_S):
                     break
@@ -368,8 +375,19 @@ class Bench:
                         f"the step did not end within {ACTIVE_S:.0f} s",
                         remedy="Make the work of a step smaller.",
                     )
-            self._recorder.note("service", json.dumps(self._target.counters()), time.monotonic())
+            self._recorder.note("service", self._counters(), time.monotonic())
         return ended_early_s
+
+    def _specs_of(self, rig: Rig) -> tuple[CounterSpec, ...]:
+        """The counters of a target as they are recorded: servers of two kinds may call theirs alike."""
+        if len(self._rigs) == 1:
+            return rig.target.counter_specs
+        return tuple(replace(spec, name=f"{rig.target.kind}.{spec.name}") for spec in rig.target.counter_specs)
+
+    def _counters(self) -> str:
+        """The counters now, to be recorded."""
+        kind = "" if len(self._rigs) == 1 else f"{self._target.kind}."
+        return json.dumps({f"{kind}{name}": value for name, value in self._target.counters().items()})
 
     def _processes(self, driver: Driver) -> dict[str, tuple[int, ...]]:
         """Whom to follow, by component; a server may have a process for each connection, so they come and go."""
@@ -400,7 +418,7 @@ class Bench:
             ticks,
             summary.window_start_s,
             summary.window_end_s,
-            service=self._target.counter_specs,
+            service=self._specs_of(self._rig),
             embedded=self._target.embedded,
             pieces=components(self.study) if self.study.target.shards is not None else (),
         )

@@ -11,14 +11,18 @@ from loadframe.analysis.parting import parting
 from loadframe.bench.examination import examine
 from loadframe.bench.proof import by_level, orders, take_block
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping, curve_of
-from loadframe.model import Alternative, Round, Step, TargetState, Verdict, Witness
+from loadframe.model import Alternative, Round, Step, TargetState, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
 
+SIDE_BY_SIDE = 0
+"""The round of these steps: those of the rounds that follow are measured with others beside them."""
+
 START = "A"
 """The treatment that a study declares."""
-CONFIDENCE = 0.95
+ERROR = 0.05
+"""Over all alternatives together, and of each over all its levels together (Bonferroni)."""
 WITNESSES = (
     "workload.bytes",
     "target.cpu.cores",
@@ -52,7 +56,8 @@ def declare(book: Bookkeeping) -> list[str]:
 
 def measure_beside(book: Bookkeeping, run: RunFolder, names: Sequence[str]) -> None:
     """The target and these alternatives at all levels of the study, in interleaved blocks: as many as the study's
-    least while the budget allows it, two at least, then more until at each level it is known which one is better."""
+    least while the budget allows it, two at least, then as many as there is room for, at most the study's most. How
+    many they are does not depend on what they show, so one look at the end has the error that it says."""
     if not names:
         return
     study, treatments = book.bench.study, (START, *names)
@@ -66,9 +71,7 @@ def measure_beside(book: Bookkeeping, run: RunFolder, names: Sequence[str]) -> N
         reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
         if block > FEWEST_BLOCKS and not book.budget.affords(one, reserve_s):
             break
-        if block > blocks.min and all(_known(book.steps, name) for name in names):
-            break
-        take_block(book, order, round_number=1, block=block)
+        take_block(book, order, round_number=SIDE_BY_SIDE, block=block)
 
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
@@ -96,13 +99,16 @@ def _alternative(
     causes = (*target.findings, *examined.findings)
     shown = {item.metric for finding in causes for item in finding.evidence}
     before, after = _paired(steps, treatment.name)
-    highest = max(before)
+    highest, error = max(before), ERROR / len(study.alternative)
     return Alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=comparison.verdict(before, after),
-        by_level=_by_level(steps, treatment.name),
+        verdict=comparison.verdict(before, after, confidence=1 - error),
+        by_level=tuple(
+            comparison.verdict({level: before[level]}, {level: after[level]}, confidence=1 - error / len(before))
+            for level in before
+        ),
         parting=parting(before, after),
         witnesses=_witnesses(steps, treatment.name, highest, shown),
     )
@@ -123,25 +129,13 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 
 
 def _paired(steps: Sequence[Step], name: str) -> tuple[dict[float, list[float]], dict[float, list[float]]]:
-    """Throughputs of the target and of an alternative by level, from the blocks that both have: the last step of each
-    block, as disturbed ones were repeated."""
-    sides = []
-    for treatment in (START, name):
-        last = {(step.level, step.block): step for step in steps if step.treatment == treatment and step.block > 0}
-        sides.append(last)
+    """Throughputs of the target and of an alternative by level, from the blocks that both were measured in side by
+    side: the last step of each, as disturbed ones were repeated."""
+    together = [step for step in steps if step.round == SIDE_BY_SIDE]
+    sides = [
+        {(step.level, step.block): step for step in together if step.treatment == treatment}
+        for treatment in (START, name)
+    ]
     both = sorted(sides[0].keys() & sides[1].keys())
     one, two = ([side[key] for key in both] for side in sides)
     return by_level(one, START), by_level(two, name)
-
-
-def _by_level(steps: Sequence[Step], name: str) -> tuple[Verdict, ...]:
-    """The verdict at each level; all of them hold at once (Bonferroni)."""
-    before, after = _paired(steps, name)
-    confidence = 1 - (1 - CONFIDENCE) / max(len(before), 1)
-    return tuple(
-        comparison.verdict({level: before[level]}, {level: after[level]}, confidence=confidence) for level in before
-    )
-
-
-def _known(steps: Sequence[Step], name: str) -> bool:
-    return all(verdict.decision != "no-proven-difference" for verdict in _by_level(steps, name))

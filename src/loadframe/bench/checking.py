@@ -75,10 +75,20 @@ def _check_cages(study: Study) -> None:
 
 
 def _check_address(study: Study) -> None:
-    """Somebody else's server is loaded only with its owner's consent, and has no cage."""
-    target = study.target
-    if target.kind != url.UrlTarget.kind:
+    """Somebody else's server is loaded only with its owner's consent, has no cage, and nothing of it is changed."""
+    kind, target = url.UrlTarget.kind, study.target
+    if target.kind != kind:
+        if any(each.target.kind == kind for each in study.alternative):
+            raise StudyError(
+                "an alternative of kind url: a server that runs already has no cage to be measured in beside another",
+                remedy="Give it a study of its own, and compare the two runs.",
+            )
         return
+    if study.alternative:
+        raise StudyError(
+            "a server that runs already cannot be changed, so it has no alternative",
+            remedy="Give each a study of its own, and compare the two runs.",
+        )
     host, _ = url.address_of(str(url.check_settings(target.settings)["url"]))
     if not url.is_here(host) and not (target.authorised and target.owner.strip()):
         raise StudyError(
@@ -113,7 +123,6 @@ def _check_alternatives(study: Study, workload: Workload) -> None:
 
 def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:
     """Both are there at once, each in a cage of its own."""
-    targets.check_settings(kind, {})  # refuses a kind that nobody knows
     if kind not in workload.target_kinds:
         raise StudyError(
             f"alternative {name!r}: workload {study.workload.kind!r} cannot load a target of kind {kind!r}",

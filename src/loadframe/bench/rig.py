@@ -45,7 +45,7 @@ class Rig:
         """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
         for pid in self.target.pids():
             with contextlib.suppress(ProcessLookupError):  # the first one's end has ended it
-                os.kill(pid, signal.SIGKILL)
+                (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """End the target, whatever has become of it; the next `bring` starts it anew."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from loadframe.model import Alternative, Decision, Investigation, Verdict
+from collections.abc import Iterable
+
+from loadframe.model import Alternative, Decision, Finding, Investigation, Verdict
 from loadframe.reporting import rounding, words
 from loadframe.units import METRICS, show_metric
 
@@ -17,11 +19,15 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
     if one.parting is not None:
         said.append(f"They part at {words.load_interval(one.parting, unit)}.")
-    mine = {finding.id: finding.title for finding in one.round.findings}
-    theirs = {finding.id: finding.title for finding in inv.rounds[0].findings} if inv.rounds else {}
-    said += [f"Only {inv.study.target_kind}: {title}." for name, title in theirs.items() if name not in mine]
-    said += [f"Only {one.name}: {title}." for name, title in mine.items() if name not in theirs]
+    mine, theirs = _causes(one.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
+    said += [f"Only {inv.study.target_kind}: {words_}." for name, words_ in theirs.items() if name not in mine]
+    said += [f"Only {one.name}: {words_}." for name, words_ in mine.items() if name not in theirs]
     return said
+
+
+def _causes(findings: Iterable[Finding]) -> dict[str, str]:
+    """Those that no trial has refuted, by id: in words, and how sure they are."""
+    return {each.id: f"{each.title} ({each.status})" for each in findings if each.status != "refuted"}
 
 
 def survival_sentences(inv: Investigation) -> list[str]:

@@ -411,7 +411,8 @@ def silence_sentence(inv: Investigation) -> str:
         return ""
     name, worst = max(found, key=lambda one: one[1].silence_ms)
     still = "; the machine itself stood still" if worst.stalled_ms >= facts.SILENT_MS else ""
-    often = f", at {len(found)} loads in all" if len(found) > 1 else ""
+    loads = {silence.load for _, silence in found}
+    often = f", at {len(loads)} loads in all" if len(loads) > 1 else ""
     at, longest = load(worst.load, axis_unit(inv)), milliseconds(worst.silence_ms)
     return f"Nobody was answered for up to {longest} ({name}, at {at}{often}){still}."
 

@@ -131,7 +131,7 @@ class Server(PrivateServer):
 
     def watch_workers(self) -> None:
         """Have the next command end them should we and the master be killed alike."""
-        for pid in self.workers():
+        for pid in () if self.pid is None else children(self.pid):
             self._lease.add_process(pid)
 
     def dump(self) -> str:

@@ -21,7 +21,7 @@ class Origin:
         self._allowance = Allowance(user=unprivileged_user(("www-data", "nginx")))
         self._server = Server(lease, self._allowance.user, 0, folder)
         self._status = Status(self._server.socket)
-        self._asked = 0
+        self._asked = self._answered = 0
 
     @property
     def files(self) -> Path:
@@ -42,7 +42,7 @@ class Origin:
         if self._server.started and self._server.died() is None:
             return
         self._server.stop()
-        self._asked = 0
+        self._asked = self._answered = 0
         self._server.start(SETTINGS, self._allowance, self._answers)
         self._server.watch_workers()
 
@@ -52,13 +52,12 @@ class Origin:
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
     def requests(self) -> int:
-        """How many it has answered since its start, without those that asked for its status; 0 while it is too busy
-        to say."""
-        found = self._status.read()
-        if found is None:
-            return 0
-        self._asked += 1
-        return int(found["requests"]) - self._asked
+        """How many it has answered since its start, without those that asked for its status; what it said last while
+        it is too busy to say."""
+        if (found := self._status.read()) is not None:
+            self._asked += 1
+            self._answered = int(found["requests"]) - self._asked
+        return self._answered
 
     def _answers(self) -> bool:
         answered = self._status.answers()

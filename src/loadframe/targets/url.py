@@ -7,6 +7,7 @@ authorised it.
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import re
 import socket
 from collections.abc import Mapping
@@ -91,14 +92,14 @@ class UrlTarget:
         """address: host and port. options: `paths`, separated by blanks."""
         settings = self._known().settings
         host, port = address_of(str(settings["url"]))
-        return Endpoint(self.kind, f"{host}:{port}", {"paths": str(settings["paths"])}, attached=True)
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return Endpoint(self.kind, where, {"paths": str(settings["paths"])}, attached=True)
 
     def healthy(self) -> bool:
         return self._state is not None and self._ask() is not None
 
     def version(self) -> str:
-        """What it says of itself, once its address is known."""
-        return f"url: {self._ask() or 'a server'}" if self._state is not None else "url"
+        return "url"
 
     def log_tail(self, lines: int = 20) -> str:
         return ""
@@ -142,10 +143,11 @@ def address_of(url: str) -> tuple[str, int]:
     """Host and port. StudyError for what is not http://HOST[:PORT]."""
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or http.client.HTTP_PORT
+        host, port = parts.hostname, http.client.HTTP_PORT if parts.port is None else parts.port
     except ValueError as error:
         raise StudyError(f"target.settings.url = {url!r}: {error}", remedy=EXAMPLE) from error
-    if parts.scheme != "http" or not host or parts.path.strip("/") or parts.query:
+    more = parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None
+    if parts.scheme != "http" or not host or not port or more:
         raise StudyError(
             f"target.settings.url = {url!r} is not http://HOST:PORT alone",
             remedy="Put what follows into target.settings.paths; TLS is not spoken.",
@@ -163,11 +165,13 @@ def is_here(host: str) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Only to an address of its own can a socket be bound."""
+    """What is sent to an address of its own comes from there."""
+    if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+        return True
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.bind((address, 0))
+            probe.connect((address, 9))  # nothing is sent
         except OSError:
             return False
-    return True
+        return bool(probe.getsockname()[0] == address)

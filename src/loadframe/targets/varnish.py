@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from loadframe.cage.leases import Lease, filesystem
 from loadframe.cage.processes import Allowance, unprivileged_user
@@ -48,6 +49,7 @@ class VarnishTarget:
         self._log = log
         self._state: TargetState | None = None
         self._effective: dict[str, SettingValue] = {}
+        self._cache: int | None = None
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class VarnishTarget:
     def effective(self) -> dict[str, SettingValue]:
         """What `param.show` says, the storage as it was started with, and the descriptors as the kernel has them."""
         self._running()
-        return {**self._effective, NOFILE: soft_nofile(self._server.cache_process())}
+        return {**self._effective, NOFILE: soft_nofile(self._cache)}
 
     def counters(self) -> dict[str, float]:
         """varnishstat's, and the ceilings that belong to them."""
@@ -121,7 +123,7 @@ class VarnishTarget:
 
     def pids(self) -> tuple[int, ...]:
         """The manager, then the cache process."""
-        return tuple(pid for pid in (self._server.pid, self._server.cache_process()) if pid is not None)
+        return tuple(pid for pid in (self._server.pid, self._cache) if pid is not None and self._server.pid is not None)
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {"target": self.pids()}
@@ -160,6 +162,12 @@ class VarnishTarget:
     def _running(self) -> TargetState:
         if (died := self._server.died()) is not None:
             raise died
+        if not Path(f"/proc/{self._cache}").exists():
+            raise TargetError(
+                "Varnish's cache process has ended, and with it what was cached; its manager starts another one",
+                remedy="Was it out of memory? Its last log lines say so.",
+                details=self.log_tail(),
+            )
         assert self._state is not None, "a server that runs was started with a state"
         return self._state
 
@@ -177,7 +185,7 @@ class VarnishTarget:
 
     def _entered(self, state: TargetState) -> None:
         """After a start or a change: remember what the server uses now."""
-        self._state = state
+        self._state, self._cache = state, self._server.cache_process()
         stands = self._server.parameters()
         asked = _complete(state.settings)
         self._effective = {

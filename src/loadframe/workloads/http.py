@@ -121,7 +121,9 @@ class Http:
 
     def _pages_of(self, endpoint: Endpoint) -> Pages | None:
         """The pages of a server that is somebody else's, learnt once; None where the objects are ours."""
-        if self._pages is None and "paths" in endpoint.options:
+        if "paths" not in endpoint.options:
+            return None
+        if self._pages is None:
             self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), ask)
         return self._pages
 
@@ -237,8 +239,9 @@ class HttpByWorkingSet(Http):
         for."""
         total = self.check_level(level)
         with _explained(endpoint):
-            _check_room(Path(endpoint.options["files"]), total)
-            self._folder(endpoint).fill(self.objects.within(total))
+            folder = self._folder(endpoint)
+            _check_room(Path(endpoint.options["files"]), folder.lacking_bytes(self.objects.within(total)))
+            folder.fill(self.objects.within(total))
         self._check_answer(endpoint)
         if "origin" in endpoint.options:
             warm(endpoint.address, self.objects.within(total))

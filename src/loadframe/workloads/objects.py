@@ -104,6 +104,10 @@ class Folder:
         for file in (self._count, self.text):
             file.unlink(missing_ok=True)
 
+    def lacking_bytes(self, count: int) -> int:
+        """How much is still to be written until the first objects are there."""
+        return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
+
     def fill(self, count: int) -> None:
         """Make the first objects, those that are not there yet. They are on the disk afterwards, and in nobody's page
         cache: a server that reads them has them in its own."""
