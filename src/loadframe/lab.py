@@ -107,7 +107,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
 def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Measurement:
     """The study's curve; nothing is changed. Raises as `investigate` does."""
     run = _new_run(study, runs)
-    with _explaining(run, []), _book(study, run, progress) as book:
+    with _explaining(run, []), _book(_alone(study), run, progress) as book:
         book.tries_remedies = False
         effective = _read_back(book, run, "A")
         curve = first_sweep(book, "A")
@@ -168,7 +168,7 @@ def capacity(
     its 90 % interval. StudyError without an objective or a range; raises as `investigate` does."""
     objective, settings = searching.objective_of(study), searching.settings_of(study, hold_s=hold_s, guess=guess)
     run = _new_run(study, runs)
-    with _explaining(run, []), _book(study, run, progress) as book:
+    with _explaining(run, []), _book(_alone(study), run, progress) as book:
         book.tries_remedies = False
         _read_back(book, run, "A")
         found = searching.find(book, settings, objective)
@@ -238,6 +238,11 @@ def _new_run(study: Study, runs: Path) -> RunFolder:
     run.write_text("study.toml", study.as_toml())
     run.write_record("host.json", "host", read_host())
     return run
+
+
+def _alone(study: Study) -> Study:
+    """The study without its alternatives, where nothing of them is measured."""
+    return study.model_copy(update={"alternative": []})
 
 
 @contextmanager
