@@ -177,7 +177,8 @@ def test_a_server_that_falls_behind_is_seen_while_it_does_and_what_was_done_is_k
         driver.kill()
     requests = driver.requests()
     workload.after_step(postgres_server)
-    assert len(requests) == counted(postgres_server, "SELECT count(*) FROM pgbench_history"), "none is lost in a buffer"
+    done = counted(postgres_server, "SELECT count(*) FROM pgbench_history")
+    assert 0 <= done - len(requests) <= 1, "none is lost in a buffer; the last may have ended with pgbench"
     assert requests.latency_ms[-1] > 100
 
 
