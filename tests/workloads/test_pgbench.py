@@ -140,7 +140,7 @@ def test_at_a_rate_that_it_keeps_nothing_is_lost(postgres_server: Endpoint, tmp_
     start_s, end_s = begun[0] + 0.3, begun[0] + 1.9
     offered = driver.offered(start_s, end_s)
     served = int(((requests.end_s > start_s) & (requests.end_s <= end_s)).sum())
-    assert offered is not None and abs(offered - served) <= 2
+    assert offered is not None and abs(offered - served) <= 0.1 * offered, "but for what is under way at the ends"
     assert offered == pytest.approx(200 * 1.6, rel=0.3)  # five deviations of a Poisson count
     # Of exponential gaps the deviation is the mean; of even ones it is 0.
     gaps = np.diff(np.sort(begun))
