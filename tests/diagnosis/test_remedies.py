@@ -119,6 +119,10 @@ def test_a_cage_is_raised_as_far_as_the_machine_goes() -> None:
     assert propose([finding("cage.cpu_quota")], caged({"cpu.max": 200_000}, all_of_it)) == ()
     memory = only(propose([finding("cage.memory")], caged({"memory.max": 64 << 20}, CAGED)))
     assert 4 * 64 * 2**20 <= int(memory.changes[0].after) <= CAGED["system.memory"]
+    assert int(memory.changes[0].after) % 2**20 == 0, "the kernel cuts what is no whole page"
+    assert "MiB of memory" in memory.title
+    mapped = only(propose([finding("memory.mmap_page_faults")], caged({"memory.max": 64 << 20}, CAGED)))
+    assert (mapped.id, mapped.changes) == (memory.id, memory.changes)
     assert state_after(TargetState({}, {"memory.max": 64 << 20}), memory).limits["memory.max"] > 64 << 20
 
 

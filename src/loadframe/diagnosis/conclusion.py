@@ -21,7 +21,7 @@ from loadframe.model import (
     Trial,
     Verdict,
 )
-from loadframe.units import METRICS
+from loadframe.units import METRICS, show_metric
 
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays
@@ -145,7 +145,8 @@ def next_limit(last: Round) -> NextLimit | None:
     growing = sorted((limit for limit in last.limits if highest < _load(limit) < float("inf")), key=_load)
     if growing:
         first_limit = growing[0]
-        because = f"its use grows with {last.curve.axis} and meets the ceiling of {first_limit.ceiling:,.6g} there"
+        ceiling = show_metric(first_limit.use_metric, first_limit.ceiling)
+        because = f"its use grows with {last.curve.axis} and meets the ceiling of {ceiling} there"
         return NextLimit(first_limit.id, _load(first_limit), first_limit.title or first_limit.id, because)
     capping = [finding for finding in last.findings if finding.status != "refuted"]
     if capping:

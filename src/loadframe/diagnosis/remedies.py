@@ -462,6 +462,7 @@ def _busy_timeout(situation: Situation) -> Remedy | None:
 
 # --- the cage -------------------------------------------------------------------------------------------------------
 
+MIB = 1 << 20
 QUOTA_PERIOD_US = 100_000
 """cpu.max is CPU time per period of this length."""
 
@@ -507,15 +508,16 @@ def _raise_cage(limit: str, *reached_by: str) -> Builder:
 
     def build(situation: Situation) -> Remedy | None:
         row = CAGE[limit]
-        raised = _raised(situation, limit, row.setting)
+        raised, of_memory = _raised(situation, limit, row.setting), row.setting.endswith("memory.max")
         if raised is None:
             return None
         wanted = 4 * situation.ceilings[limit] if row.rate else float(raised)
+        wanted = math.ceil(wanted / MIB) * MIB if of_memory else wanted  # whole pages: the kernel cuts what is not
         wanted = min(wanted, situation.ceilings.get(row.ends_at or "", math.inf))
         after = _whole(situation.effective, row.setting, 0)
         if round(wanted * row.scale) <= after:
             return None  # the machine has no more
-        allowed = row.words.format(show(wanted, "bytes") if row.setting.endswith("memory.max") else wanted)
+        allowed = row.words.format(show(wanted, "bytes") if of_memory else wanted)
         return Remedy(
             id=f"{limit}.raise",
             title=f"let {row.whose} give {allowed}",

@@ -27,6 +27,7 @@ from loadframe.model import (
     LoadInterval,
     Margin,
     Price,
+    SettingValue,
     StateSummary,
     Trial,
     UntriedRemedy,
@@ -300,11 +301,17 @@ def finding_sentence(finding: Finding, unit: str) -> str:
 
 def change_words(change: facts.NetChange | Change) -> str:
     """ "table_open_cache from 64 to 2000", with what the target made of it where that differs."""
-    origin = "" if change.before is None else f" from {facts.shown(change.before)}"
+    origin = "" if change.before is None else f" from {_setting(change.setting, change.before)}"
     effective = change.effective if isinstance(change, facts.NetChange) else None
     cut = effective is not None and not facts.same_value(effective, change.after)
-    note = f" (the target uses {facts.shown(effective)})" if cut else ""
-    return f"{change.setting}{origin} to {facts.shown(change.after)}{note}"
+    note = f" (the target uses {_setting(change.setting, effective)})" if cut else ""
+    return f"{change.setting}{origin} to {_setting(change.setting, change.after)}{note}"
+
+
+def _setting(name: str, value: SettingValue | None) -> str:
+    """As a configuration spells it; the memory of a cage, which no configuration holds, in words."""
+    of_memory = name.endswith("memory.max") and isinstance(value, int | float)
+    return show(float(value), "bytes") if of_memory and value is not None else facts.shown(value)
 
 
 def changes_words(inv: Investigation) -> str:
