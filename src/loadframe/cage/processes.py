@@ -130,15 +130,7 @@ def spawn(
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
         launcher += ["--parent", str(os.getpid()), "--death-signal", str(int(death_signal))]
         process = subprocess.Popen(
-            [
-                *launcher,
-                "--parent",
-                str(os.getpid()),
-                "--death-signal",
-                str(int(death_signal)),
-                "--",
-                *map(str, command),
-            ],
+            [*launcher, "--", *map(str, command)],
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=stdout,
             stderr=stderr,

@@ -118,6 +118,17 @@ class Server(PrivateServer):
         answered = json.loads(self._ask("param.show", "-j"))
         return {one["name"]: str(one["value"]) for one in answered if isinstance(one, dict) and "value" in one}
 
+    def stop(self) -> None:
+        """Stop the cache process, then the manager; TargetError where it had to be killed.
+
+        In this order: a manager that receives SIGTERM while it starts a cache process waits for that one for ever
+        (seen of Varnish 7.1.1 in one of ten such stops).
+        """
+        if self.died() is None:
+            with contextlib.suppress(TargetError):  # it says so too where there is none to stop
+                self._ask("stop")
+        super().stop()
+
     def kill(self) -> None:
         """End both processes at once. Never raises."""
         if self._process is not None:
