@@ -1,0 +1,55 @@
+"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured.
+
+Each is a small function from the situation to a chain, registered under the finding ids that it addresses. A chain
+names every link that has to hold, in the order in which they must be raised; a link that already suffices is named
+too, with `needed` false. Remedies without a price come before those that give something up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadframe.diagnosis.remedies import bulk_loader, cage, mariadb, nginx, postgres, sqlite
+from loadframe.diagnosis.remedies.situation import Builder, Situation
+from loadframe.model import Finding, Remedy, TargetState
+
+ROOMS = (cage, mariadb, postgres, nginx, sqlite, bulk_loader)
+BUILDERS: dict[str, tuple[Builder, ...]] = {
+    limit: tuple(builder for room in ROOMS for builder in room.BUILDERS.get(limit, ()))
+    for limit in dict.fromkeys(limit for room in ROOMS for limit in room.BUILDERS)
+}
+"""By the finding that they address."""
+
+
+def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
+    """Remedies for these findings, those of the first finding first; among one finding's, the free ones first."""
+    chosen: dict[str, Remedy] = {}
+    for finding in findings:
+        remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
+        for remedy in sorted(remedies, key=lambda remedy: remedy.price.durability is not None):
+            chosen.setdefault(remedy.id, remedy)
+    return tuple(chosen.values())
+
+
+def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> Remedy | None:
+    """The same remedy made for another demand on a limit that it addresses; None where there is none for that."""
+    other = replace(situation, demands={**situation.demands, limit: demand})
+    made = [build(other) for build in BUILDERS.get(limit, ())]
+    return next((one for one in made if one is not None and one.id == remedy.id), None)
+
+
+def state_after(state: TargetState, remedy: Remedy) -> TargetState:
+    """The target's state once every needed change of the remedy is made."""
+    settings, limits = dict(state.settings), dict(state.limits)
+    for change in remedy.changes:
+        if not change.needed:
+            continue
+        if change.layer == "process":
+            limits[change.setting] = int(change.after)
+        else:
+            settings[change.setting] = change.after
+    return TargetState(settings, limits)
+
+
+__all__ = ["Situation", "propose", "resized", "state_after"]

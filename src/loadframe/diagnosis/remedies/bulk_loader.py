@@ -1,0 +1,25 @@
+"""Remedies of the bulk loader."""
+
+from __future__ import annotations
+
+from loadframe.diagnosis.remedies.situation import Builders, Situation, server_change, whole
+from loadframe.model import Price, Remedy
+
+LOADERS = 16
+"""Processes that stay: each loads one file at a time, and one that waits for a file costs only its connections."""
+
+
+def _pool_of_loaders(situation: Situation) -> Remedy | None:
+    if situation.target_kind != "bulk-loader" or whole(situation.effective, "pool", 0) > 0:
+        return None
+    return Remedy(
+        id="bulk_loader.pool",
+        title=f"keep {LOADERS} processes that load one file after the other",
+        addresses=("spawn.per_file",),
+        changes=(server_change(situation, "pool", LOADERS, "no process and no connection is made for a file"),),
+        price=Price(note=f"{LOADERS} connections to each shard stay open; no more files than that are loaded at once"),
+        source="Start Small and Predict (bulk-ingest story): process creation dominates the loading of small files",
+    )
+
+
+BUILDERS: Builders = {"spawn.per_file": (_pool_of_loaders,)}

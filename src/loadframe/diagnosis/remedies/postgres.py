@@ -1,0 +1,67 @@
+"""Remedies of PostgreSQL."""
+
+from __future__ import annotations
+
+from loadframe.diagnosis.remedies.situation import Builders, Situation, enlarged, raised_alone, server_change, text
+from loadframe.model import Price, Remedy
+
+
+def _raise_postgres_connections(situation: Situation) -> Remedy | None:
+    return raised_alone(
+        situation,
+        "postgres.max_connections",
+        "allow {} connections",
+        "the connections that the highest level opens, and a fifth more",
+        "each connection is a process with memory of its own; needs a restart",
+        "PostgreSQL documentation, max_connections",
+    )
+
+
+def _raise_shared_buffers(situation: Situation) -> Remedy | None:
+    return enlarged(
+        situation,
+        "shared_buffers",
+        "postgres.shared_buffers",
+        "give the shared buffers {}",
+        "pages that are asked for again stay in memory",
+        "memory, which the server takes as it is filled; needs a restart",
+        kind="postgres",
+    )
+
+
+def _raise_max_wal_size(situation: Situation) -> Remedy | None:
+    return enlarged(
+        situation,
+        "max_wal_size",
+        "postgres.checkpoints",
+        "let the write-ahead log grow to {}",
+        "checkpoints come less often, so fewer pages go whole into the log",
+        "disk space, and a longer recovery after a crash",
+        kind="postgres",
+        factor=32,
+    )
+
+
+def _commit_without_waiting(situation: Situation) -> Remedy | None:
+    asks = text(situation.effective, "synchronous_commit")
+    if situation.target_kind != "postgres" or asks == "off" or text(situation.effective, "fsync") == "false":
+        return None
+    return Remedy(
+        id="postgres.synchronous_commit.off",
+        title="let commits not wait for the disk",
+        addresses=("disk.fsync",),
+        changes=(server_change(situation, "synchronous_commit", "off", "commits no longer wait for the disk"),),
+        price=Price(
+            durability="the last commits, of up to three times wal_writer_delay (0.6 s), may be lost when the server "
+            "or the machine dies; the database stays sound"
+        ),
+        source="PostgreSQL documentation, Asynchronous Commit",
+    )
+
+
+BUILDERS: Builders = {
+    "postgres.max_connections": (_raise_postgres_connections,),
+    "postgres.shared_buffers": (_raise_shared_buffers,),
+    "postgres.checkpoints": (_raise_max_wal_size,),
+    "disk.fsync": (_commit_without_waiting,),
+}

@@ -1,0 +1,130 @@
+"""What a remedy is made from, and the arithmetic of sizing one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from loadframe.model import Change, Layer, Price, Remedy, SettingValue, TargetState
+
+OTHER_FILES = 100
+"""Files besides connections and cached tables. mysqld's arithmetic takes 10 for itself; MariaDB 10.11 was seen to take
+31 (12,000 tables asked for under 20,000 files and 151 connections: 9,909 given), and logs and temporary tables come
+on top. In the render-farm story: 65,000 files for 30,000 tables, "leave room for overhead"."""
+RESERVE = 1.2
+"""A raised ceiling covers the use expected at the highest level asked for, and a fifth more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a remedy is made from. effective: settings and process limits as the target uses them now.
+
+    demands: limit id -> the use expected at the highest level if nothing capped it (None: not estimable).
+    ceilings: limit id -> the ceiling in effect. most_open_files: what this machine lets a process have at most.
+    """
+
+    target_kind: str
+    state: TargetState
+    effective: Mapping[str, SettingValue]
+    demands: Mapping[str, float | None]
+    ceilings: Mapping[str, float]
+    most_open_files: int = 2**31 - 1
+
+
+Builder = Callable[[Situation], Remedy | None]
+Builders = Mapping[str, tuple[Builder, ...]]
+"""By the id of the finding that they address."""
+
+
+ENLARGE = 8
+"""How much of these is needed shows only once there is enough: a factor that is felt, and small against a machine."""
+DOCUMENTATION = {"mariadb": "MariaDB documentation", "postgres": "PostgreSQL documentation"}
+MEMORY_SHARE = 0.5
+"""No more than half of the memory that there is: connections, caches and the rest of the machine need the other."""
+
+
+def enlarged(
+    situation: Situation,
+    setting: str,
+    cause: str,
+    title: str,
+    why: str,
+    note: str,
+    *,
+    kind: str = "mariadb",
+    factor: int = ENLARGE,
+) -> Remedy | None:
+    """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has."""
+    size = whole(situation.effective, setting, 0)
+    if situation.target_kind != kind or not size:
+        return None
+    memory = min(situation.ceilings.get(name, math.inf) for name in ("system.memory", "cage.memory"))
+    after = int(min(factor * size, MEMORY_SHARE * memory)) >> 20 << 20
+    if after <= size:
+        return None
+    return Remedy(
+        id=f"{cause}.raise",
+        title=title.format(f"{after >> 20:,} MiB"),
+        addresses=(cause,),
+        changes=(server_change(situation, setting, after, why),),
+        price=Price(note=note),
+        source=f"{DOCUMENTATION[kind]}, {setting}",
+    )
+
+
+def raised_alone(situation: Situation, limit: str, title: str, why: str, note: str, source: str) -> Remedy | None:
+    """A limit that one setting of its own name raises, with no other behind it."""
+    setting = limit.partition(".")[2]
+    size = raised(situation, limit, setting)
+    if size is None:
+        return None
+    return Remedy(
+        id=f"{limit}.raise",
+        title=title.format(f"{size:,}"),
+        addresses=(limit,),
+        changes=(server_change(situation, setting, size, why),),
+        price=Price(note=note),
+        source=source,
+    )
+
+
+def raised(situation: Situation, limit: str, setting: str) -> int | None:
+    """The ceiling to ask for: what the highest level needs and a fifth more, at least twice today's; None where the
+    limit was not read. Where the need cannot be estimated, four times today's."""
+    ceiling = situation.ceilings.get(limit)
+    if ceiling is None or setting not in situation.effective:
+        return None
+    demand = situation.demands.get(limit)
+    wanted = RESERVE * demand if demand is not None else 4 * ceiling
+    return round_up(max(wanted, 2 * ceiling))
+
+
+def round_up(value: float) -> int:
+    """To two significant digits, because people read and copy it."""
+    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return int(math.ceil(value / step) * step)
+
+
+def link(situation: Situation, layer: Layer, setting: str, least: int, why: str) -> Change:
+    """A link of a chain: raised to `least` where it is below."""
+    now = situation.effective.get(setting)
+    have = whole(situation.effective, setting, 0)
+    if have >= least and now is not None:
+        return Change(layer, setting, now, now, needed=False, why=f"already enough: {least:,} are needed")
+    return Change(layer, setting, now, least, needed=True, why=why)
+
+
+def server_change(situation: Situation, setting: str, after: SettingValue, why: str) -> Change:
+    return Change("server", setting, situation.effective.get(setting), after, needed=True, why=why)
+
+
+def whole(effective: Mapping[str, SettingValue], setting: str, default: int) -> int:
+    try:
+        return int(float(effective.get(setting, default)))
+    except ValueError:
+        return default
+
+
+def text(effective: Mapping[str, SettingValue], setting: str) -> str:
+    return str(effective.get(setting, "")).strip().lower()
