@@ -262,6 +262,27 @@ def test_blocked_workers_read_in_threads() -> None:
     assert propose([finding("nginx.blocked_workers")], threads) == ()
 
 
+# --- Varnish ----------------------------------------------------------------------------------------------------------
+
+VARNISH: dict[str, SettingValue] = {"thread_pools": 2, "thread_pool_max": 50, "storage_size": 32 << 20}
+
+
+def test_threads_are_shared_out_among_the_pools() -> None:
+    asked = Situation("varnish", TargetState(), VARNISH, {"varnish.threads": 300.0}, {"varnish.threads": 100.0})
+    (change,) = only(propose([finding("varnish.threads")], asked)).changes
+    assert (change.setting, change.before, change.after) == ("thread_pool_max", 50, 180)
+    unknown = replace(asked, demands={})
+    (change,) = only(propose([finding("varnish.threads")], unknown)).changes
+    assert change.after == 200, "four times today's, where nobody can tell what is needed"
+
+
+def test_storage_grows_within_half_of_the_memory() -> None:
+    asked = Situation("varnish", TargetState(), VARNISH, {}, {"cage.memory": 256.0 * (1 << 20)})
+    (change,) = only(propose([finding("varnish.storage")], asked)).changes
+    assert (change.setting, change.after) == ("storage_size", 128 << 20)
+    assert propose([finding("varnish.storage")], replace(asked, ceilings={"cage.memory": 64.0 * (1 << 20)})) == ()
+
+
 @pytest.mark.parametrize(
     "cause", [f"nginx.{name}" for name in ("worker_connections", "worker_processes", "keepalive", "blocked_workers")]
 )

@@ -15,10 +15,10 @@ VARNISH: tuple[LimitRule, ...] = (
         ceiling="varnish.threads_allowed",
         unit="count",
         loud=True,
-        source=f"varnishd, thread_pools times thread_pool_max; {COUNTERS}, threads_limited; a request "
+        source=f"varnishd, thread_pools times thread_pool_max; {COUNTERS}, threads_limited; a session "
         "that finds thread_queue_limit others waiting is dropped; near: 80 %, our choice",
         configured="thread_pool_max",
-        errors="varnish.requests_dropped",
+        errors="varnish.sessions_dropped",
         chain=("cage.pids", "system.memory"),
         near=0.8,
     ),

@@ -39,7 +39,11 @@ Builders = Mapping[str, tuple[Builder, ...]]
 
 ENLARGE = 8
 """How much of these is needed shows only once there is enough: a factor that is felt, and small against a machine."""
-DOCUMENTATION = {"mariadb": "MariaDB documentation", "postgres": "PostgreSQL documentation"}
+DOCUMENTATION = {
+    "mariadb": "MariaDB documentation",
+    "postgres": "PostgreSQL documentation",
+    "varnish": "varnishd(1), -s",
+}
 MEMORY_SHARE = 0.5
 """No more than half of the memory that there is: connections, caches and the rest of the machine need the other."""
 

@@ -1,0 +1,43 @@
+"""Remedies of Varnish."""
+
+from __future__ import annotations
+
+from loadframe.diagnosis.remedies.situation import Builders, Situation, enlarged, raised, round_up, server_change, whole
+from loadframe.model import Price, Remedy
+
+
+def _more_threads(situation: Situation) -> Remedy | None:
+    total = raised(situation, "varnish.threads", "thread_pool_max")
+    if total is None:
+        return None
+    each = round_up(total / whole(situation.effective, "thread_pools", 2))
+    return Remedy(
+        id="varnish.thread_pool_max.raise",
+        title=f"let each pool have {each:,} threads",
+        addresses=("varnish.threads",),
+        changes=(
+            server_change(
+                situation, "thread_pool_max", each, "a thread for each client of the highest level, and a fifth more"
+            ),
+        ),
+        price=Price(note="a stack and workspaces for each thread"),
+        source="varnishd -x parameter, thread_pool_max; varnish-counters(7), sess_dropped",
+    )
+
+
+def _more_storage(situation: Situation) -> Remedy | None:
+    return enlarged(
+        situation,
+        "storage_size",
+        "varnish.storage",
+        "let it store {}",
+        "objects that are asked for again are not fetched again",
+        "memory, or room on the disk where storage_kind is file",
+        kind="varnish",
+    )
+
+
+BUILDERS: Builders = {
+    "varnish.threads": (_more_threads,),
+    "varnish.storage": (_more_storage,),
+}
