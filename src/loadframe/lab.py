@@ -99,7 +99,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             treatment, state = tried.kept
         total = prove_total(book, rounds, treatment)
         profile_after(book, first, treatment)
-        try_restarts(book, run, [START, *beside])
+        try_restarts(book, run, [START, *(pair.after for pair in beside if pair.before == START)])
     run.close()
     return write_down(run, rounds, total=total)
 

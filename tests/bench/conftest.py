@@ -76,7 +76,7 @@ class SimulatedBench:
     def treatments(self) -> int:
         return len(self.states)
 
-    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None) -> None:
+    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> None:
         self.states[name] = state
 
     def use(self, name: str) -> dict[str, SettingValue]:

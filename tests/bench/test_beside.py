@@ -25,7 +25,7 @@ class Run:
 
 
 def ratio(steps: list[Step]) -> float:
-    before, after = _paired(steps, "B")
+    before, after = _paired(steps, "A", "B")
     return sum(map(sum, after.values())) / sum(map(sum, before.values()))
 
 

@@ -47,6 +47,20 @@ def test_each_alternative_gets_its_verdict_against_the_study(simulated: Simulate
     assert [row.load for row in large.levels] == [4, 8, 16, 32]
 
 
+def test_cold_ones_are_held_against_the_cold_one_of_the_study(simulated: Simulated) -> None:
+    book = simulated(by_cache, ALTERNATIVES, "measure.cold=true")
+    found = alternatives(book)
+    assert [(one.before, one.after) for one in found] == [
+        ("as given", "large"),
+        ("as given", "same"),
+        ("as given, cold", "large, cold"),
+        ("as given, cold", "same, cold"),
+    ]
+    assert [one.verdict.decision == "better" for one in found] == [True, False, True, False]
+    beside = {frozenset(step.treatment for step in book.steps if step.round == number) for number in (1, 2, 3, 4)}
+    assert beside == {frozenset("AB"), frozenset("AC"), frozenset("DE"), frozenset("DF")}
+
+
 def test_the_budget_is_shared_out(simulated: Simulated) -> None:
     """40 s are 26 steps of 1.5 s: without a reserve the first would take them all."""
     book = simulated(by_cache, ALTERNATIVES, "measure.budget=50s", "measure.blocks={min=3,max=50}", "load.levels=[4]")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 import loadframe
+from loadframe.bench.rig import Rig
 from loadframe.study import parse
+from loadframe.workloads.http import HttpByWorkingSet
 
 STUDY = """
 [study]
@@ -80,8 +83,9 @@ levels = [1, 2]
 [measure]
 window = "300ms"
 blocks = { min = 2, max = 2 }
-budget = "20s"
+budget = "40s"
 profile = "off"
+cold = true
 [remedies]
 allow = []
 [[alternative]]
@@ -91,8 +95,14 @@ target = { kind = "nginx-cache" }
 
 
 @pytest.mark.server
-def test_what_caches_keep_when_they_are_ended(tmp_path: Path) -> None:
+def test_caches_warm_and_cold_and_what_they_keep_when_they_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A mapped store is lost with its process; files are still there, also after SIGKILL."""
+    emptied = Mock(side_effect=Rig.empty)
+    monkeypatch.setattr(Rig, "empty", lambda rig: emptied(rig))
+    warmed = Mock(side_effect=HttpByWorkingSet.warm)
+    monkeypatch.setattr(HttpByWorkingSet, "warm", lambda *given: warmed(*given))
     found = loadframe.investigate(parse(CACHES), tmp_path)
     kept = {(one.target_kind, one.how): (one.kept, one.asked) for one in found.survivals}
     assert kept == {
@@ -103,4 +113,14 @@ def test_what_caches_keep_when_they_are_ended(tmp_path: Path) -> None:
     }
     assert "After SIGKILL nginx-cache still had 16 of 16 objects." in " ".join(loadframe.render_text(found).split())
     assert "What survives a restart" in Path(found.report).read_text()
+    (nginx,) = found.alternatives
+    assert [verdict.levels for verdict in nginx.cold] == [(1.0,), (2.0,)]
+    assert "With nothing cached: " in " ".join(loadframe.render_text(found).split())
+    assert "<h3>With nothing cached</h3>" in Path(found.report).read_text()
+    run = loadframe.open_run(Path(found.run))
+    cold = {treatment.name for treatment in run.treatments().values() if treatment.cold_of}
+    steps = run.steps()
+    assert emptied.call_count == len([step for step in steps if step.treatment in cold]) == 8
+    assert warmed.call_count == len(steps) - 8 + 2 * len(kept), "a restart is preceded and followed by asking for all"
+    assert all(step.window_start_s == step.started_s for step in steps if step.treatment in cold)
     assert {entry["how"] for entry in loadframe.investigation_json(found)["survivals"]} == {"a clean stop", "SIGKILL"}

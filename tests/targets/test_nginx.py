@@ -268,39 +268,6 @@ def test_a_reload_ends_the_workers_before(nginx: NginxTarget) -> None:
     assert not any(alive(pid) for pid in before)
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-@server
-def test_its_files_can_be_cold(nginx: NginxTarget) -> None:
-    running(nginx)
-    path = Path(nginx.endpoint().options["files"]) / "large"
-    path.write_bytes(os.urandom(8 << 20))
-    get(nginx, "/large")
-    assert in_memory(path) > 0.9
-    nginx.cool()
-    assert in_memory(path) < 0.1
-    assert len(get(nginx, "/large")) == 8 << 20
-
-
-def in_memory(path: Path) -> float:
-    """The share of a file's pages that are in the page cache (mincore(2))."""
-    import ctypes
-    import mmap
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    with (
-        path.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE) as view,
-    ):
-        pages = -(-len(view) // mmap.PAGESIZE)
-        seen = (ctypes.c_ubyte * pages)()
-        start = ctypes.c_char.from_buffer(view)
-        assert libc.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(len(view)), seen) == 0
-        del start
-        return sum(page & 1 for page in seen) / pages
-
-
 @server
 def test_another_port_that_is_taken_is_refused(lease: Lease) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -70,7 +70,7 @@ def test_settings_that_contradict_one_another_are_refused_in_its_own_words(varni
     assert varnish.pids() == ()
 
 
-def test_an_nginx_cache_keeps_what_it_has_over_a_restart(lease: Lease) -> None:
+def test_an_nginx_cache_keeps_what_it_has_over_a_restart_until_it_is_emptied(lease: Lease) -> None:
     target = NginxCacheTarget(lease=lease, allowance=Allowance())
     target.create()
     try:
@@ -84,5 +84,10 @@ def test_an_nginx_cache_keeps_what_it_has_over_a_restart(lease: Lease) -> None:
         target.start(TargetState({}, {}))
         assert get(target, "one") == b"1" * 5000, "from the cache: the origin has another one now"
         assert target.counters()["fetches"] == 0
+        target.stop()
+        target.empty()
+        target.start(TargetState({}, {}))
+        assert get(target, "one") == b"2" * 5000, "there is nothing in it any more"
+        assert target.counters()["fetches"] == 1
     finally:
         target.destroy()

@@ -173,12 +173,13 @@ class Bench:
 
     # --- treatments -----------------------------------------------------------------------------------------------
 
-    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None) -> None:
+    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> None:
         """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. Settings are
-        spelt as the target answers them."""
+        spelt as the target answers them. cold_of: the treatment of which this is the cold one: a cache whose steps all
+        begin with nothing cached."""
         kind = kind or self.study.target.kind
         state = TargetState(targets.check_settings(kind, state.settings), state.limits)
-        self._treatments[name] = Treatment(name, title, state, kind)
+        self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
 
     def use(self, name: str) -> dict[str, SettingValue]:
@@ -195,9 +196,8 @@ class Bench:
         self.use(name)
 
     def is_cache(self, name: str) -> bool:
-        """Whether a treatment is one of a cache that counts what it fetches, and the workload asks it for objects."""
-        counted = {spec.name for spec in self._rigs[self._treatments[name].kind].target.counter_specs}
-        return FETCHES in counted and isinstance(self.workload, AsksForObjects)
+        """Whether a treatment is one of a cache, and the workload asks it for objects."""
+        return targets.KINDS[self._treatments[name].kind].cache and isinstance(self.workload, AsksForObjects)
 
     def survival(self, name: str, level: float, how: Ending) -> Survival:
         """What the cache of a treatment (`is_cache`) still has after it was ended so, of all objects of a level.
@@ -206,12 +206,13 @@ class Bench:
         self.use(name)
         rig, workload = self._rig, self.workload
         workload.set_level(self._target.endpoint(), level)
+        workload.warm(self._target.endpoint(), level)
         if how == "SIGKILL":
             rig.kill()
         rig.stop()
         self.use(name)
         before = self._target.counters()[FETCHES]
-        workload.set_level(self._target.endpoint(), level)
+        workload.warm(self._target.endpoint(), level)
         asked = workload.objects_at(level)
         fetched = round(self._target.counters()[FETCHES] - before)
         return Survival(name, rig.target.kind, how, asked, min(max(asked - fetched, 0), asked))
@@ -289,15 +290,17 @@ class Bench:
         most_waiting: int | None = None,
     ) -> _Loaded:
         """Load the target at a level: what was asked, and what it says."""
+        cold = bool(self._treatments[treatment].cold_of)
         self.use(treatment)
+        if cold:
+            self._rig.empty()
+            self.use(treatment)
         scratch = self._lease.folder / name
         scratch.mkdir()
         scratch.chmod(0o777)
         endpoint = self._target.endpoint()
         self._target.reset()
-        if self.is_cache(treatment):  # it is warm with what this level asks for, and nothing of others
-            self._target.forget()
-        self.workload.set_level(endpoint, level)
+        self._bring_to(level, treatment, cold=cold)
         self._recorder.mark("step-start", step=name, level=level, treatment=treatment)
         if profiler is not None:
             profiler.prepare()
@@ -317,10 +320,11 @@ class Bench:
             raise WorkloadError(
                 f"no request ended in a step at {level:g}", remedy="Lower the load, or give the step a longer window."
             )
-        floor_s, fixed_s = self._floor_s(), self.study.measure.warmup
+        floor_s = self._floor_s()
+        fixed_s = 0.0 if cold else self.study.measure.warmup  # how a cold cache fills is what is measured
         if ended_early_s is not None:
             seconds = ended_early_s - float((requests.end_s - requests.latency_ms / 1000.0).min())
-            fixed_s = min(fixed_s or floor_s, seconds / 2)
+            fixed_s = min(floor_s if fixed_s is None else fixed_s, seconds / 2)
         summary = summarise(
             requests.end_s,
             requests.latency_ms,
@@ -336,6 +340,18 @@ class Bench:
         offered = driver.offered(summary.window_start_s, summary.window_end_s)
         moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
         return _Loaded(requests, summary, offered, moved, ended_early_s is not None)
+
+    def _bring_to(self, level: float, treatment: str, *, cold: bool) -> None:
+        """The data of a level. A cache that is not to be cold has what this level asks for, and nothing of others, in
+        memory."""
+        endpoint = self._target.endpoint()
+        caches = self.is_cache(treatment)
+        if caches:
+            self._target.forget()
+        self.workload.set_level(endpoint, level)
+        if caches and not cold:
+            assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"
+            self.workload.warm(endpoint, level)
 
     def _duration_s(self, window_s: float | None = None) -> float:
         measure = self.study.measure

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 from loadframe.analysis import comparison
@@ -11,7 +11,7 @@ from loadframe.analysis.parting import parting
 from loadframe.bench.examination import examine
 from loadframe.bench.proof import by_level, orders, take_block
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping, curve_of
-from loadframe.model import Alternative, Round, Step, TargetState, Witness
+from loadframe.model import Alternative, Round, Step, TargetState, Verdict, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
@@ -37,32 +37,60 @@ WITNESSES = (
 )
 """What servers of the same thing differ in, beside what either of them was suspected of."""
 
+Samples = dict[float, list[float]]
+"""Throughputs in the order of their blocks, by level."""
+
 SHARE = 0.6
 """More blocks than the study's least are measured only within this share of the budget: the rest is for what gave."""
 
 
-def declare(book: Bookkeeping) -> list[str]:
-    """The study's alternatives as treatments of its bench, in the study's order."""
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two treatments that are held against each other. title: of the second, for people."""
+
+    before: str
+    after: str
+    title: str
+
+
+def declare(book: Bookkeeping) -> list[Pair]:
+    """The study's alternatives as treatments of its bench, each beside the study's own, in the study's order; then the
+    cold ones of all, where the study asks for them."""
     study, start = book.bench.study, book.bench.start_state
-    names = []
+    states = {START: ("as given", start, study.target.kind)}
     for alternative in study.alternative:
         limits = {} if alternative.cage.open_files is None else {"RLIMIT_NOFILE": alternative.cage.open_files}
         kind = alternative.target.kind or study.target.kind
         own = start.settings if kind == study.target.kind else {}
         state = TargetState({**own, **alternative.target.settings}, {**start.limits, **limits})
-        names.append(book.next_treatment(alternative.name, state, kind))
-    return names
+        states[book.next_treatment(alternative.name, state, kind)] = (alternative.name, state, kind)
+    pairs = _pairs({name: title for name, (title, _, _) in states.items()})
+    if study.measure.cold:
+        pairs += _pairs(
+            {
+                book.next_treatment(f"{title}, cold", state, kind, cold_of=name): f"{title}, cold"
+                for name, (title, state, kind) in states.items()
+            }
+        )
+    return pairs
 
 
-def measure_beside(book: Bookkeeping, run: RunFolder, names: Sequence[str]) -> None:
-    """The target and these alternatives at all levels of the study, in interleaved blocks: as many as the study's
-    least while the budget allows it, two at least, then as many as there is room for, at most the study's most. How
-    many they are does not depend on what they show, so one look at the end has the error that it says."""
-    if not names:
+def _pairs(titles: Mapping[str, str]) -> list[Pair]:
+    """The first of these treatments beside each of the others."""
+    first, *others = titles
+    return [Pair(first, other, titles[other]) for other in others]
+
+
+def measure_beside(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
+    """These pairs at all levels of the study, in interleaved blocks: as many as the study's least while the budget
+    allows it, two at least, then as many as there is room for, at most the study's most. How many they are does not
+    depend on what they show, so one look at the end has the error that it says."""
+    if not pairs:
         return
-    study, treatments = book.bench.study, (START, *names)
+    study = book.bench.study
+    treatments = list(dict.fromkeys(name for pair in pairs for name in (pair.before, pair.after)))
     levels, blocks = list(study.levels), study.measure.blocks
-    for name in names:
+    for name in treatments[1:]:  # the first is read back where the loop begins
         run.append_line("effective.jsonl", "effective", Effective(name, book.bench.use(name)))
     one = levels * len(treatments)
     book.progress.phase(f"measuring {', '.join(treatments)} side by side", len(one) * blocks.min)
@@ -78,13 +106,19 @@ def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study:
     """What a run's steps say of its study's alternatives; of those that were measured beside the target, whose first
     round this is."""
     declared = {alternative.name for alternative in study.alternative}
-    mine = [treatment for treatment in run.treatments().values() if treatment.title in declared]
-    return tuple(_alternative(run, target, one, steps, study) for one in mine if any(_paired(steps, one.name)))
+    treatments = run.treatments().values()
+    cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
+    return tuple(
+        _alternative(run, target, one, steps, study, cold)
+        for one in treatments
+        if one.title in declared and any(_paired(steps, START, one.name))
+    )
 
 
 def _alternative(
-    run: RunFolder, target: Round, treatment: Treatment, steps: Sequence[Step], study: Study
+    run: RunFolder, target: Round, treatment: Treatment, steps: Sequence[Step], study: Study, cold: Mapping[str, str]
 ) -> Alternative:
+    """cold: the cold treatment of each that has one."""
     mine = [step for step in steps if step.treatment == treatment.name]
     examined = examine(
         mine,
@@ -98,19 +132,26 @@ def _alternative(
     ).round
     causes = (*target.findings, *examined.findings)
     shown = {item.metric for finding in causes for item in finding.evidence}
-    before, after = _paired(steps, treatment.name)
+    before, after = _paired(steps, START, treatment.name)
     highest, error = max(before), ERROR / len(study.alternative)
+    empty = _paired(steps, cold[START], cold[treatment.name]) if cold else ({}, {})
     return Alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
         verdict=comparison.verdict(before, after, confidence=1 - error),
-        by_level=tuple(
-            comparison.verdict({level: before[level]}, {level: after[level]}, confidence=1 - error / len(before))
-            for level in before
-        ),
+        by_level=_by_level(before, after, error),
+        cold=_by_level(*empty, error),
         parting=parting(before, after),
         witnesses=_witnesses(steps, treatment.name, highest, shown),
+    )
+
+
+def _by_level(before: Samples, after: Samples, error: float) -> tuple[Verdict, ...]:
+    """A verdict at each level; all of them hold at once."""
+    return tuple(
+        comparison.verdict({level: before[level]}, {level: after[level]}, confidence=1 - error / len(before))
+        for level in before
     )
 
 
@@ -120,22 +161,25 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
         [step.metrics for step in steps if step.level == level and step.treatment == treatment]
         for treatment in (START, name)
     ]
-    known = set.intersection(*(set(metrics) for side in sides for metrics in side))
-    return tuple(
-        Witness(metric, level, *(median(metrics[metric] for metrics in side) for side in sides))
+    shown = {
+        metric: [[metrics[metric] for metrics in side if metric in metrics] for side in sides]
         for metric in dict.fromkeys((*WITNESSES, *sorted(more)))
-        if metric in known
+    }
+    return tuple(
+        Witness(metric, level, median(target), median(alternative))
+        for metric, (target, alternative) in shown.items()
+        if target and alternative
     )
 
 
-def _paired(steps: Sequence[Step], name: str) -> tuple[dict[float, list[float]], dict[float, list[float]]]:
-    """Throughputs of the target and of an alternative by level, from the blocks that both were measured in side by
+def _paired(steps: Sequence[Step], first: str, second: str) -> tuple[Samples, Samples]:
+    """Throughputs of two treatments by level, from the blocks that both were measured in side by
     side: the last step of each, as disturbed ones were repeated."""
     together = [step for step in steps if step.round == SIDE_BY_SIDE]
     sides = [
         {(step.level, step.block): step for step in together if step.treatment == treatment}
-        for treatment in (START, name)
+        for treatment in (first, second)
     ]
     both = sorted(sides[0].keys() & sides[1].keys())
     one, two = ([side[key] for key in both] for side in sides)
-    return by_level(one, START), by_level(two, name)
+    return by_level(one, first), by_level(two, second)

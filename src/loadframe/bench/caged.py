@@ -13,7 +13,7 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
-from loadframe.targets.base import Target
+from loadframe.targets.base import Cache, Target
 
 
 class CagedTarget:
@@ -58,6 +58,11 @@ class CagedTarget:
         """Its cages let go of what can be read again."""
         for cage in self.cages:
             cage.forget()
+
+    def empty(self) -> None:
+        """Of a cache: forget all that is cached. It must have been stopped."""
+        assert isinstance(self._target, Cache), "only caches are emptied"
+        self._target.empty()
 
     def stop(self) -> None:
         self._target.stop()

@@ -10,7 +10,7 @@ from loadframe.study import Study
 from loadframe.targets import registry as targets
 from loadframe.targets import url
 from loadframe.workloads import registry as workloads
-from loadframe.workloads.base import Workload
+from loadframe.workloads.base import AsksForObjects, Workload
 
 
 def check_study(study: Study) -> None:
@@ -107,6 +107,8 @@ def unseen(study: Study) -> tuple[str, ...]:
 
 
 def _check_alternatives(study: Study, workload: Workload) -> None:
+    if study.measure.cold:
+        _check_cold(study, workload)
     for alternative in study.alternative:
         kind = alternative.target.kind or study.target.kind
         if kind != study.target.kind:
@@ -119,6 +121,22 @@ def _check_alternatives(study: Study, workload: Workload) -> None:
                 "driver's processes",
                 remedy="Leave it out.",
             )
+
+
+def _check_cold(study: Study, workload: Workload) -> None:
+    """All that are measured must be caches that are asked for objects."""
+    kinds = (study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative))
+    if others := [kind for kind in kinds if not targets.KINDS[kind].cache]:
+        raise StudyError(
+            f"measure.cold: a {others[0]} is no cache, it is never cold",
+            remedy="Leave it out, or compare caches: "
+            f"{', '.join(kind for kind, row in sorted(targets.KINDS.items()) if row.cache)}.",
+        )
+    if not study.alternative or not isinstance(workload, AsksForObjects):
+        raise StudyError(
+            "measure.cold: it is alternatives that are compared cold, on the axis working_set",
+            remedy='Leave it out, or add an [[alternative]] and set load.axis = "working_set".',
+        )
 
 
 def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:

@@ -22,26 +22,26 @@ ERROR = 0.05
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decided) -> list[Comparison]:
-    """The study's alternatives in turn, each against its target, at all levels; the budget is shared out evenly, and so
-    is the error: with m alternatives each verdict is at 1 - 0.05 / m (Bonferroni)."""
-    study = book.bench.study
+    """The study's alternatives in turn, each against its target, at all levels, and cold where the study asks for that;
+    the budget is shared out evenly, and so is the error: with m verdicts each is at 1 - 0.05 / m (Bonferroni)."""
+    study, pairs = book.bench.study, declare(book)
     found = []
-    for index, (alternative, name) in enumerate(zip(study.alternative, declare(book), strict=True)):
-        waiting = len(study.alternative) - index - 1
+    for index, pair in enumerate(pairs):
+        waiting = len(pairs) - index - 1
         verdict, ratios, _ = prove(
             book,
-            START,
-            name,
+            pair.before,
+            pair.after,
             study.levels,
             round_number=index + 1,
             reserve_s=max(book.budget.left_s(), 0.0) * waiting / (waiting + 1),
-            confidence=1 - ERROR / len(study.alternative),
+            confidence=1 - ERROR / len(pairs),
             enough=enough,
         )
         found.append(
             Comparison(
-                before="as given",
-                after=alternative.name,
+                before="as given" if pair.before == START else "as given, cold",
+                after=pair.title,
                 verdict=verdict,
                 levels=ratios,
                 axis_unit=book.bench.axis_unit,

@@ -52,6 +52,11 @@ class Rig:
         self.target.stop()
         self.close()
 
+    def empty(self) -> None:
+        """End the target and have it forget what it has cached; the next `bring` starts it anew."""
+        self.stop()
+        self.target.empty()
+
     def close(self) -> None:
         """The target has ended, or is about to: what was changed since its first start ends with it."""
         if self._first is not None and self._now is not None:

@@ -75,10 +75,11 @@ class Bookkeeping:
         self.progress.step(f"{self.bench.study.load.axis} {level:g}: {step.throughput:,.0f}/s")
         return step
 
-    def next_treatment(self, title: str, state: TargetState, kind: str | None = None) -> str:
-        """Declare a state (of a target of that kind, where it is not the study's own) under the next free letter."""
+    def next_treatment(self, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> str:
+        """Declare a state (of a target of that kind, where it is not the study's own) under the next free letter.
+        cold_of: see Bench.declare."""
         name = _letters(self.bench.treatments)
-        self.bench.declare(name, title, state, kind)
+        self.bench.declare(name, title, state, kind, cold_of=cold_of)
         return name
 
     def remedy_s(self, blocks: int) -> float:

@@ -19,6 +19,9 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
     if one.parting is not None:
         said.append(f"They part at {words.load_interval(one.parting, unit)}.")
+    if one.cold:
+        told = [_apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
+        said.append(f"With nothing cached: {'; '.join(told)}.")
     mine, theirs = _causes(one.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
     said += [f"Only {inv.study.target_kind}: {words_}." for name, words_ in theirs.items() if name not in mine]
     said += [f"Only {one.name}: {words_}." for name, words_ in mine.items() if name not in theirs]
@@ -37,7 +40,7 @@ def survival_sentences(inv: Investigation) -> list[str]:
     ]
 
 
-def level_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
+def level_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, str, str, str]]:
     """Load, ratio, its interval (all of them hold at once), decision."""
     return [
         (
@@ -46,7 +49,7 @@ def level_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
             words.ratio_interval(each),
             DECISIONS[each.decision],
         )
-        for each in one.by_level
+        for each in verdicts
     ]
 
 

@@ -121,6 +121,7 @@ def _alternative(one: Alternative) -> Json:
         "round": _round(one.round),
         "verdict": verdict_json(one.verdict),
         "by_level": [verdict_json(verdict) for verdict in one.by_level],
+        "cold": [verdict_json(verdict) for verdict in one.cold],
         "parting": _interval(one.parting),
         "witnesses": [_record(witness) for witness in one.witnesses],
     }

@@ -51,12 +51,14 @@ LONGEST_LATENCY_US = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """A state of the target under a short name ("A", "B", ...). kind: of the target, "" in runs of one target."""
+    """A state of the target under a short name ("A", "B", ...). kind: of the target, "" in runs of one target. cold_of:
+    the treatment of which this is the cold one, "" for none."""
 
     name: str
     title: str
     state: TargetState
     kind: str = ""
+    cold_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

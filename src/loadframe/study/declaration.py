@@ -276,6 +276,10 @@ class MeasureTable(Table):
         "auto", description="extra steps below and past the bend that are sampled, where the budget has room"
     )
 
+    cold: bool = Field(
+        False, description="caches are measured beside each other with nothing cached, too: each step begins so"
+    )
+
     @model_validator(mode="after")
     def _fits(self) -> MeasureTable:
         step_s = self.window + (self.warmup or 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
@@ -67,3 +67,11 @@ class Target(Protocol):
 
     def describe(self) -> Mapping[str, str]:
         """Short words on where the data are and how the target was started, for the report."""
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """A target that keeps answers of an origin, and counts as `fetches` what it asked for there."""
+
+    def empty(self) -> None:
+        """Forget all that is cached. It must have been stopped."""

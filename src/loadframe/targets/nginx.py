@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.cage import page_cache
 from loadframe.cage.leases import Lease, filesystem
 from loadframe.cage.processes import Allowance, unprivileged_user
 from loadframe.errors import StudyError, TargetError
@@ -102,10 +101,6 @@ class NginxTarget:
     def reset(self) -> None:
         """nginx keeps no high-water marks; its cache of open files is part of what is measured. It has to run."""
         self._running()
-
-    def cool(self) -> None:
-        """Let the kernel forget the contents of its files, as after a start of the machine."""
-        page_cache.drop(self._server.files)
 
     def stop(self) -> None:
         """Stop at once; the files stay. Does nothing where it does not run."""

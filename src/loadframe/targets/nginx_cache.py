@@ -6,10 +6,10 @@ cached survives a restart.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadframe.cage import page_cache
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -36,6 +36,11 @@ class CacheServer(Server):
         super().create()
         self.store.mkdir(mode=0o700)
         self.give(self.store)
+
+    def empty(self) -> None:
+        """Remove all answers that are kept."""
+        for folder in self.store.iterdir():
+            shutil.rmtree(folder)
 
     def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
         options = " ".join(written("cache", {**_defaults(), **settings}))
@@ -70,9 +75,9 @@ class NginxCacheTarget(NginxTarget):
         self._cache.origin = self._origin.address
         super().start(state)
 
-    def cool(self) -> None:
-        """Let the kernel forget the contents of the files that it keeps."""
-        page_cache.drop(self._cache.store)
+    def empty(self) -> None:
+        """Forget what is cached. It must not run."""
+        self._cache.empty()
 
     def stop(self) -> None:
         """Stop the cache and its origin; what is cached stays."""

@@ -41,7 +41,8 @@ from loadframe.targets.varnish_settings import CATALOGUE as VARNISH
 @dataclass(frozen=True, slots=True)
 class KindOfTarget:
     """One row of the registry. make_shards: for kinds that are made of shards, or of which there may be several side by
-    side; given what each component is allowed. before: the components in front of the shards."""
+    side; given what each component is allowed. before: the components in front of the shards. cache: whether it is a
+    base.Cache."""
 
     make: Callable[[Lease, Allowance], Target]
     catalogue: Catalogue
@@ -50,6 +51,7 @@ class KindOfTarget:
     embedded: bool
     make_shards: Callable[[Lease, Mapping[str, Allowance]], Target] | None = None
     before: tuple[str, ...] = ()
+    cache: bool = False
 
 
 def _mariadb_requirements() -> list[Requirement]:
@@ -124,6 +126,7 @@ KINDS: Mapping[str, KindOfTarget] = {
         nginx_cache.check_settings,
         _nginx_requirements,
         embedded=nginx_cache.NginxCacheTarget.embedded,
+        cache=True,
     ),
     "postgres": KindOfTarget(
         lambda lease, allowance: postgres.PostgresTarget(lease=lease, allowance=allowance),
@@ -155,6 +158,7 @@ KINDS: Mapping[str, KindOfTarget] = {
         varnish.check_settings,
         _varnish_requirements,
         embedded=varnish.VarnishTarget.embedded,
+        cache=True,
     ),
 }
 

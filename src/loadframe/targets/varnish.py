@@ -95,6 +95,9 @@ class VarnishTarget:
         self._stop_cache()
         self._origin.stop()
 
+    def empty(self) -> None:
+        """Nothing: its stop has forgotten what was cached."""
+
     def destroy(self) -> None:
         """End both and remove their folders; the lease stays its owner's."""
         self._state = None

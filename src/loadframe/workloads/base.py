@@ -11,9 +11,13 @@ from loadframe.workloads.request_log import Requests
 
 @runtime_checkable
 class AsksForObjects(Protocol):
-    """A workload that can say how many objects a level has; `set_level` has a cache fetch those that it lacks."""
+    """A workload that asks for objects, the same ones again and again."""
 
-    def objects_at(self, level: float) -> int: ...
+    def objects_at(self, level: float) -> int:
+        """How many objects a level has."""
+
+    def warm(self, endpoint: Endpoint, level: float) -> None:
+        """Have a cache fetch those that it lacks. TargetError where it does not answer."""
 
 
 class Driver(Protocol):

@@ -243,8 +243,10 @@ class HttpByWorkingSet(Http):
             _check_room(Path(endpoint.options["files"]), folder.lacking_bytes(self.objects.within(total)))
             folder.fill(self.objects.within(total))
         self._check_answer(endpoint)
-        if "origin" in endpoint.options:
-            warm(endpoint.address, self.objects.within(total))
+
+    def warm(self, endpoint: Endpoint, level: float) -> None:
+        """Ask for each object of the level once: what a cache lacks it fetches."""
+        ask_for_all(endpoint.address, self.objects_at(level))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk with the connections of the options; they work for duration_s."""
@@ -282,7 +284,7 @@ def _check_room(folder: Path, wanted: int) -> None:
         )
 
 
-def warm(address: str, count: int) -> None:
+def ask_for_all(address: str, count: int) -> None:
     """Ask a cache for each of the first objects once: it fetches what it lacks, and as much as there is room for is in
     its memory then."""
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
