@@ -7,7 +7,8 @@ import resource
 from pathlib import Path
 
 from loadframe.cage import groups
-from loadframe.cage.leases import filesystem, scratch_directory, state_directory
+from loadframe.cage.leases import filesystem, scratch_directory
+from loadframe.cage.state import state_directory
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf import permission
 from loadframe.targets import registry as targets

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage.leases import state_directory
+from loadframe.cage.state import state_directory
 
 Command = Callable[..., object]
 

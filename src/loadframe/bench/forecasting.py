@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.cage.leases import state_directory
+from loadframe.cage.state import state_directory
 from loadframe.errors import SampleError
 from loadframe.model import Calibration, Forecast, Limit, Observations
 from loadframe.prediction import forecasting, scoring

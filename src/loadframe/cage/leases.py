@@ -4,20 +4,18 @@ Before anything is started, a lease on disk says who owns it and where its data 
 processes.spawn die with their owner at once; what is left - data, or a process that detached itself - is ended and
 removed by the next command's sweep.
 
-State is kept in $LOADFRAME_STATE, else $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe; data go to
-$LOADFRAME_SCRATCH, else /var/tmp, which is a disk where /tmp often is memory.
+Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH, else /var/tmp, which is a disk where
+/tmp often is memory.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +23,7 @@ from typing import Any
 
 from loadframe.cage import groups, identity
 from loadframe.cage.identity import Identity
+from loadframe.cage.state import locked, state_directory, writable, write_durably
 from loadframe.errors import CageError
 
 SCHEMA = "loadframe.lease/1"
@@ -59,17 +58,10 @@ class Swept:
         return f"{self.what}: {', '.join(self.actions)}"
 
 
-def state_directory() -> Path:
-    """Where Loadframe keeps what must outlive a killed command; made if need be. CageError if it cannot be written."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
-    path = Path(os.environ.get("LOADFRAME_STATE") or Path(base) / "loadframe")
-    return _writable(path, "keep its state", "LOADFRAME_STATE")
-
-
 def scratch_directory() -> Path:
     """Where temporary data go. CageError where it cannot be written."""
     path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp")
-    return _writable(path, "put temporary data", "LOADFRAME_SCRATCH")
+    return writable(path, "put temporary data", "LOADFRAME_SCRATCH")
 
 
 def filesystem(path: Path) -> str:
@@ -97,9 +89,7 @@ class Lease:
         CageError where the state or the scratch directory cannot be written.
         """
         name = secrets.token_hex(6)
-        place = (
-            scratch_directory() if scratch is None else _writable(scratch, "put temporary data", "LOADFRAME_SCRATCH")
-        )
+        place = scratch_directory() if scratch is None else writable(scratch, "put temporary data", "LOADFRAME_SCRATCH")
         owner = identity.identify(os.getpid())
         assert owner is not None, "a process that runs has an entry in /proc"
         folder = place.absolute() / f"loadframe-{name}"
@@ -160,7 +150,7 @@ class Lease:
     def _write(self) -> None:
         text = json.dumps({"schema": SCHEMA, **asdict(self._record)}, default=str, indent=1)
         try:
-            _write_durably(self._file, text)
+            write_durably(self._file, text)
         except OSError as error:
             raise CageError(
                 f"Cannot write {self._file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
@@ -173,7 +163,7 @@ def sweep() -> list[Swept]:
     Safe to run at the same time in several processes: one at a time works, the others find nothing left.
     """
     folder = _leases()
-    with _locked(folder / "lock"):
+    with locked(folder / "lock"):
         return [swept for file in sorted(folder.glob("*.json")) if (swept := _sweep_one(file)) is not None]
 
 
@@ -254,37 +244,4 @@ def _read(file: Path) -> Record:
 
 
 def _leases() -> Path:
-    return _writable(state_directory() / "leases", "keep its leases", "LOADFRAME_STATE")
-
-
-def _writable(path: Path, purpose: str, variable: str) -> Path:
-    remedy = f"Set {variable} to a folder that can be written."
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=remedy) from error
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=remedy)
-    return path
-
-
-def _write_durably(file: Path, text: str) -> None:
-    """Whole or not at all, also when the power fails: write aside, fsync, rename, fsync the folder."""
-    aside = file.with_suffix(".tmp")
-    with aside.open("w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    aside.replace(file)
-    descriptor = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+    return writable(state_directory() / "leases", "keep its leases", "LOADFRAME_STATE")
