@@ -7,6 +7,7 @@
     │   ├── TargetError          the target will not start, died, or refuses a level
     │   ├── WorkloadError        the load driver failed
     │   ├── CageError            the machine will not grant the hardware asked for
+    │   ├── ChangeError          a setting of the machine, or of somebody's server, that cannot be changed or put back
     │   ├── RunError             a run folder that cannot be written or read
     │   ├── RecordingError       a recording that is empty, foreign or corrupt
     │   └── SampleError          a CSV sample that cannot be read or compared
@@ -60,6 +61,10 @@ class WorkloadError(UserError):
 
 class CageError(UserError):
     """The machine will not grant the hardware the study asks for."""
+
+
+class ChangeError(UserError):
+    """A setting of the machine, or of a server that is somebody else's, cannot be changed or put back."""
 
 
 class RunError(UserError):

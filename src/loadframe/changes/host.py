@@ -1,0 +1,220 @@
+"""Settings of the machine that a study may change: the kernel's, read and written in /proc/sys and /sys.
+
+A setting has sysctl's name ("vm.dirty_ratio") where it has one, and a name of ours where it is a file of sysfs
+("block.vda.scheduler"). The names of CPUs and disks may be left to a `*`, which means all of them. Only what is in
+CATALOGUE can be changed: settings that move performance, take effect at once, and can be put back.
+
+Sources: the kernel's own documentation, in its tree under Documentation/.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from loadframe.errors import ChangeError, StudyError
+from loadframe.model import SettingValue
+
+ROOT = Path("/")
+
+
+@dataclass(frozen=True, slots=True)
+class HostSetting:
+    """One row. path: of its file; empty for sysctl's, where the name says it. low, high: of a number; a setting without
+    low is a word that the kernel offers. ceiling: others rely on it, so it may be raised and not lowered. ruled_by: the
+    setting that rules instead while this one reads 0; writing this one would clear it. moves: settings that the kernel
+    changes along with this one. offers: the file with the words, where its own does not list them."""
+
+    name: str
+    source: str
+    low: int | None = None
+    high: int | None = None
+    path: str = ""
+    ceiling: bool = False
+    ruled_by: str = ""
+    moves: tuple[str, ...] = ()
+    offers: str = ""
+
+
+VM = "admin-guide/sysctl/vm.rst"
+NET = "admin-guide/sysctl/net.rst"
+IP = "networking/ip-sysctl.rst"
+FS = "admin-guide/sysctl/fs.rst"
+KERNEL = "admin-guide/sysctl/kernel.rst"
+HUGE = "admin-guide/mm/transhuge.rst"
+QUEUE = "ABI/stable/sysfs-block"
+MOST = 2**31 - 1
+
+CATALOGUE: tuple[HostSetting, ...] = (
+    HostSetting("vm.dirty_ratio", VM, 0, 100, ruled_by="vm.dirty_bytes"),
+    HostSetting("vm.dirty_background_ratio", VM, 0, 100, ruled_by="vm.dirty_background_bytes"),
+    HostSetting("vm.dirty_expire_centisecs", VM, 0, MOST),
+    HostSetting("vm.dirty_writeback_centisecs", VM, 0, MOST),
+    HostSetting("vm.swappiness", VM, 0, 200),
+    HostSetting("vm.vfs_cache_pressure", VM, 0, MOST),
+    HostSetting(
+        "vm.min_free_kbytes", f"{VM}: less than 1024 deadlocks; more than the kernel takes itself", 1024, 262144
+    ),
+    HostSetting("vm.watermark_scale_factor", VM, 1, 1000),
+    HostSetting("vm.compaction_proactiveness", VM, 0, 100),
+    HostSetting("vm.zone_reclaim_mode", VM, 0, 7),
+    HostSetting("vm.page-cluster", VM, 0, 10),
+    HostSetting("vm.max_map_count", VM, 1024, MOST, ceiling=True),
+    HostSetting("fs.file-max", FS, 8192, 2**63 - 1, ceiling=True),
+    HostSetting("fs.nr_open", FS, 1024, MOST, ceiling=True),
+    HostSetting("fs.aio-max-nr", FS, 1024, MOST, ceiling=True),
+    HostSetting("kernel.numa_balancing", KERNEL, 0, 3),
+    HostSetting("kernel.sched_autogroup_enabled", KERNEL, 0, 1),
+    HostSetting("kernel.threads-max", KERNEL, 1024, MOST, ceiling=True),
+    HostSetting("net.core.somaxconn", f"{NET}; {IP}", 1, 65535, ceiling=True),
+    HostSetting("net.core.netdev_max_backlog", NET, 1, MOST),
+    HostSetting("net.core.rmem_max", NET, 4096, MOST, ceiling=True),
+    HostSetting("net.core.wmem_max", NET, 4096, MOST, ceiling=True),
+    HostSetting("net.ipv4.tcp_max_syn_backlog", IP, 1, MOST, ceiling=True),
+    HostSetting("net.ipv4.tcp_slow_start_after_idle", IP, 0, 1),
+    HostSetting("net.ipv4.tcp_tw_reuse", IP, 0, 2),
+    HostSetting("net.ipv4.tcp_congestion_control", IP, offers="proc/sys/net/ipv4/tcp_available_congestion_control"),
+    HostSetting(
+        "transparent_hugepage.enabled",
+        HUGE,
+        path="sys/kernel/mm/transparent_hugepage/enabled",
+        moves=("vm.min_free_kbytes",),
+    ),
+    HostSetting("transparent_hugepage.defrag", HUGE, path="sys/kernel/mm/transparent_hugepage/defrag"),
+    HostSetting(
+        "cpu.*.governor",
+        "admin-guide/pm/cpufreq.rst",
+        path="sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        offers="sys/devices/system/cpu/cpu*/cpufreq/scaling_available_governors",
+    ),
+    HostSetting("block.*.nr_requests", QUEUE, 1, 65536, path="sys/block/*/queue/nr_requests"),
+    HostSetting("block.*.read_ahead_kb", QUEUE, 0, 1 << 20, path="sys/block/*/queue/read_ahead_kb"),
+    HostSetting(
+        "block.*.scheduler",
+        "block/switching-sched.rst",
+        path="sys/block/*/queue/scheduler",
+        moves=("block.*.nr_requests",),
+    ),
+)
+
+
+class Host:
+    """The machine whose files are below root."""
+
+    words = "this machine"
+
+    def __init__(self, root: Path | None = None) -> None:
+        """root: / where it is not given; a recorded or made-up tree in tests."""
+        self._root = ROOT if root is None else root
+        self.address: Mapping[str, str] = {"kind": "host", "root": str(self._root)}
+
+    def check(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """The settings one by one: each `*` replaced by every CPU or disk that is there, numbers as numbers.
+
+        StudyError for a setting that is not in the catalogue or a value that it does not take, ChangeError for one that
+        is not on this machine or that we may not change.
+        """
+        return {name: self._checked(name, value) for given, value in settings.items() for name in self._named(given)}
+
+    def read(self, name: str) -> SettingValue:
+        """The value now. ChangeError where it cannot be read."""
+        return _value(self._text(self._file(name), name))
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """ChangeError where the kernel does not take it."""
+        try:
+            descriptor = os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(descriptor, f"{value}\n".encode())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise ChangeError(f"{name} cannot be set to {value}: {error.strerror}", remedy=RIGHTS) from error
+
+    def moves(self, name: str) -> tuple[str, ...]:
+        """The settings that the kernel may change along with this one, as far as they are here."""
+        row, piece = _row(name)
+        found = (other.replace("*", piece) for other in row.moves)
+        return tuple(other for other in found if self._file(other).exists())
+
+    def _named(self, given: str) -> list[str]:
+        row, _ = _row(given)
+        if "*" not in given:
+            return [given]
+        before, _, after = row.path.partition("*")
+        found = sorted(str(path.relative_to(self._root)) for path in self._root.glob(row.path))
+        if not found:
+            raise ChangeError(f"{given}: this machine has none ({row.path})", remedy="Leave it out.")
+        return [row.name.replace("*", path[len(before) : len(path) - len(after)]) for path in found]
+
+    def _checked(self, name: str, value: SettingValue) -> SettingValue:
+        row, piece = _row(name)
+        file = self._file(name)
+        now = _value(self._text(file, name))
+        if not os.access(file, os.W_OK):
+            raise ChangeError(f"{name} cannot be changed: {file} is not writable for us", remedy=RIGHTS)
+        if row.low is None:
+            offered = self._text(self._root / row.offers.replace("*", piece) if row.offers else file, name)
+            words = offered.replace("[", "").replace("]", "").split()
+            if str(value) not in words:
+                raise _wrong(name, value, f"one of {', '.join(words)}", row)
+            return str(value)
+        number = int(value) if not isinstance(value, bool) and re.fullmatch(r"[0-9]+", str(value).strip()) else None
+        if number is None or not row.low <= number <= (row.high or number):
+            raise _wrong(name, value, f"{row.low} to {row.high}", row)
+        if row.ceiling and isinstance(now, int) and number < now:
+            raise _wrong(name, value, f"{now}, as it is now, or more: others on this machine rely on it", row)
+        if row.ruled_by and now == 0 and (rules := _value(self._text(self._sysctl(row.ruled_by), row.ruled_by))) != 0:
+            raise ChangeError(
+                f"{name} is not in use on this machine: {row.ruled_by} = {rules} is, and would be lost",
+                remedy="Leave it out.",
+            )
+        return number
+
+    def _file(self, name: str) -> Path:
+        row, piece = _row(name)
+        return self._root / row.path.replace("*", piece) if row.path else self._sysctl(name)
+
+    def _sysctl(self, name: str) -> Path:
+        return self._root / "proc/sys" / name.replace(".", "/")
+
+    def _text(self, file: Path, name: str) -> str:
+        try:
+            return file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+        except OSError as error:
+            raise ChangeError(
+                f"{name} is not to be had here: {file}: {error.strerror}", remedy="Leave it out."
+            ) from error
+
+
+RIGHTS = "Only root may change settings of the machine, and in a container not all of them; otherwise leave it out."
+
+
+def _row(name: str) -> tuple[HostSetting, str]:
+    """The row of a setting, and what stands for its `*`. StudyError for one that there is not."""
+    for row in CATALOGUE:
+        if fnmatchcase(name, row.name) and "/" not in name:
+            before, _, after = row.name.partition("*")
+            return row, name[len(before) : len(name) - len(after)]
+    close = difflib.get_close_matches(name, [row.name for row in CATALOGUE], n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(close)}? " if close else ""
+    raise StudyError(
+        f"host.settings: {name!r} is no setting of the machine that can be changed",
+        remedy=f"{hint}docs/changes.md lists them.",
+    )
+
+
+def _value(text: str) -> SettingValue:
+    """The word in brackets of those that a file offers, else all of it; a number where it is one."""
+    chosen = re.search(r"\[(\S+)\]", text)
+    word = chosen[1] if chosen else text.strip()
+    return int(word) if re.fullmatch(r"-?[0-9]+", word) else word
+
+
+def _wrong(name: str, value: SettingValue, right: str, row: HostSetting) -> StudyError:
+    return StudyError(f"host.settings: {name} = {value!r} will not do", remedy=f"Give {right}. (Source: {row.source})")
