@@ -15,7 +15,7 @@ import pytest
 from loadframe.cage.identity import boot_id
 from loadframe.errors import TargetError
 from loadframe.model import Endpoint
-from loadframe.workloads import mariadb, ownership, postgres, registry
+from loadframe.workloads import databases, mariadb, ownership, postgres, registry
 from loadframe.workloads.ownership import may_drop, own_note
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -86,6 +86,25 @@ def test_a_schema_of_this_name_that_is_not_ours_is_left_alone(endpoint: Endpoint
     assert ask("SELECT id FROM loadframe.precious") == [(7,)]
     ask("DROP TABLE loadframe.precious")
     ask("DROP SCHEMA loadframe")
+
+
+@pytest.mark.server
+def test_one_that_was_only_begun_is_dropped_by_whoever_knows_that_it_is_ours(attached_mariadb: Endpoint) -> None:
+    """MariaDB cannot make a database and say whose it is at once."""
+    server = attached_mariadb
+
+    def there(*statements: str) -> bool:
+        with mariadb.connected(server, "a test", schema=False) as connection:
+            mariadb.execute(connection, statements)
+        return databases.has_schema(server)
+
+    assert there("CREATE DATABASE loadframe")
+    databases.drop_schema(server)
+    assert there("CREATE TABLE loadframe.precious (id INTEGER)")
+    databases.drop_schema(server, begun=True)
+    assert there("DROP TABLE loadframe.precious")
+    databases.drop_schema(server, begun=True)
+    assert not there()
 
 
 INSTALL_AND_DIE = """

@@ -26,6 +26,22 @@ def make_schema(endpoint: Endpoint) -> None:
             mariadb.make_schema(own, endpoint)
 
 
-def drop_schema(endpoint: Endpoint) -> None:
-    """Drop the schema that make_schema made; one that is not ours stays."""
-    (postgres if endpoint.kind == "postgres" else mariadb).drop_schema(endpoint)
+def drop_schema(endpoint: Endpoint, *, begun: bool = False) -> None:
+    """Drop the schema that make_schema made; one that is not ours stays. begun: it is known that a run of ours has made
+    it, perhaps without coming to say so in it; it is dropped where it is empty, too."""
+    if endpoint.kind == "postgres":
+        postgres.drop_schema(endpoint)  # there it is made and noted in one transaction
+    else:
+        mariadb.drop_schema(endpoint, begun=begun)
+
+
+def has_schema(endpoint: Endpoint) -> bool:
+    """Whether there is a schema of the driver's name."""
+    return postgres.has_schema(endpoint) if endpoint.kind == "postgres" else mariadb.has_schema(endpoint)
+
+
+def make_room(endpoint: Endpoint) -> None:
+    """Drop a schema that a killed run of ours has left. TargetError where there is one that is not ours."""
+    drop_schema(endpoint)
+    if has_schema(endpoint):
+        raise postgres.refusal(endpoint) if endpoint.kind == "postgres" else mariadb.refusal(endpoint)

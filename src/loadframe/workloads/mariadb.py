@@ -97,22 +97,46 @@ def make_schema(connection: Connection, endpoint: Endpoint) -> None:
     """Make an empty database of the driver's own, and use it. What was there before is dropped, if it is ours to drop;
     TargetError where it is not."""
     schema = parameters(endpoint)["db"]
-    drop = f"DROP DATABASE IF EXISTS `{schema}`"
     if endpoint.attached and _exists(connection, schema) and not ownership.may_drop(_note(connection, schema)):
-        raise ownership.refusal(where(endpoint), schema, drop)
-    execute(connection, [drop, f"CREATE DATABASE `{schema}`", f"USE `{schema}`"])
+        raise refusal(endpoint)
+    execute(connection, [_drop(schema), f"CREATE DATABASE `{schema}`", f"USE `{schema}`"])
     if endpoint.attached:
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TABLE {ownership.TABLE} ({ownership.COLUMNS})")
             cursor.execute(f"INSERT INTO {ownership.TABLE} VALUES (%s, %s, %s)", ownership.own_note())
 
 
-def drop_schema(endpoint: Endpoint) -> None:
-    """Drop the database that make_schema made; one that is not ours stays."""
+def drop_schema(endpoint: Endpoint, *, begun: bool = False) -> None:
+    """Drop the database that make_schema made; one that is not ours stays. begun: it is ours, but make_schema may have
+    been killed before it could say so; then there is nothing in it."""
     schema = parameters(endpoint)["db"]
     with connected(endpoint, "to drop the driver's database", schema=False) as connection:
-        if not endpoint.attached or ownership.may_drop(_note(connection, schema)):
-            execute(connection, [f"DROP DATABASE IF EXISTS `{schema}`"])
+        note = _note(connection, schema)
+        unsaid = begun and note is None and not _tables(connection, schema) - {ownership.TABLE}
+        if not endpoint.attached or unsaid or ownership.may_drop(note):
+            execute(connection, [_drop(schema)])
+
+
+def has_schema(endpoint: Endpoint) -> bool:
+    """Whether there is a database of the driver's name."""
+    with connected(endpoint, "to look for the driver's database", schema=False) as connection:
+        return _exists(connection, parameters(endpoint)["db"])
+
+
+def refusal(endpoint: Endpoint) -> TargetError:
+    """That there is one, and it is not ours."""
+    schema = parameters(endpoint)["db"]
+    return ownership.refusal(where(endpoint), schema, _drop(schema))
+
+
+def _drop(schema: str) -> str:
+    return f"DROP DATABASE IF EXISTS `{schema}`"
+
+
+def _tables(connection: Connection, schema: str) -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (schema,))
+        return {str(name) for (name,) in cursor.fetchall()}
 
 
 def _exists(connection: Connection, schema: str) -> bool:

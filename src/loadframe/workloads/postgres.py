@@ -83,7 +83,7 @@ def make_schema(connection: Connection[Any], endpoint: Endpoint) -> None:
     name = schema_of(endpoint)
     with connection.transaction():
         if endpoint.attached and _exists(connection, name) and not ownership.may_drop(_note(connection, name)):
-            raise ownership.refusal(host_of(endpoint), name, f"{DROP} {name} CASCADE")
+            raise refusal(endpoint)
         execute(connection, [f"{DROP} {name} CASCADE", f"CREATE SCHEMA {name}"])
         if endpoint.attached:
             execute(connection, [f"CREATE TABLE {ownership.TABLE} ({ownership.COLUMNS})"])
@@ -96,6 +96,18 @@ def drop_schema(endpoint: Endpoint) -> None:
     with connected(endpoint, "to drop the driver's schema") as connection:
         if not endpoint.attached or ownership.may_drop(_note(connection, name)):
             execute(connection, [f"{DROP} {name} CASCADE"])
+
+
+def has_schema(endpoint: Endpoint) -> bool:
+    """Whether there is a schema of the driver's name."""
+    with connected(endpoint, "to look for the driver's schema") as connection:
+        return _exists(connection, schema_of(endpoint))
+
+
+def refusal(endpoint: Endpoint) -> TargetError:
+    """That there is one, and it is not ours."""
+    name = schema_of(endpoint)
+    return ownership.refusal(host_of(endpoint), name, f"{DROP} {name} CASCADE")
 
 
 def _exists(connection: Connection[Any], schema: str) -> bool:
