@@ -1,5 +1,5 @@
-"""Servers that run already, by kind. They are read; none of their settings is changed. To add one, write its file and a
-row in KINDS."""
+"""Servers that run already, by kind. They are read, and their settings are changed one by one while they run (by way of
+changes/durable.py, which puts them back). To add one, write its file and a row in KINDS."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ class Attached(Protocol):
     """A connection to a server that somebody else started. All methods raise TargetError where it does not answer."""
 
     kind: str
+    address: Mapping[str, str]
+    """How it is found again: kind, address, option_file, user. No secret."""
+    words: str
+    """Where it is, for people."""
     counter_specs: tuple[CounterSpec, ...]
 
     def counters(self) -> dict[str, float]:
@@ -24,6 +28,12 @@ class Attached(Protocol):
 
     def effective(self) -> dict[str, SettingValue]:
         """The settings as the server uses them."""
+
+    def read(self, name: str) -> SettingValue:
+        """A setting of the catalogue, as `write` takes it."""
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Set it for all new connections, without a restart. TargetError where the server refuses that."""
 
     def configured(self) -> dict[str, SettingValue]:
         """The settings as asked for, as far as that can be read."""
@@ -68,3 +78,9 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "") -> At
             remedy=f"Write KIND:ADDRESS; kinds: {', '.join(sorted(KINDS))}.",
         )
     return KINDS[kind](address, option_file, user)
+
+
+def again(address: Mapping[str, str]) -> Attached:
+    """Connect to a server by an address that it once gave. Raises as `attach` does."""
+    option_file = Path(address["option_file"]) if address["option_file"] else None
+    return KINDS[address["kind"]](address["address"], option_file, address["user"])

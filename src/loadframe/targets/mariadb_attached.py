@@ -1,4 +1,4 @@
-"""A MariaDB that runs already: read, never changed. It is reached by its socket or by host and port."""
+"""A MariaDB that runs already: read, and changed by SET GLOBAL alone; reached by its socket or by host and port."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import pwd
 import socket as sockets
 import struct
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ SOCKET = "/run/mysqld/mysqld.sock"
 NAMES = ("mariadbd", "mysqld")
 SCHEMA = "loadframe"
 """Of load drivers."""
+POOL = "innodb_buffer_pool_size"
+RESIZED_WITHIN_S = 30.0
 
 
 class AttachedMariadb:
@@ -52,6 +55,13 @@ class AttachedMariadb:
                 remedy=f"Name an account with --option-file, or set {PASSWORD} and --user; SHOW needs no privilege.",
             ) from error
         self._version = str(version)
+        self.words = f"MariaDB at {self._control.words}"
+        self.address: Mapping[str, str] = {
+            "kind": self.kind,
+            "address": self._control.words,
+            "option_file": str(option_file.absolute()) if option_file is not None else "",
+            "user": user,
+        }
 
     def counters(self) -> dict[str, float]:
         """Two SHOW statements; what is no number is left out."""
@@ -63,6 +73,23 @@ class AttachedMariadb:
         """The catalogue's settings as the server uses them."""
         found = self._control.pairs("SHOW GLOBAL VARIABLES", CATALOGUE.names())
         return {name: _canonical(name, text) for name, text in found.items()}
+
+    def read(self, name: str) -> SettingValue:
+        """As the server uses it."""
+        found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
+        if name not in found:
+            raise TargetError(f"{self.words} has no setting {name}", remedy="Leave it out.")
+        return _canonical(name, found[name])
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """One SET GLOBAL, and the wait for a buffer pool that is resized behind the answer."""
+        if CATALOGUE.get(name) is None:
+            raise TargetError(f"{name} is not in the catalogue of settings of MariaDB", remedy="Leave it out.")
+        before = self.read(name)
+        self._control.ask(f"SET GLOBAL {name} = %s", [("OFF", "ON")[value] if isinstance(value, bool) else value])
+        until = time.monotonic() + RESIZED_WITHIN_S
+        while name == POOL and before != value and self.read(name) == before and time.monotonic() < until:
+            time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
         """The catalogue's settings as asked for: the command line of a server on this machine, and the option files

@@ -1,10 +1,12 @@
-"""A PostgreSQL that runs already: read, never changed. It is reached by its socket's folder or by host and port."""
+"""A PostgreSQL that runs already: read, and changed by ALTER SYSTEM and a reload alone. It is reached by its socket's
+folder or by host and port."""
 
 from __future__ import annotations
 
 import configparser
 import os
 import pwd
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.targets.postgres import CHILDREN, in_our_units, read_settings
 from loadframe.targets.postgres_control import Control
 from loadframe.targets.postgres_counters import Looks, statement
-from loadframe.targets.postgres_server import OLDEST, PORT
+from loadframe.targets.postgres_server import OLDEST, PORT, word
 from loadframe.targets.postgres_settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
 
 SOCKETS = "/var/run/postgresql"
@@ -22,6 +24,7 @@ SOCKETS = "/var/run/postgresql"
 NAMES = ("postgres", "postmaster")
 SCHEMA = "loadframe"
 """Of load drivers."""
+RELOADED_WITHIN_S = 10.0
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
 
 
@@ -50,6 +53,14 @@ class AttachedPostgres:
         except TargetError:
             self._control.close()
             raise
+        host, port = self._where["host"], self._where["port"]
+        self.words = f"PostgreSQL at {self.describe()}"
+        self.address: Mapping[str, str] = {
+            "kind": self.kind,
+            "address": f"{host}/.s.PGSQL.{port}" if host.startswith("/") else f"{host}:{port}",
+            "option_file": str(option_file.absolute()) if option_file is not None else "",
+            "user": user,
+        }
 
     def _met(self) -> tuple[str, str]:
         """The server's version, and the statement that asks it."""
@@ -82,6 +93,35 @@ class AttachedPostgres:
     def effective(self) -> dict[str, SettingValue]:
         """The catalogue's settings as the server uses them."""
         return read_settings(self._control, list(CATALOGUE.names()))
+
+    def read(self, name: str) -> SettingValue:
+        """What ALTER SYSTEM has set, as it stands in the server's file; "" where it has not: then other configuration
+        rules, or the default."""
+        rows = self._control.ask(
+            "SELECT setting FROM pg_file_settings WHERE name = %s AND sourcefile LIKE %s ORDER BY seqno DESC LIMIT 1",
+            [name, "%/postgresql.auto.conf"],
+        )
+        return str(rows[0][0]) if rows else ""
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """ALTER SYSTEM (RESET for ""), then a reload, and the wait until it was read."""
+        if (spec := CATALOGUE.get(name)) is None:
+            raise TargetError(f"{name} is not in the catalogue of settings of PostgreSQL", remedy="Leave it out.")
+        if value == "":
+            self._control.ask(f"ALTER SYSTEM RESET {name}")
+        else:
+            text = (value if isinstance(value, str) else word(spec, value)).replace("'", "''")
+            self._control.ask(f"ALTER SYSTEM SET {name} = '{text}'")
+        self._reload()
+
+    def _reload(self) -> None:
+        ((before,),) = self._control.ask("SELECT pg_conf_load_time()")
+        self._control.ask("SELECT pg_reload_conf()")
+        until = time.monotonic() + RELOADED_WITHIN_S
+        while self._control.ask("SELECT pg_conf_load_time()") == [(before,)]:
+            if time.monotonic() > until:
+                raise TargetError(f"{self.words} has not read its configuration after {RELOADED_WITHIN_S:.0f} s")
+            time.sleep(0.005)
 
     def configured(self) -> dict[str, SettingValue]:
         """The catalogue's settings that somebody has set: in the configuration, with ALTER SYSTEM or on the command
