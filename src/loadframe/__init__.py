@@ -27,6 +27,8 @@ and proves the gain.
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
+    revert_changes()              put back what a killed command has changed of the machine or of somebody's server
+    standing_changes()            what is changed now, by commands that run and by such that were killed
 
 Errors are the tree in loadframe.errors. Names are imported on first use: worker processes and the recorder start from
 this package and must stay light.
@@ -75,6 +77,8 @@ _API = {
     "render_comparison": ("loadframe.reporting", "render_comparison"),
     "comparison_json": ("loadframe.reporting", "comparison_json"),
     "sweep_leftovers": ("loadframe.cage.leases", "sweep"),
+    "revert_changes": ("loadframe.changes.durable", "revert"),
+    "standing_changes": ("loadframe.changes.durable", "read"),
 }
 
 __all__ = ["__version__", *_API]

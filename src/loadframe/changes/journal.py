@@ -2,32 +2,33 @@
 
 A change is three lines: the intent is fsynced before anything is touched, then what was read back, then - where the
 change did not stay - that it was reverted. Settings of a private target end with its process: a run that was killed
-between its intent and its end needs no action of the user, and `loadframe changes list` says so.
+between its intent and its end needs no action of the user, and `loadframe changes list` says so. What outlives the
+command is put back from the state directory (durable.py); here it is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from loadframe.model import Change, SettingValue, TargetState
+from loadframe.changes.durable import Outcome
+from loadframe.model import Change, Layer, SettingValue, TargetState
 from loadframe.runs.formats import decode
-from loadframe.targets.base import Target
 
 if TYPE_CHECKING:  # it imports tables, which every command would wait for
     from loadframe.runs.folder import RunFolder
 
-Phase = Literal["intent", "applied", "failed", "reverted", "ended"]
+Phase = Literal["intent", "applied", "failed", "reverted", "left", "ended"]
 FILE = "changes.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the journal. read_back: what the target really uses afterwards (None while that is not known).
-    private: the setting lives in a private target and ends with it."""
+    private: the setting lives in a private target and ends with it. left: somebody else has changed it meanwhile."""
 
     number: int
     phase: Phase
@@ -42,17 +43,32 @@ class Entry:
     private: bool = True
 
 
+class Changed(Protocol):
+    """What of a target, or of the machine, the journal needs."""
+
+    kind: str
+
+    def apply(self, state: TargetState) -> None: ...
+
+    def effective(self) -> dict[str, SettingValue]: ...
+
+
 class Journal:
     """Every change of a run goes through here."""
 
-    def __init__(self, run: RunFolder, target: Target) -> None:
+    def __init__(self, run: RunFolder, target: Changed, *, private: bool = True, layer: Layer = "server") -> None:
+        """private: what is changed ends with the target; otherwise what was there first is read, and is what "before"
+        and "back to what it was" mean. layer: of what is put back then."""
         self._run = run
         self._target = target
+        self._private = private
+        self._layer: Layer = layer
+        self._first: dict[str, SettingValue] = {}
         self._number = 0
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
         """Bring the target from one state to another: intents first, then the change, then what was read back."""
-        changes = differences(now, then)
+        changes = self._told(differences(now, then))
         entries = [self._intent(treatment, change) for change in changes]
         try:
             self._target.apply(then)
@@ -69,6 +85,29 @@ class Journal:
         for change in differences(start, state):
             self._number += 1
             self._append(self._entry(self._number, "ended", "", change))
+
+    def reverted(self, outcomes: Iterable[Outcome]) -> None:
+        """What outlives the command was put back, or left to whoever has changed it."""
+        for outcome in outcomes:
+            self._number += 1
+            change = Change(self._layer, outcome.change.setting, outcome.change.after, outcome.change.before)
+            entry = self._entry(self._number, outcome.what, "", change)
+            self._append(replace(entry, read_back=outcome.value))
+
+    def _told(self, changes: list[Change]) -> list[Change]:
+        """Where nothing is private: with what is there before the first change, and again after going back."""
+        if self._private or not changes:
+            return changes
+        now = self._target.effective()
+        self._first = {**{each.setting: now[each.setting] for each in changes if each.setting in now}, **self._first}
+        return [
+            replace(
+                each,
+                before=now.get(each.setting, each.before),
+                after=self._first.get(each.setting, "") if each.after == "" else each.after,
+            )
+            for each in changes
+        ]
 
     def _intent(self, treatment: str, change: Change) -> Entry:
         self._number += 1
@@ -87,44 +126,33 @@ class Journal:
             setting=change.setting,
             before=change.before,
             after=change.after,
+            private=self._private,
         )
 
     def _write(self, entry: Entry, phase: Phase, read_back: SettingValue | None = None) -> None:
-        self._append(
-            Entry(
-                number=entry.number,
-                phase=phase,
-                at=_now(),
-                target=entry.target,
-                treatment=entry.treatment,
-                layer=entry.layer,
-                setting=entry.setting,
-                before=entry.before,
-                after=entry.after,
-                read_back=read_back,
-            )
-        )
+        self._append(replace(entry, phase=phase, at=_now(), read_back=read_back))
 
     def _append(self, entry: Entry) -> None:
         self._run.append_line(FILE, "change", entry)
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
-    """What has to change between two states, limits of the process first: the server needs them when it starts.
+    """What has to change between two states: the machine first, then limits of the process: the server needs them when
+    it starts.
 
     `after` is "" where a setting goes back to the target's own default.
     """
-    changes = [
-        Change("process", name, now.limits.get(name), then.limits.get(name, ""))
-        for name in sorted({*now.limits, *then.limits})
-        if now.limits.get(name) != then.limits.get(name)
+    layers: list[tuple[Layer, Mapping[str, SettingValue], Mapping[str, SettingValue]]] = [
+        ("host", now.host, then.host),
+        ("process", now.limits, then.limits),
+        ("server", now.settings, then.settings),
     ]
-    changes += [
-        Change("server", name, now.settings.get(name), then.settings.get(name, ""))
-        for name in sorted({*now.settings, *then.settings})
-        if now.settings.get(name) != then.settings.get(name)
+    return [
+        Change(layer, name, before.get(name), after.get(name, ""))
+        for layer, before, after in layers
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
     ]
-    return changes
 
 
 def read(path: Path) -> list[Entry]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import loadframe
+from loadframe.changes.durable import Record
 from loadframe.changes.journal import Entry, read, runs_with_changes, standing
-from loadframe.cli.common import RUNS, Json, Runs, command, emit
+from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command, emit
 from loadframe.model import SettingValue
 
 app = typer.Typer(no_args_is_help=True, help="What was changed by which run, and what still is.")
@@ -22,14 +23,20 @@ def list_changes(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Every change, oldest first, with what was read back."""
-    with command(as_json):
+    """What is changed now beyond private targets; then every change of the runs, oldest first."""
+    with command(as_json, reverts=False):
         chosen = [loadframe.open_run(run).path] if run is not None else runs_with_changes(runs)
         journals = {path: read(path) for path in chosen}
+        now = loadframe.standing_changes()
         if as_json:
             rows = [{"run": str(path), **asdict(entry)} for path, entries in journals.items() for entry in entries]
-            emit({"schema": "loadframe.changes/1", "changes": rows})
+            standing_now = [row for each in now for row in _rows(each)]
+            emit({"schema": "loadframe.changes/1", "standing": standing_now, "changes": rows})
             return
+        for record in now:
+            print(f"Changed now, by {_whose(record)}:")
+            for change in record.changes:
+                print(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
         if not any(journals.values()):
             print("No run has changed anything.")
         for path, entries in journals.items():
@@ -41,18 +48,44 @@ def list_changes(
 
 @app.command()
 def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
-    """Take back whatever still stands. Settings of private targets end with them: there is nothing to take back."""
-    with command(as_json):
-        open_changes = {path: left for path in runs_with_changes(runs) if (left := standing(read(path)))}
-        rows = [{"run": str(path), **asdict(entry)} for path, left in open_changes.items() for entry in left]
+    """Put back whatever a killed command has changed of the machine or of somebody's server; exit 1 where something
+    still stands. Settings of private targets end with them: there is nothing to take back."""
+    with command(as_json, reverts=False):
+        outcomes = loadframe.revert_changes()
+        ended = {path: left for path in runs_with_changes(runs) if (left := _private(standing(read(path))))}
+        running = [record for record in loadframe.standing_changes() if record.alive()]
         if as_json:
-            emit({"schema": "loadframe.reverted/1", "reverted": [], "ended_with_their_target": rows})
-        elif not rows:
-            print("Nothing is changed: every change was taken back or ended with its target.")
+            rows = [{"run": str(path), **asdict(entry)} for path, left in ended.items() for entry in left]
+            told = [{**asdict(each.change), "outcome": each.what, "value": each.value} for each in outcomes]
+            emit({"schema": "loadframe.reverted/1", "reverted": told, "ended_with_their_target": rows})
         else:
-            for path, left in open_changes.items():
+            for outcome in outcomes:
+                print(outcome)
+            for path, left in ended.items():
                 words = ", ".join(sorted({entry.setting for entry in left}))
                 print(f"{path}: the run was killed; its private target is gone, and with it {words}. Nothing to do.")
+            for record in running:
+                print(f"Left alone: what is changed by {_whose(record)}. It puts that back when it ends.")
+            if not (outcomes or ended or running):
+                print("Nothing is changed: every change was taken back or ended with its target.")
+        if any(outcome.what == "failed" for outcome in outcomes):
+            raise typer.Exit(MUST_ACT)
+
+
+def _private(entries: list[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.private]
+
+
+def _whose(record: Record) -> str:
+    """The command that made the changes, in words."""
+    state = f"which runs (pid {record.owner.pid})" if record.alive() else "which was killed"
+    return f"{record.what}, {state}, {record.run}"
+
+
+def _rows(record: Record) -> list[dict[str, Any]]:
+    """What stands of one command, for programs."""
+    by = {"run": record.run, "running": record.alive()}
+    return [{**by, **asdict(change)} for change in record.changes]
 
 
 def _line(entry: Entry) -> str:

@@ -37,12 +37,16 @@ def emit(document: dict[str, Any]) -> None:
 
 
 @contextmanager
-def command(json_wanted: bool) -> Iterator[None]:
-    """Frame of every verb: leftovers of killed commands are ended first; UserError becomes a message and exit 1,
-    Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted."""
+def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[None]:
+    """Frame of every verb: leftovers of killed commands are ended first, and what they changed is put back; UserError
+    becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted.
+
+    reverts: False for a verb that shows what is changed, or puts it back itself."""
     try:
         for swept in loadframe.sweep_leftovers():
             say(f"A command was killed earlier; cleaned up after it: {swept}")
+        for outcome in loadframe.revert_changes() if reverts else ():
+            say(f"A command was killed earlier; what it had changed: {outcome}")
         yield
     except Interrupted as error:
         _fail(str(error), "", "interrupted", json_wanted, INTERRUPTED)

@@ -15,15 +15,18 @@ Layer = Literal["host", "process", "server", "application"]
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """Everything that Loadframe decides about a private target: what a treatment is made of.
+    """Everything that Loadframe decides about a target: what a treatment is made of.
 
     settings: the target's own settings, as configured (asked for, not necessarily what it gets).
     limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}, and of
     its control group by their name in version 2, for instance {"cpu.max": 50000} (cage/cages.py says the units).
+    host: settings of the machine, for instance {"vm.swappiness": 10} (changes/host.py); what it does not name is as it
+    was before the run.
     """
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    host: Mapping[str, SettingValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
