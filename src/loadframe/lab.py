@@ -250,16 +250,22 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
     """The bench, with the target in the state that the study declares as treatment A; its cost noted at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
-    with Bench(study, run) as bench:
-        run.write_document(
-            "bench.json", "bench", {"seed": seed, "version": bench.version, "axis_unit": bench.axis_unit}
-        )
-        book = Bookkeeping(bench, budget, progress or Silent(), random.Random(seed))
-        book.next_treatment("as given", bench.start_state)
-        try:
-            yield book
-        finally:
-            run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps, book.repeated))
+    told = progress or Silent()
+    bench = Bench(study, run)
+    try:
+        with bench:
+            run.write_document(
+                "bench.json", "bench", {"seed": seed, "version": bench.version, "axis_unit": bench.axis_unit}
+            )
+            book = Bookkeeping(bench, budget, told, random.Random(seed))
+            book.next_treatment("as given", bench.start_state)
+            try:
+                yield book
+            finally:
+                run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps, book.repeated))
+    finally:
+        for outcome in bench.put_back:
+            told.say(str(outcome))
 
 
 def _read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:

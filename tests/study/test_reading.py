@@ -116,7 +116,7 @@ def test_the_resolved_study_is_the_same_study(text: str) -> None:
         ('warmup = "2s"', 'warmup = "soon"', ["soon"]),
         ("min = 3, max = 12", "min = 5, max = 3", ["max = 3", "min = 5"]),
         ('durability = "keep"', 'durability = "maybe"', ["maybe", "relax"]),
-        ('allow = ["target", "process"]', 'allow = ["host"]', ["host", "process"]),
+        ('allow = ["target", "process"]', 'allow = ["hosts"]', ["hosts", "process"]),
         ("open_files = 1024", "open_files = 3", ["3", "32"]),
         ("open_files = 1024", "memory = 2000", ["memory", "2000", '"512MiB"']),
         ("open_files = 1024", 'memory = "2 parsecs"', ["2 parsecs", '"2GB"']),

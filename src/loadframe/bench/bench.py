@@ -15,11 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
+from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, make_target, out_of_memory
 from loadframe.bench.evaluation import components, derived, flags
 from loadframe.bench.rig import Rig
+from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
+from loadframe.changes.durable import DurableJournal, Outcome
 from loadframe.errors import WorkloadError
 from loadframe.model import (
     OPEN_LOOP_AXES,
@@ -79,6 +82,9 @@ class Bench:
         self.run = run
         self.workload: Workload = self._make_workload(Allowance())
         self.version = ""
+        self.put_back: list[Outcome] = []
+        """Once it is left: what became of the settings that outlive it."""
+        self._start_host = host_settings(study)  # before anything is changed
         self._stack = ExitStack()
         self._steps = self._profiled = 0
         self._may_sample: Permission | None = None
@@ -99,7 +105,7 @@ class Bench:
     def start_state(self) -> TargetState:
         """The state that the study declares."""
         settings = targets.check_settings(self.study.target.kind, self.study.target.settings)
-        return TargetState(settings, self.study.target_limits)
+        return TargetState(settings, self.study.target_limits, self._start_host)
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -107,14 +113,21 @@ class Bench:
         with ExitStack() as stack:
             study = self.study
             what = f"{study.target.kind} for study {study.study.name}"
+            durable = DurableJournal(what, self.run.path)
             self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
             for kind in dict.fromkeys((study.target.kind, *(each.target.kind for each in study.alternative))):
                 if kind is not None:
-                    target = make_target(study, self._lease, kind)
+                    target: CagedTarget | AttachedTarget
+                    attached = kind == study.target.kind and study.target.attach is not None
+                    target = AttachedTarget(study, durable) if attached else make_target(study, self._lease, kind)
                     stack.callback(target.destroy)
                     target.create()
                     self._rigs[kind] = Rig(target, self.run)
             self._rig = self._rigs[study.target.kind]
+            named = (host_settings(study, each.name) for each in study.alternative)
+            names = [name for settings in (self._start_host, *named) for name in settings]
+            self._surroundings = Surroundings(names, durable, self.run)
+            stack.callback(self._put_back)
             self._make_driver()
             recording = self.run.path / "raw" / "host.lfr"
             self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
@@ -130,12 +143,16 @@ class Bench:
     def __exit__(self, *exception: object) -> None:
         try:
             for rig in self._rigs.values():
-                rig.close()
+                self.put_back += rig.close()
         finally:
             self._stack.close()
 
+    def _put_back(self) -> None:
+        """What outlives the bench is as it was before."""
+        self.put_back += self._surroundings.close()
+
     @property
-    def _target(self) -> CagedTarget:
+    def _target(self) -> CagedTarget | AttachedTarget:
         """The target of the treatment in use."""
         return self._rig.target
 
@@ -178,7 +195,7 @@ class Bench:
         spelt as the target answers them. cold_of: the treatment of which this is the cold one: a cache whose steps all
         begin with nothing cached."""
         kind = kind or self.study.target.kind
-        state = TargetState(targets.check_settings(kind, state.settings), state.limits)
+        state = replace(state, settings=targets.check_settings(kind, state.settings))
         self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
 
@@ -188,7 +205,8 @@ class Bench:
         if self._rigs[treatment.kind] is not self._rig:
             self._rig = self._rigs[treatment.kind]
             self._follow_cages()
-        return self._rig.bring(name, treatment.state, self.workload)
+        around = self._surroundings.bring(name, treatment.state.host)
+        return {**self._rig.bring(name, replace(treatment.state, host={}), self.workload), **around}
 
     def recover(self, name: str) -> None:
         """Bring the target to a declared state whatever has become of it: it is started anew."""

@@ -10,6 +10,7 @@ from loadframe.analysis import comparison
 from loadframe.analysis.parting import parting
 from loadframe.bench.examination import examine
 from loadframe.bench.proof import by_level, orders, take_block
+from loadframe.bench.surroundings import host_settings
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping, curve_of
 from loadframe.model import Alternative, Round, Step, TargetState, Verdict, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
@@ -62,7 +63,9 @@ def declare(book: Bookkeeping) -> list[Pair]:
         limits = {} if alternative.cage.open_files is None else {"RLIMIT_NOFILE": alternative.cage.open_files}
         kind = alternative.target.kind or study.target.kind
         own = start.settings if kind == study.target.kind else {}
-        state = TargetState({**own, **alternative.target.settings}, {**start.limits, **limits})
+        state = TargetState(
+            {**own, **alternative.target.settings}, {**start.limits, **limits}, host_settings(study, alternative.name)
+        )
         states[book.next_treatment(alternative.name, state, kind)] = (alternative.name, state, kind)
     pairs = _pairs({name: title for name, (title, _, _) in states.items()})
     if study.measure.cold:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from loadframe.bench.attached import is_dynamic
+from loadframe.bench.surroundings import check_host
 from loadframe.cage import groups
 from loadframe.cage.cages import LIMITS
 from loadframe.cage.processes import available_cpus
@@ -9,6 +11,7 @@ from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study
 from loadframe.targets import registry as targets
 from loadframe.targets import url
+from loadframe.targets.attached import KINDS as ATTACHABLE
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
 
@@ -23,6 +26,7 @@ def check_study(study: Study) -> None:
             remedy=f"load.axis may be: {', '.join(sorted(axes))}.",
         )
     workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
+    _check_attached(study)
     targets.check_settings(study.target.kind, study.target.settings)
     if study.target.form not in workload.target_kinds:
         raise StudyError(
@@ -40,6 +44,7 @@ def check_study(study: Study) -> None:
     for level in study.levels:
         workload.check_level(level)
     _check_cages(study)
+    check_host(study)
 
 
 def _check_cages(study: Study) -> None:
@@ -101,6 +106,37 @@ def _check_address(study: Study) -> None:
         )
 
 
+def _check_attached(study: Study) -> None:
+    """A server that runs already is changed only while it runs, and is not caged."""
+    target = study.target
+    if target.attach is None:
+        if target.option_file:
+            raise StudyError("target.option_file is for a server that runs already", remedy="Add target.attach.")
+        return
+    if target.kind not in ATTACHABLE:
+        raise StudyError(
+            f"target.attach: a running {target.kind} cannot be attached to",
+            remedy=f"Of these it can: {', '.join(sorted(ATTACHABLE))}.",
+        )
+    if target.shards is not None or any(each.target.kind not in (None, target.kind) for each in study.alternative):
+        raise StudyError(
+            "target.attach: a server that runs already is measured alone",
+            remedy="Leave out target.shards and alternatives of another kind.",
+        )
+    files = any(each.cage.open_files is not None for each in study.alternative)
+    if files or study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
+        raise StudyError(
+            "cage: a server that runs already cannot be caged", remedy="Leave these limits out; [cage.driver] may stay."
+        )
+    for settings in (target.settings, *(each.target.settings for each in study.alternative)):
+        names = targets.KINDS[target.kind].catalogue.check(settings)
+        if restart := [name for name in names if not is_dynamic(target.kind, name)]:
+            raise StudyError(
+                f"target.settings.{restart[0]}: {target.kind} must be restarted to change it, and this one is not ours",
+                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
+            )
+
+
 def unseen(study: Study) -> tuple[str, ...]:
     """What of the study's target nobody can see, in words."""
     return (url.UNSEEN,) if study.target.kind == url.UrlTarget.kind else ()
@@ -158,6 +194,7 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
 def _check_programs(study: Study) -> None:
     kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
     needed = [requirement for kind in kinds for requirement in targets.KINDS[kind].requirements()]
+    needed = needed if study.target.attach is None else []
     needed += workloads.check(study.workload.kind)
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:

@@ -125,6 +125,10 @@ def _subject(
     pid: int | None, study: Study | None, server: str | None, option_file: Path | None, user: str
 ) -> Iterator[Subject]:
     with ExitStack() as stack:
+        if study is not None and study.target.attach is not None:
+            server = f"{study.target.kind}:{study.target.attach}"
+            option_file = Path(study.target.option_file) if study.target.option_file else None
+            study = None
         if study is not None:
             yield _private(stack, study)
         elif server is not None:

@@ -6,7 +6,9 @@ import contextlib
 import os
 import signal
 
+from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import CagedTarget
+from loadframe.changes.durable import Outcome
 from loadframe.changes.journal import Journal
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
@@ -14,32 +16,50 @@ from loadframe.workloads.base import Workload
 
 
 class Rig:
-    """target: created already, not started yet; whoever made it destroys it. Start at a state with `bring`."""
+    """target: created already, not started yet; whoever made it destroys it. Start at a state with `bring`.
 
-    def __init__(self, target: CagedTarget, run: RunFolder) -> None:
+    One that runs already is there in the state in which it is found: every state is reached from there by changes."""
+
+    def __init__(self, target: CagedTarget | AttachedTarget, run: RunFolder) -> None:
         self.target = target
-        self._journal = Journal(run, target)
+        self._journal = Journal(run, target, private=not isinstance(target, AttachedTarget))
         self._first: TargetState | None = None
         self._now: TargetState | None = None
         self._installed = False
+        self._put_back: list[Outcome] = []
 
     def bring(self, treatment: str, state: TargetState, workload: Workload) -> dict[str, SettingValue]:
         """The target in this state, with the workload's data in it; answers what it really uses."""
         if self._now is None:
-            self.target.start(state)
-            self._first = state if self._first is None else self._first
-        elif self._now != state:
+            begin = TargetState() if isinstance(self.target, AttachedTarget) else state
+            self.target.start(begin)
+            self._first = begin if self._first is None else self._first
+            self._now = begin
+        if not self._installed:
+            self._install(workload)
+        if self._now != state:
             before, self._now = self._now, None  # not known until the change has succeeded
             try:
                 self._journal.go(treatment, before, state)
             except BaseException:
-                self.target.stop()  # half changed, perhaps: the next call starts it anew
+                self._half_changed()
                 raise
         self._now = state
-        if not self._installed:
-            workload.install(self.target.endpoint())
-            self._installed = True
         return self.target.effective()
+
+    def _install(self, workload: Workload) -> None:
+        if isinstance(self.target, AttachedTarget):
+            self.target.install(workload)
+        else:
+            workload.install(self.target.endpoint())
+        self._installed = True
+
+    def _half_changed(self) -> None:
+        """The next call begins anew."""
+        if isinstance(self.target, AttachedTarget):
+            self._note(self.target.put_back())
+        else:
+            self.target.stop()
 
     def kill(self) -> None:
         """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
@@ -49,16 +69,28 @@ class Rig:
 
     def stop(self) -> None:
         """End the target, whatever has become of it; the next `bring` starts it anew."""
-        self.target.stop()
-        self.close()
+        if isinstance(self.target, AttachedTarget):
+            self._half_changed()
+            self._now = None
+        else:
+            self.target.stop()
+            self.close()
 
     def empty(self) -> None:
         """End the target and have it forget what it has cached; the next `bring` starts it anew."""
         self.stop()
         self.target.empty()
 
-    def close(self) -> None:
-        """The target has ended, or is about to: what was changed since its first start ends with it."""
-        if self._first is not None and self._now is not None:
+    def close(self) -> list[Outcome]:
+        """The target has ended, or is about to: what was changed since its first start ends with it. One that goes on
+        is made as it was before; what has become of each change of it."""
+        if isinstance(self.target, AttachedTarget):
+            self._note(self.target.leave())
+        elif self._first is not None and self._now is not None:
             self._journal.close(self._now, self._first)
         self._now = None
+        return self._put_back
+
+    def _note(self, outcomes: list[Outcome]) -> None:
+        self._put_back += outcomes
+        self._journal.reverted(outcomes)

@@ -73,6 +73,12 @@ class TargetTable(Table):
     shards: int | None = Field(
         None, ge=1, le=MOST_SHARDS, description="so many servers side by side, each in a cage of its own: [cage.shard]"
     )
+    attach: str | None = Field(
+        None,
+        description="a server that runs already: its socket or HOST:PORT. Its settings are changed while it runs, and "
+        "put back at the end; the load has a schema of its own",
+    )
+    option_file: str = Field("", description="attach: a file with the account; otherwise from the environment")
     authorised: bool = Field(False, description="kind url: a server on another machine may be loaded")
     owner: str = Field("", description="kind url: who has authorised that")
 
@@ -296,8 +302,14 @@ class MeasureTable(Table):
 
 
 class RemediesTable(Table):
-    allow: list[Literal["target", "process"]] = ["target", "process"]
+    allow: list[Literal["target", "process", "host"]] = ["target", "process"]
     durability: Literal["keep", "relax"] = "keep"
+
+
+class HostTable(Table):
+    settings: dict[str, SettingValue] = Field(
+        default_factory=dict, description="of the whole machine, put back at the end; remedies.allow must name host"
+    )
 
 
 class AlternativeTarget(Table):
@@ -317,6 +329,7 @@ class AlternativeTable(Table):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
     target: AlternativeTarget = AlternativeTarget()
     cage: AlternativeCage = AlternativeCage()
+    host: HostTable = HostTable()
 
 
 class Study(Table):
@@ -330,6 +343,7 @@ class Study(Table):
     objective: ObjectiveTable = ObjectiveTable()
     measure: MeasureTable = MeasureTable()
     remedies: RemediesTable = RemediesTable()
+    host: HostTable = HostTable()
     alternative: list[AlternativeTable] = []
 
     @field_validator("alternative")

@@ -49,7 +49,7 @@ def state_after(state: TargetState, remedy: Remedy) -> TargetState:
             limits[change.setting] = int(change.after)
         else:
             settings[change.setting] = change.after
-    return TargetState(settings, limits)
+    return replace(state, settings=settings, limits=limits)
 
 
 __all__ = ["Situation", "propose", "resized", "state_after"]

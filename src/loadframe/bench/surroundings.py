@@ -1,0 +1,77 @@
+"""The machine around the target on the bench: the settings that the study changes, and puts back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from loadframe.changes.durable import DurableJournal, Outcome
+from loadframe.changes.host import Host
+from loadframe.changes.journal import Journal
+from loadframe.errors import StudyError
+from loadframe.model import SettingValue, TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+
+
+class Surroundings:
+    """Bring it to a state with `bring`; `close` puts everything back."""
+
+    kind = "host"
+
+    def __init__(self, names: Iterable[str], durable: DurableJournal, run: RunFolder) -> None:
+        """names: all settings that any state may name."""
+        self._names = tuple(dict.fromkeys(names))
+        self._host = Host()
+        self._durable = durable
+        self._journal = Journal(run, self, private=False, layer="host")
+        self._now: Mapping[str, SettingValue] = {}
+
+    def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """The machine with these settings, and all others as they were; answers what it really uses."""
+        if settings != self._now:
+            self._journal.go(treatment, TargetState(host=self._now), TargetState(host=settings))
+            self._now = dict(settings)
+        return self.effective()
+
+    def apply(self, state: TargetState) -> None:
+        """ChangeError where the kernel does not take a value, or somebody else changes it too."""
+        gone = self._now.keys() - state.host.keys()
+        moved = {other for name in gone for other in self._host.moves(name)}
+        self._durable.back(self._host, gone | moved - state.host.keys())
+        for name, value in state.host.items():
+            if self._now.get(name) != value:
+                self._durable.set(self._host, name, value, self._host.moves(name))
+
+    def effective(self) -> dict[str, SettingValue]:
+        """What the kernel says of the settings that the study names."""
+        return {name: self._host.read(name) for name in self._names}
+
+    def close(self) -> list[Outcome]:
+        """Everything as it was before; what has become of each setting."""
+        outcomes = self._durable.back(self._host)
+        self._now = {}
+        self._journal.reverted(outcomes)
+        return outcomes
+
+
+def host_settings(study: Study, name: str | None = None) -> dict[str, SettingValue]:
+    """What the study changes of the machine in the state that it declares, or for the alternative of this name. Raises
+    as Host.check does."""
+    declared = dict(study.host.settings)
+    for alternative in study.alternative:
+        if alternative.name == name:
+            declared |= alternative.host.settings
+    return Host().check(declared)
+
+
+def check_host(study: Study) -> None:
+    """StudyError where the study changes the machine and does not say that it may; raises as Host.check does."""
+    named = [study.host.settings, *(each.host.settings for each in study.alternative)]
+    if any(named) and "host" not in study.remedies.allow:
+        first = next(name for settings in named for name in settings)
+        raise StudyError(
+            f"host.settings: the study changes {first} of the whole machine, and remedies.allow does not name that",
+            remedy='Where nobody minds: remedies.allow = ["target", "process", "host"]. It is put back at the end.',
+        )
+    for settings in named:
+        Host().check(settings)

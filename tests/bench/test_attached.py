@@ -1,0 +1,205 @@
+"""Somebody's server as a study's target: settings are changed while it runs and put back, data never touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.bench.bench import Bench
+from loadframe.bench.checking import check_study
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.changes import durable
+from loadframe.changes.journal import read
+from loadframe.errors import ChangeError, StudyError, TargetError
+from loadframe.model import TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study, parse
+from loadframe.targets.attached import Attached, attach
+from loadframe.targets.mariadb import MariadbTarget
+from loadframe.targets.postgres import PostgresTarget
+from loadframe.workloads import ownership
+
+STUDY = """\
+[study]
+name = "somebodys"
+question = "What does a setting give?"
+[target]
+kind = "{kind}"
+attach = "{address}"
+option_file = "{option_file}"
+[workload]
+kind = "oltp"
+[workload.options]
+rows = 100
+tables = 1
+[load]
+axis = "concurrency"
+levels = [1]
+[measure]
+window = "300ms"
+profile = "off"
+"""
+CHANGES = {
+    "mariadb": TargetState({"innodb_flush_log_at_trx_commit": 2, "max_connections": 77}),
+    "postgres": TargetState({"work_mem": 8 << 20, "synchronous_commit": "off"}),
+}
+
+
+@dataclass
+class Somebodys:
+    """A server of somebody's, with its owner's account, and what it is asked by the owner."""
+
+    kind: str
+    study: str
+    secret: str
+    owner: Any
+
+    def settings(self) -> dict[str, Any]:
+        server = self.attached()
+        effective = server.effective()
+        server.close()
+        return {name: effective[name] for name in CHANGES[self.kind].settings}
+
+    def attached(self) -> Attached:
+        table = parse(self.study).target
+        return attach(f"{self.kind}:{table.attach}", option_file=Path(table.option_file))
+
+    def schemas(self) -> set[str]:
+        return {str(name) for (name,) in self.owner.ask("SELECT schema_name FROM information_schema.schemata")}
+
+
+def _somebodys(target: Any, folder: Path) -> Somebodys:
+    endpoint, account, owner = target.endpoint(), target._server.control_account, target._control
+    option_file = folder / "account"
+    if target.kind == "mariadb":
+        owner.ask("DROP SCHEMA loadframe")
+        address, section = endpoint.address, "client"
+    else:
+        address, section = f"{endpoint.options['socket']}/.s.PGSQL.{endpoint.options['port']}", "owner"
+    owner.ask("CREATE SCHEMA theirs")
+    owner.ask("CREATE TABLE theirs.precious AS SELECT 7 AS id")
+    option_file.write_text(f"[{section}]\nuser={account.user}\npassword={account.password}\n")
+    study = STUDY.format(kind=target.kind, address=address, option_file=option_file)
+    return Somebodys(target.kind, study, account.password, owner)
+
+
+@pytest.fixture(scope="module", params=["mariadb", "postgres"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Somebodys]:
+    folder = tmp_path_factory.mktemp("dba")
+    with Lease.acquire("somebody's server") as lease:
+        if request.param == "mariadb":
+            target: Any = MariadbTarget(lease=lease, allowance=Allowance())
+        else:
+            target = PostgresTarget(lease=lease, allowance=Allowance())
+        try:
+            target.create()
+            target.start(TargetState({"max_connections": 50}))
+            yield _somebodys(target, folder)
+        finally:
+            target.destroy()
+
+
+def opened(study: Study, folder: Path) -> RunFolder:
+    run = RunFolder.create(folder, "somebodys")
+    run.write_document("study.json", "study", study.resolved())
+    run.write_text("study.toml", study.as_toml())
+    return run
+
+
+@pytest.mark.server
+def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(server: Somebodys, tmp_path: Path) -> None:
+    study = parse(server.study)
+    check_study(study)
+    before, schemas, run = server.settings(), server.schemas(), opened(study, tmp_path)
+    changed = CHANGES[server.kind].settings
+    with Bench(study, run) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.declare("B", "other", CHANGES[server.kind])
+        for name, settings in (("A", before), ("B", changed), ("A", before), ("B", changed)):
+            effective = bench.use(name)
+            assert {each: effective[each] for each in settings} == settings
+            assert server.settings() == settings
+        step = bench.take_step(round_number=1, block=1, treatment="B", level=1)
+        assert step.requests > 0
+        assert server.schemas() == schemas | {"loadframe"}
+        (record,) = durable.read()
+        assert server.secret not in str(record)
+    assert server.settings() == before
+    assert server.schemas() == schemas
+    assert server.owner.ask("SELECT id FROM theirs.precious") == [(7,)]
+    assert {outcome.what for outcome in bench.put_back} == {"reverted"}
+    assert durable.read() == []
+    told = read(run.path)
+    assert {(entry.setting, entry.after) for entry in told if entry.phase == "applied"} >= set(changed.items())
+    assert not any(entry.private for entry in told)
+    for path in run.path.rglob("*"):
+        assert path.is_dir() or server.secret.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.server
+def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: Somebodys, tmp_path: Path) -> None:
+    restart = {"mariadb": "innodb_log_buffer_size = 33554432", "postgres": 'shared_buffers = "64MB"'}[server.kind]
+    with pytest.raises(StudyError, match="not ours"):
+        check_study(parse(f"{server.study}[target.settings]\n{restart}\n"))
+    study, before = parse(server.study), server.settings()
+    name = restart.partition(" ")[0]
+    with Bench(study, opened(study, tmp_path)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.declare("B", "restart", TargetState({**CHANGES[server.kind].settings, name: 33554432}))
+        bench.declare("C", "a limit", TargetState({}, {"RLIMIT_NOFILE": 4096}))
+        for treatment in ("B", "C"):
+            with pytest.raises(TargetError, match="restarted"):
+                bench.use(treatment)
+            assert server.settings() == before
+            bench.recover("A")
+
+
+@pytest.mark.server
+def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(server: Somebodys, tmp_path: Path) -> None:
+    server.owner.ask("CREATE SCHEMA loadframe")
+    try:
+        study, before = parse(server.study), server.settings()
+        with pytest.raises(TargetError, match="'loadframe' already"), Bench(study, opened(study, tmp_path)) as bench:
+            bench.declare("B", "other", CHANGES[server.kind])
+            bench.use("B")
+        assert "loadframe" in server.schemas()
+        assert server.settings() == before
+    finally:
+        server.owner.ask("DROP SCHEMA loadframe")
+
+
+@pytest.mark.server
+def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: Somebodys, tmp_path: Path) -> None:
+    boot, pid, ticks = ownership.own_note()
+    server.owner.ask("CREATE SCHEMA loadframe")
+    server.owner.ask(f"CREATE TABLE loadframe.{ownership.TABLE} ({ownership.COLUMNS})")
+    server.owner.ask(f"INSERT INTO loadframe.{ownership.TABLE} VALUES ('{boot}', {pid}, {ticks + 1})")
+    study = parse(server.study)
+    with Bench(study, opened(study, tmp_path)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.use("A")
+        assert "loadframe" in server.schemas()
+    assert "loadframe" not in server.schemas()
+
+
+@pytest.mark.server
+def test_what_its_owner_changes_meanwhile_stays(server: Somebodys, tmp_path: Path) -> None:
+    study, name = parse(server.study), next(iter(CHANGES[server.kind].settings))
+    theirs = {"mariadb": 0, "postgres": "9MB"}[server.kind]
+    place = server.attached()
+    before = place.read(name)
+    with pytest.raises(ChangeError, match="somebody else"), Bench(study, opened(study, tmp_path)) as bench:
+        bench.declare("B", "other", CHANGES[server.kind])
+        bench.declare("C", "another", TargetState({name: {"mariadb": 1, "postgres": 7 << 20}[server.kind]}))
+        bench.use("B")
+        place.write(name, theirs)
+        bench.use("C")
+    assert place.read(name) == theirs
+    assert [outcome.change.setting for outcome in bench.put_back if outcome.what == "left"] == [name]
+    place.write(name, before)
+    place.close()

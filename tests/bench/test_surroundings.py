@@ -1,0 +1,114 @@
+"""A study that changes settings of the machine: only where it says that it may, and everything is put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loadframe.bench.bench import Bench
+from loadframe.bench.beside import declare
+from loadframe.bench.checking import check_study
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.changes import durable, host
+from loadframe.changes.host import Host
+from loadframe.changes.journal import read, standing
+from loadframe.errors import ChangeError, StudyError
+from loadframe.model import TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study, parse
+
+STUDY = """\
+[study]
+name = "kernel"
+question = "What does a setting of the kernel give?"
+[target]
+kind = "sqlite"
+[workload]
+kind = "job-queue"
+[load]
+axis = "concurrency"
+levels = [1]
+[measure]
+window = "300ms"
+[remedies]
+allow = ["target", "host"]
+[[alternative]]
+name = "less-dirty"
+host = { settings = { "vm.dirty_ratio" = 5 } }
+"""
+ALSO = '[host.settings]\n"vm.swappiness" = 10\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a machine with two settings."""
+    folder = tmp_path / "machine/proc/sys/vm"
+    folder.mkdir(parents=True)
+    for name, value in (("dirty_ratio", 20), ("dirty_bytes", 0), ("swappiness", 60)):
+        (folder / name).write_text(f"{value}\n")
+    monkeypatch.setattr(host, "ROOT", tmp_path / "machine")
+    return tmp_path / "machine"
+
+
+def opened(study: Study, folder: Path) -> RunFolder:
+    run = RunFolder.create(folder, "kernel")
+    run.write_document("study.json", "study", study.resolved())
+    return run
+
+
+def declare_all(bench: Bench) -> None:
+    """The states of a study on its bench."""
+    book = Bookkeeping(bench, None, None, None)  # type: ignore[arg-type]
+    book.next_treatment("as given", bench.start_state)
+    declare(book)
+
+
+def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, tmp_path: Path) -> None:
+    study = parse(STUDY + ALSO)
+    check_study(study)
+    assert parse(study.as_toml()) == study
+    run = opened(study, tmp_path)
+    read_now = Host(root).read
+    with Bench(study, run) as bench:
+        declare_all(bench)
+        for name, dirty in (("A", 20), ("B", 5), ("A", 20), ("B", 5)):
+            effective = bench.use(name)
+            assert (effective["vm.dirty_ratio"], effective["vm.swappiness"]) == (dirty, 10)
+            assert (read_now("vm.dirty_ratio"), read_now("vm.swappiness")) == (dirty, 10)
+    assert (read_now("vm.dirty_ratio"), read_now("vm.swappiness")) == (20, 60)
+    assert sorted(outcome.change.setting for outcome in bench.put_back) == ["vm.dirty_ratio", "vm.swappiness"]
+    assert durable.read() == []
+    told = [(entry.phase, entry.setting, entry.before, entry.after, entry.read_back) for entry in read(run.path)]
+    assert told[1] == ("applied", "vm.swappiness", 60, 10, 10)
+    assert told[3] == ("applied", "vm.dirty_ratio", 20, 5, 5)
+    assert told[5] == ("applied", "vm.dirty_ratio", 5, 20, 20)
+    assert told[-2:] == [("reverted", "vm.dirty_ratio", 5, 20, 20), ("reverted", "vm.swappiness", 10, 60, 60)]
+    assert standing(read(run.path)) == []
+
+
+def test_what_fails_in_the_middle_is_put_back_too(root: Path, tmp_path: Path) -> None:
+    study = parse(STUDY + ALSO)
+    with pytest.raises(ChangeError, match="swappiness"), Bench(study, opened(study, tmp_path)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.declare("B", "other", TargetState(host={"vm.dirty_ratio": 5, "vm.swappiness": 7}))
+        bench.use("A")
+        Host(root).write("vm.swappiness", 33)
+        bench.use("B")
+    assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (20, 33)
+    assert [outcome.what for outcome in bench.put_back] == ["reverted", "left"]
+
+
+@pytest.mark.parametrize(
+    ("study", "words"),
+    [
+        (STUDY.replace(', "host"', ""), "vm.dirty_ratio of the whole machine"),
+        (STUDY.replace(', "host"', "").replace("dirty_ratio", "swappiness") + ALSO, "remedies.allow"),
+        (STUDY.replace("dirty_ratio", "dirty_ration"), "vm.dirty_ratio"),
+        (STUDY.replace("= 5", "= 500"), "0 to 100"),
+    ],
+)
+def test_a_study_that_may_not_or_cannot_is_refused_before_anything_starts(root: Path, study: str, words: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        check_study(parse(study))
+    assert words in str(caught.value)
