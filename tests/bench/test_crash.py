@@ -1,0 +1,30 @@
+"""A few of the kills of benchmarks/crash.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "crash.py"
+
+
+def _crash() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("crash", PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["crash"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.server
+def test_killed_anywhere_nothing_stays_changed() -> None:
+    where, missed = _crash().crash("mariadb", 4, random.Random())
+    assert not missed
+    assert where.total() == 4
