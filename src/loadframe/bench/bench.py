@@ -15,11 +15,21 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
-from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, make_target, out_of_memory
+from loadframe.bench.caged import (
+    DRIVER_CPUS,
+    MORE_MEMORY,
+    CagedTarget,
+    allowance,
+    cpus_of,
+    make_cage,
+    make_target,
+    out_of_memory,
+    pinned,
+)
 from loadframe.bench.evaluation import components, derived, flags
 from loadframe.bench.rig import Rig
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
+from loadframe.cage.processes import Allowance, bind, parse_cpus
 from loadframe.errors import WorkloadError
 from loadframe.model import (
     OPEN_LOOP_AXES,
@@ -178,7 +188,7 @@ class Bench:
         spelt as the target answers them. cold_of: the treatment of which this is the cold one: a cache whose steps all
         begin with nothing cached."""
         kind = kind or self.study.target.kind
-        state = TargetState(targets.check_settings(kind, state.settings), state.limits)
+        state = replace(state, settings=targets.check_settings(kind, state.settings))
         self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
 
@@ -189,6 +199,12 @@ class Bench:
             self._rig = self._rigs[treatment.kind]
             self._follow_cages()
         return self._rig.bring(name, treatment.state, self.workload)
+
+    def begins_anew(self, name: str) -> bool:
+        """Bring the target to a declared state, as `use`; whether it had to be started for that."""
+        before = self._target.pids()[:1]
+        self.use(name)
+        return self._target.pids()[:1] != before
 
     def recover(self, name: str) -> None:
         """Bring the target to a declared state whatever has become of it: it is started anew."""
@@ -307,6 +323,8 @@ class Bench:
         with self._explaining():
             driver = self.workload.start(endpoint, level, scratch, seconds)
         try:
+            if (cpus := self._treatments[treatment].state.cpus.get(DRIVER_CPUS)) is not None:
+                bind(driver.pids(), parse_cpus(cpus))
             if profiler is not None:
                 profiler.start(components_of(self._target.pids(), driver.pids()))
             ended_early_s = self._watch(driver, profiler, most_waiting)
@@ -439,7 +457,11 @@ class Bench:
             pieces=components(self.study) if self.study.target.shards is not None else (),
         )
         metrics |= derived(
-            metrics, summary, self.study, embedded=self._target.embedded, one_lock=self.workload.one_lock
+            metrics,
+            summary,
+            pinned(self.study, self._treatments[treatment].state),
+            embedded=self._target.embedded,
+            one_lock=self.workload.one_lock,
         )
         if loaded.offered is not None:
             metrics["workload.offered"] = loaded.offered / (summary.window_end_s - summary.window_start_s)

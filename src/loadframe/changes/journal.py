@@ -120,6 +120,11 @@ def differences(now: TargetState, then: TargetState) -> list[Change]:
         if now.limits.get(name) != then.limits.get(name)
     ]
     changes += [
+        Change("process", name, now.cpus.get(name), then.cpus.get(name, ""))
+        for name in sorted({*now.cpus, *then.cpus})
+        if now.cpus.get(name) != then.cpus.get(name)
+    ]
+    changes += [
         Change("server", name, now.settings.get(name), then.settings.get(name, ""))
         for name in sorted({*now.settings, *then.settings})
         if now.settings.get(name) != then.settings.get(name)

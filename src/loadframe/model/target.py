@@ -20,10 +20,13 @@ class TargetState:
     settings: the target's own settings, as configured (asked for, not necessarily what it gets).
     limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}, and of
     its control group by their name in version 2, for instance {"cpu.max": 50000} (cage/cages.py says the units).
+    cpus: to which CPUs the target ("cage.cpus") and the load driver ("cage.driver.cpus") are bound; one that is not
+    there is bound as the study declares it.
     """
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    cpus: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
