@@ -2,7 +2,8 @@
 
 Runs each case N times and prints a row per run: the first finding and its status, the load at which it acts, the gain
 with its 95 % interval, what of it keeps durability, how many steps were flagged, how long it took, and whether all of
-that is the case's known answer (cases/*/expected.toml; quick profiles also have to end within 120 s). With --moved,
+that is the case's known answer (cases/*/expected.toml; quick profiles also have to end within 120 s). Of a ladder it is
+what was kept, the whole gain, and a line with each change. With --moved,
 the render farm's cause is moved as its README says, and the answer has to move with it; --study names another study of
 the case. Ends with 1 where a run missed its answer. The README's figures are these.
 """
@@ -10,6 +11,7 @@ the case. Ends with 1 where a run missed its answer. The README's figures are th
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import tomllib
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import loadframe
-from loadframe.model import Investigation
+from loadframe.model import Investigation, Ladder
 from loadframe.study import Study
 
 CASES = Path(loadframe.__file__).parent / "cases"
@@ -106,6 +108,33 @@ def side_by_side(found: Investigation) -> str:
     return "\n".join(lines)
 
 
+def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> list[str]:
+    """What of the known answer a ladder did not give: these changes kept, some taken back, the gain, its shares."""
+    kept, shares = {rung.change for rung in found.kept}, [rung.share for rung in found.rungs if rung.share is not None]
+    checks = {
+        "kept": set(expected["kept"]) <= kept,
+        "taken back": bool(set(expected["without_gain"]) - kept),
+        "gain": found.total is not None and found.total.low > expected["gain_above"],
+        "shares": math.isclose(sum(shares), 1.0),
+        "time": profile != "quick" or found.seconds < QUICK_S,
+    }
+    return [name for name, holds in checks.items() if not holds]
+
+
+def ladder_row(case: str, found: Ladder, missed: list[str]) -> str:
+    """The same line of a ladder, and below it a line for the changes."""
+    total, flags = found.total, found.conduct.flags if found.conduct else {}
+    ratio, interval = (f"{total.ratio:.2f}", f"{total.low:.2f} to {total.high:.2f}") if total else ("-", "-")
+    steps = found.conduct.steps if found.conduct else 0
+    kept = f"{len(found.kept)} of {len(found.rungs)} changes kept"
+    told = ", ".join(f"{r.change} {r.verdict.ratio:.2f}{'' if r.kept else ' back'}" for r in found.rungs if r.verdict)
+    return (
+        f"{case:40} {kept:36} {'-':>8} {'-':>6} {ratio:>6} {interval:>14} {'-':>8} "
+        f"{f'{sum(flags.values())} of {steps}':>9} {found.seconds:>8.0f}  "
+        f"{'missed: ' + ', '.join(missed) if missed else 'yes'}\n    {told}"
+    )
+
+
 def main() -> int:
     """Run the cases and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -128,6 +157,12 @@ def main() -> int:
                     study = loadframe.case(name).study(
                         profile=arguments.profile, which=arguments.study, overrides=overrides
                     )
+                    if loadframe.case(name).verb == "ladder":
+                        ladder = loadframe.ladder(study, Path(folder))
+                        missed = ladder_misses(ladder, expected, arguments.profile)
+                        missing += bool(missed)
+                        print(ladder_row(name, ladder, missed), flush=True)
+                        continue
                     found = loadframe.investigate(study, Path(folder))
                     missed = misses(found, study, expected, arguments.profile)
                     missing += bool(missed)

@@ -3,6 +3,7 @@
 investigate   the whole loop -> run folder and report
 measure       the curve only
 compare       a study's alternatives against its target, side by side
+ladder        a study's changes one on top of the other: which gave which share
 verify        a forecast against what its loads then give
 capacity      the highest load that meets the objective, searched from below
 conclude      what a run folder says, also one that was stopped or killed
@@ -17,13 +18,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing, forecasting, searching
+from loadframe.bench import comparing, forecasting, ladder_writing, searching
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import START, declare, measure_beside
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study, unseen
+from loadframe.bench.climbing import Climbed, climb
 from loadframe.bench.examination import Examined, cuts, examine
 from loadframe.bench.foretelling import first_sweep
+from loadframe.bench.ladder_states import LadderStates
 from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.proof import decided
 from loadframe.bench.survival import try_restarts
@@ -38,6 +41,7 @@ from loadframe.model import (
     Curve,
     Forecast,
     Investigation,
+    Ladder,
     LoadInterval,
     Round,
     SettingValue,
@@ -146,6 +150,34 @@ def compare(
     return found
 
 
+def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progress | None = None) -> Ladder:
+    """The study's changes in its order, each against the state before it, and what is kept of them as a whole.
+
+    Changes that are not proven to be better are taken back, but with keep_all. StudyError where the study has none;
+    raises as `investigate` does, and what was measured until then is in the run folder either way."""
+    if not study.change:
+        raise StudyError(
+            f"the study {study.study.name} has no change to measure",
+            remedy="Add a [[change]] with a name and target.settings for each rung, in order.",
+        )
+    run = _new_run(study, runs)
+    with _explaining(run, []), _book(_alone(study), run, progress) as book:
+        book.warms = True
+        states = LadderStates(book)
+
+        def note(climbed: Climbed) -> None:
+            """Nothing that was proved is lost, whatever happens next."""
+            ladder_writing.save(run, climbed, keeps_all=keep_all)
+
+        note(Climbed(()))
+        climbed = climb(book, states, keep_all=keep_all, note=note)
+        top = states.name(climbed.kept)
+        cut = cuts(study.target.kind, states.of(climbed.kept), _read_back(book, run, top))
+        note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut), *unseen(study))))
+    run.close()
+    return ladder_writing.write_down(run)
+
+
 def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
     """A forecast scored by measuring the study's levels, and the run folder of that; the scores are kept. Raises as
     `investigate` does."""
@@ -191,6 +223,13 @@ def conclude(run: RunFolder) -> Investigation:
     not a single finished step."""
     _check_steps(run, run.steps())
     return run.investigation() or write_down(run, partial(run), interrupted=not run.closed())
+
+
+def measured_ladder(run: RunFolder) -> Ladder | None:
+    """The ladder of a run folder, as far as it went, with its report written again; None for other runs. RunError where
+    there is not a single finished step."""
+    _check_steps(run, run.steps())
+    return ladder_writing.write_down(run) if run.ladder() is not None else None
 
 
 def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
@@ -315,7 +354,8 @@ def _rescue(run: RunFolder, rounds: list[Round]) -> str:
     if not finished:
         return f"\nNo step had finished; the run folder is {run.path}."
     try:
-        concluded = write_down(run, rounds or partial(run), interrupted=True)
+        ladder = measured_ladder(run)
+        concluded = ladder or write_down(run, rounds or partial(run), interrupted=True)
     except UserError as error:
         return f"\n{finished} finished steps are kept in {run.path} (no report of them: {error.fact})."
     return f"\n{finished} finished steps are kept in {run.path}; their report: {concluded.report}"

@@ -93,6 +93,11 @@ class SimulatedBench:
             **self.states[name].settings,
         }
 
+    def begins_anew(self, name: str) -> bool:
+        before = self.used[-1:]
+        self.use(name)
+        return self.used[-1:] != before
+
     def recover(self, name: str) -> None:
         self.dead = False
         self.use(name)

@@ -54,6 +54,37 @@ def test_cpus_hold() -> None:
     assert output("import os; print(os.sched_getaffinity(0))", Allowance(cpus=frozenset({cpu}))) == str({cpu})
 
 
+def test_a_process_that_runs_is_bound_with_all_its_threads_and_what_they_start() -> None:
+    """Its threads say to which CPUs they are bound once they are told to go on; one of them is born afterwards."""
+    cpu = min(os.sched_getaffinity(0))
+    program = (
+        "import os, sys, threading\n"
+        "told = threading.Event()\n"
+        "def say(): told.wait(); print(sorted(os.sched_getaffinity(0)), flush=True)\n"
+        "threads = [threading.Thread(target=say) for _ in range(3)]\n"
+        "[thread.start() for thread in threads]\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "late = threading.Thread(target=say); late.start(); told.set()\n"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program]
+    with spawn(
+        command, Allowance(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        processes.bind([process.pid], frozenset({cpu}))
+        printed, _ = process.communicate(b"go on\n", timeout=30)
+    assert printed.decode().split("\n")[:4] == [str([cpu])] * 4
+    processes.bind([process.pid], frozenset({cpu}))  # it has ended: passed over
+
+
+def test_a_cpu_that_the_kernel_does_not_give_is_told() -> None:
+    with spawn(["sleep", "60"], Allowance(), stdout=None, stderr=None) as process:
+        with pytest.raises(CageError, match=f"process {process.pid} cannot be bound to CPU 8000"):
+            processes.bind([process.pid], frozenset({8000}))
+        process.kill()
+
+
 def test_it_has_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it() -> None:
     assert output("import os; print(os.getsid(0) == os.getpid())", Allowance()) == "True"
 

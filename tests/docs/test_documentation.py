@@ -22,6 +22,7 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 
 TRIED_ELSEWHERE = {
     "case run bulk-ingest --quick": "tests/servers",
+    "case run oltp-ladder --quick": "benchmarks/gains.py",
     "case run render-farm --quick": "tests/servers",
     "case run render-farm --quick --set target.settings.table_open_cache=400": "benchmarks/gains.py",
 }
@@ -40,10 +41,13 @@ def commands() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the studies of README and docs/comparing.md, two samples, and the curves of docs/predicting.md."""
+    """A folder with the studies of README, docs/comparing.md and docs/ladder.md, two samples, and the curves of
+    docs/predicting.md."""
     folder = tmp_path_factory.mktemp("reader")
     (study,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (folder / "queue.toml").write_text(study)
+    (ladder,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/ladder.md").read_text(), re.S)
+    (folder / "ladder.toml").write_text(ladder)
     (alternatives,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/comparing.md").read_text(), re.S)
     (folder / "modes.toml").write_text(alternatives)
     csv = re.findall(r"```csv\n(.*?)```", (ROOT / "docs/predicting.md").read_text(), re.S)

@@ -16,12 +16,22 @@ from typing import Self
 
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.attached import AttachedTarget
-from loadframe.bench.caged import MORE_MEMORY, CagedTarget, allowance, cpus_of, make_cage, make_target, out_of_memory
+from loadframe.bench.caged import (
+    DRIVER_CPUS,
+    MORE_MEMORY,
+    CagedTarget,
+    allowance,
+    cpus_of,
+    make_cage,
+    make_target,
+    out_of_memory,
+    pinned,
+)
 from loadframe.bench.evaluation import components, derived, flags
 from loadframe.bench.rig import Rig
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
+from loadframe.cage.processes import Allowance, bind, parse_cpus
 from loadframe.changes.durable import DurableJournal, Outcome
 from loadframe.errors import WorkloadError
 from loadframe.model import (
@@ -208,6 +218,12 @@ class Bench:
         around = self._surroundings.bring(name, treatment.state.host)
         return {**self._rig.bring(name, replace(treatment.state, host={}), self.workload), **around}
 
+    def begins_anew(self, name: str) -> bool:
+        """Bring the target to a declared state, as `use`; whether it had to be started for that."""
+        before = self._target.pids()[:1]
+        self.use(name)
+        return self._target.pids()[:1] != before
+
     def recover(self, name: str) -> None:
         """Bring the target to a declared state whatever has become of it: it is started anew."""
         self._rigs[self._treatments[name].kind].stop()
@@ -325,6 +341,8 @@ class Bench:
         with self._explaining():
             driver = self.workload.start(endpoint, level, scratch, seconds)
         try:
+            if (cpus := self._treatments[treatment].state.cpus.get(DRIVER_CPUS)) is not None:
+                bind(driver.pids(), parse_cpus(cpus))
             if profiler is not None:
                 profiler.start(components_of(self._target.pids(), driver.pids()))
             ended_early_s = self._watch(driver, profiler, most_waiting)
@@ -457,7 +475,11 @@ class Bench:
             pieces=components(self.study) if self.study.target.shards is not None else (),
         )
         metrics |= derived(
-            metrics, summary, self.study, embedded=self._target.embedded, one_lock=self.workload.one_lock
+            metrics,
+            summary,
+            pinned(self.study, self._treatments[treatment].state),
+            embedded=self._target.embedded,
+            one_lock=self.workload.one_lock,
         )
         if loaded.offered is not None:
             metrics["workload.offered"] = loaded.offered / (summary.window_end_s - summary.window_start_s)

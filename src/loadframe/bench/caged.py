@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from loadframe.cage.cages import LIMITS, Cage
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance, parse_cpus
+from loadframe.cage.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
@@ -15,14 +16,22 @@ from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
 from loadframe.targets.base import Cache, Target
 
+CPUS, DRIVER_CPUS = "cage.cpus", "cage.driver.cpus"
+"""What a state binds: the target, the load driver."""
+
 
 class CagedTarget:
     """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups. cages: of
     the target or each of its shards, which have the same limits; beside: of components in front of the shards, each of
     which has its own, in the state under its name ("loader.cpu.max")."""
 
-    def __init__(self, target: Target, *cages: Cage, beside: Sequence[Cage] = ()) -> None:
+    def __init__(
+        self, target: Target, *cages: Cage, beside: Sequence[Cage] = (), cpus: frozenset[int] | None = None
+    ) -> None:
+        """cpus: what it is bound to in states that say nothing else; None: all that we may use."""
         self._target = target
+        self._cpus = cpus
+        self._bound = False
         self._groups = {"": cages, **{f"{cage.component}.": (cage,) for cage in beside}}
         self.cages = (*beside, *cages)
         self.kind = target.kind
@@ -39,6 +48,8 @@ class CagedTarget:
                 cage.set(caged[prefix])
         with self._explained():
             self._target.start(own)
+        self._bound = False
+        self._bind(state)
 
     def apply(self, state: TargetState) -> None:
         """The cage first: what the target is to have must be there when it asks for it."""
@@ -49,6 +60,7 @@ class CagedTarget:
                     cage.set(caged[prefix])
         with self._explained():
             self._target.apply(own)
+        self._bind(state)
 
     def reset(self) -> None:
         with self._explained():
@@ -71,14 +83,17 @@ class CagedTarget:
         self._target.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The target's, and the limits of the cages as the kernel has them."""
+        """The target's, the limits of the cages as the kernel has them, and the CPUs to which a state has bound it."""
         caged = {
             f"{prefix}{name}": value
             for prefix, cages in self._groups.items()
             for name, value in cages[0].limits().items()
         }
         with self._explained():
-            return {**self._target.effective(), **caged}
+            found = {**self._target.effective(), **caged}
+        if self._bound and (cpus := bound_to(self.pids()[0])) is not None:
+            found[CPUS] = cpus
+        return found
 
     def counters(self) -> dict[str, float]:
         with self._explained():
@@ -115,6 +130,16 @@ class CagedTarget:
         own = {name: value for name, value in state.limits.items() if name not in names}
         return TargetState(state.settings, own), caged
 
+    def _bind(self, state: TargetState) -> None:
+        """Its processes to the state's CPUs; back to those of the study where the state before had others."""
+        asked = state.cpus.get(CPUS)
+        if asked is not None or self._bound:
+            bind(self._target.pids(), self._own_cpus() if asked is None else parse_cpus(asked))
+        self._bound = asked is not None
+
+    def _own_cpus(self) -> frozenset[int]:
+        return self._cpus or frozenset(os.sched_getaffinity(0))
+
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """A target that the kernel ended because its cage is full does not know why it died."""
@@ -132,7 +157,8 @@ def make_target(study: Study, lease: Lease, kind: str) -> CagedTarget:
     shards, of = study.target.shards, kind if kind != study.target.kind else ""
     cages = [make_cage(name, study.allowed(name), lease, of) for name in targets.components(kind, shards)]
     if shards is None:
-        return CagedTarget(targets.make(kind, lease=lease, allowance=_of_target(study.cage, cages[0])), *cages)
+        target = targets.make(kind, lease=lease, allowance=_of_target(study.cage, cages[0]))
+        return CagedTarget(target, *cages, cpus=cpus_of(study.cage))
     split = len(cages) - shards
     allowances = {cage.component: allowance(study.allowed(cage.component), cage) for cage in cages[:split]}
     allowances |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
@@ -158,6 +184,16 @@ def _of_target(allowed: ComponentCage, cage: Cage) -> Allowance:
 def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
     """The CPUs that the study binds a component to; None: any."""
     return parse_cpus(allowed.cpus) if allowed.cpus else None
+
+
+def pinned(study: Study, state: TargetState) -> Study:
+    """The study with the CPUs that a state gives the target and the driver instead of its own."""
+    if not state.cpus:
+        return study
+    cage = study.cage
+    driver = cage.driver.model_copy(update={"cpus": state.cpus.get(DRIVER_CPUS, cage.driver.cpus)})
+    cage = cage.model_copy(update={"cpus": state.cpus.get(CPUS, cage.cpus), "driver": driver})
+    return study.model_copy(update={"cage": cage})
 
 
 MORE_MEMORY = "Raise cage.memory (of a component: cage.NAME.memory), or give the target settings that fit into it."

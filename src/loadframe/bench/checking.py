@@ -9,6 +9,7 @@ from loadframe.cage.cages import LIMITS
 from loadframe.cage.processes import available_cpus
 from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study
+from loadframe.study.declaration import ChangeTable
 from loadframe.targets import registry as targets
 from loadframe.targets import url
 from loadframe.targets.attached import KINDS as ATTACHABLE
@@ -40,6 +41,7 @@ def check_study(study: Study) -> None:
         )
     _check_address(study)
     _check_alternatives(study, workload)
+    _check_changes(study)
     _check_programs(study)
     for level in study.levels:
         workload.check_level(level)
@@ -173,6 +175,46 @@ def _check_cold(study: Study, workload: Workload) -> None:
             "measure.cold: it is alternatives that are compared cold, on the axis working_set",
             remedy='Leave it out, or add an [[alternative]] and set load.axis = "working_set".',
         )
+
+
+def _check_changes(study: Study) -> None:
+    """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
+    kind, settings = study.target.kind, targets.check_settings(study.target.kind, study.target.settings)
+    limits, cpus = dict(study.target_limits), dict[str, str]()
+    for change in study.change:
+        after = targets.check_settings(kind, {**settings, **change.target.settings})
+        opened = {} if change.cage.open_files is None else {"RLIMIT_NOFILE": change.cage.open_files}
+        if (after, {**limits, **opened}, {**cpus, **change.cage.bound}) == (settings, limits, cpus):
+            raise StudyError(
+                f"change {change.name!r} changes nothing: the state before it has these values already",
+                remedy="Leave it out, or give it other values.",
+            )
+        _check_cage_of(study, change)
+        given_up = targets.gives_up(kind, change.target.settings)
+        if given_up is not None and study.remedies.durability == "keep":
+            raise StudyError(
+                f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
+                remedy='Leave it out, or set remedies.durability = "relax".',
+            )
+        settings, limits, cpus = after, {**limits, **opened}, {**cpus, **change.cage.bound}
+
+
+def _check_cage_of(study: Study, change: ChangeTable) -> None:
+    """That the target can have what a change gives it."""
+    kind, cage = study.target.kind, change.cage
+    if kind == url.UrlTarget.kind:
+        raise StudyError(
+            f"change {change.name!r}: a server that runs already cannot be changed",
+            remedy="Change it yourself, and compare two runs.",
+        )
+    if (cage.open_files or cage.bound) and (targets.KINDS[kind].embedded or study.target.shards is not None):
+        what = "runs inside the driver's processes" if targets.KINDS[kind].embedded else "is made of several pieces"
+        raise StudyError(
+            f"change {change.name!r} changes the cage of {kind}, which {what}",
+            remedy="Change settings of the target only.",
+        )
+    for cpus in cage.bound.values():
+        available_cpus(cpus)
 
 
 def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:

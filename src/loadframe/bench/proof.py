@@ -47,20 +47,23 @@ def prove(
     *,
     round_number: int,
     reserve_s: float = 0.0,
+    firm_reserve_s: float = 0.0,
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = sized,
 ) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
-    Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (for a
-    decided one: less a reserve); two blocks are always measured. It is looked at after each block from the study's
-    fewest to its most: the intervals of all these looks hold at once, so that `enough` may ask for anything.
+    Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (less a
+    firm reserve; for a decided one: less a reserve); two blocks are always measured. It is looked at after each block
+    from the study's fewest to its most: the intervals of all these looks hold at once, so that `enough` may ask for
+    anything.
     """
     blocks = book.bench.study.measure.blocks
     per_block = [*levels, *levels]
     book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", len(per_block) * blocks.min)
     # Looks that the budget will not come to would only make the others dearer.
-    last = max(FEWEST_BLOCKS, min(blocks.max, int(book.budget.left_s() / book.budget.cost_s(per_block))))
+    mine_s = book.budget.left_s() - firm_reserve_s
+    last = max(FEWEST_BLOCKS, min(blocks.max, int(mine_s / book.budget.cost_s(per_block))))
     plan = Plan(min(blocks.min, last), last)
     taken: list[Step] = []
     verdict: Verdict | None = None
@@ -68,7 +71,8 @@ def prove(
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
         early = block <= plan.first
         open_question = early or verdict is None or not decided(verdict)
-        if verdict is not None and not book.budget.affords(per_block, 0.0 if open_question else reserve_s):
+        kept_s = firm_reserve_s if open_question else max(reserve_s, firm_reserve_s)
+        if verdict is not None and not book.budget.affords(per_block, kept_s):
             break
         taken += take_block(book, order, round_number=round_number, block=block)
         if block < FEWEST_BLOCKS:
@@ -106,10 +110,19 @@ def orders(
     after the other, and reversed for the second. What drifts straight through both blocks, or favours whoever
     comes first, then falls on the two treatments alike; drawn anew each time, it would fall on one of them alone in a
     quarter of all proofs of three blocks."""
+    yield from grouped_orders(chance, [treatments], levels)
+
+
+def grouped_orders(
+    chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
+) -> Iterator[list[tuple[str, float]]]:
+    """The same with the treatments of a group next to each other, the groups in drawn order, too: of any two treatments
+    each comes first as often as the other."""
     while True:
         drawn = [
             (treatment, level)
-            for treatment in chance.sample(list(treatments), len(treatments))
+            for group in chance.sample(list(groups), len(groups))
+            for treatment in chance.sample(list(group), len(group))
             for level in chance.sample(list(levels), len(levels))
         ]
         yield drawn

@@ -31,7 +31,8 @@ SWEEP_SHARE = 0.4
 
 @dataclass
 class Bookkeeping:
-    """What a run has measured so far, and how it goes on. random: decides the order within each block."""
+    """What a run has measured so far, and how it goes on. random: decides the order within each block. warms: where the
+    target had to be started, a step that counts for nothing goes before the one that does."""
 
     bench: Bench
     budget: Budget
@@ -40,9 +41,12 @@ class Bookkeeping:
     steps: list[Step] = field(default_factory=list)
     repeated: int = 0
     tries_remedies: bool = True
+    warms: bool = False
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step, and where something outside the study disturbed it, once more; the disturbed one stays in the run."""
+        if self.warms and self.bench.begins_anew(treatment):
+            self.once(round_number=round_number, block=0, treatment=treatment, level=level)
         step = self.once(round_number=round_number, block=block, treatment=treatment, level=level)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
         if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):

@@ -9,7 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -202,6 +202,41 @@ def available_cpus(text: str) -> frozenset[int]:
     cpus = parse_cpus(text)
     _check_cpus(cpus)
     return cpus
+
+
+def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
+    """Bind processes that run to these CPUs: all their threads, also those that are started meanwhile, and what they
+    start later. Processes that have ended are passed over. CageError where the kernel refuses."""
+    for pid in pids:
+        bound: set[int] = set()
+        while new := _threads(pid) - bound:
+            for thread in new:
+                try:
+                    os.sched_setaffinity(thread, cpus)
+                except ProcessLookupError:
+                    continue
+                except OSError as error:
+                    wanted = ",".join(map(str, sorted(cpus)))
+                    raise CageError(
+                        f"process {pid} cannot be bound to CPU {wanted}: {error.strerror}",
+                        remedy="Choose CPUs that this process and the container may use.",
+                    ) from error
+            bound |= new
+
+
+def bound_to(pid: int) -> str | None:
+    """The CPUs that a process may use, "0,1"; None where it has ended."""
+    try:
+        return ",".join(map(str, sorted(os.sched_getaffinity(pid))))
+    except ProcessLookupError:
+        return None
+
+
+def _threads(pid: int) -> set[int]:
+    try:
+        return {int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir()}
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return set()
 
 
 def _check_cpus(cpus: frozenset[int]) -> None:

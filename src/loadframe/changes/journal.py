@@ -145,6 +145,7 @@ def differences(now: TargetState, then: TargetState) -> list[Change]:
     layers: list[tuple[Layer, Mapping[str, SettingValue], Mapping[str, SettingValue]]] = [
         ("host", now.host, then.host),
         ("process", now.limits, then.limits),
+        ("process", now.cpus, then.cpus),
         ("server", now.settings, then.settings),
     ]
     return [

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit, show_investigation
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
 from loadframe.cli.progress import shown
 from loadframe.errors import StudyError
+from loadframe.study import Study
+from loadframe.study.cases import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Ready studies with a story and a known answer.")
 
@@ -60,7 +63,7 @@ def run(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Investigate the case on real components."""
+    """Carry out the case on real components."""
     with command(as_json):
         if quick and full:
             raise StudyError("--quick and --full were both given", remedy="Choose one of them, or neither.")
@@ -68,7 +71,7 @@ def run(
 
 
 def run_case(name: str, profile: str, which: str | None, overrides: list[str], runs: Runs, as_json: bool) -> None:
-    """Investigate a case's studies in a profile, one after the other, and show the outcome of each."""
+    """Carry out a case's studies in a profile, one after the other, and show the outcome of each."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:
@@ -77,15 +80,27 @@ def run_case(name: str, profile: str, which: str | None, overrides: list[str], r
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )
     studies = [case.study(profile=profile, which=each, overrides=overrides) for each in names]
-    found = []
+    shapes = []
     for number, study in enumerate(studies):
-        with shown(quiet=as_json) as progress:
-            found.append(loadframe.investigate(study, runs, progress=progress))
-        if not as_json:
-            print("\n" if number else "", end="")
-            show_investigation(found[-1], as_json)
-    if as_json and len(found) == 1:
-        show_investigation(found[0], as_json)
+        if number and not as_json:
+            print()
+        shapes.append(_carried_out(case.verb, study, runs, as_json))
+    if as_json and len(shapes) == 1:
+        emit(shapes[0])
     elif as_json:
-        shapes = [loadframe.investigation_json(one) for one in found]
         emit({"schema": "loadframe.case-run/1", "case": name, "studies": dict(zip(names, shapes, strict=True))})
+
+
+def _carried_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:
+    """A study as its case says, shown to people unless `quiet`; its outcome for programs."""
+    with shown(quiet=quiet) as progress:
+        found = (loadframe.ladder if verb == "ladder" else loadframe.investigate)(study, runs, progress=progress)
+    to_json, to_text = (
+        (loadframe.ladder_json, loadframe.render_ladder)
+        if verb == "ladder"
+        else (loadframe.investigation_json, loadframe.render_text)
+    )
+    if not quiet:
+        print(to_text(found))
+    shape: dict[str, Any] = to_json(found)
+    return shape

@@ -13,7 +13,7 @@ import typer
 
 import loadframe
 from loadframe.errors import Interrupted, UserError
-from loadframe.model import Investigation
+from loadframe.model import Investigation, Ladder
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
@@ -77,3 +77,11 @@ def show_investigation(investigation: Investigation, json_wanted: bool) -> None:
         emit(loadframe.investigation_json(investigation))
     else:
         print(loadframe.render_text(investigation))
+
+
+def show_ladder(found: Ladder, json_wanted: bool) -> None:
+    """A ladder, for people or programs."""
+    if json_wanted:
+        emit(loadframe.ladder_json(found))
+    else:
+        print(loadframe.render_ladder(found))

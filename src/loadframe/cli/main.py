@@ -16,6 +16,7 @@ from loadframe.cli import (
     demo,
     doctor,
     investigate,
+    ladder,
     limits,
     measure,
     predict,
@@ -55,6 +56,7 @@ app.command()(curve.curve)
 app.command()(predict.predict)
 app.command()(limits.limits)
 app.command()(compare.compare)
+app.command()(ladder.ladder)
 app.command()(report.report)
 app.add_typer(changes.app, name="changes")
 app.add_typer(case.app, name="case")

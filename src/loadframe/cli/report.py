@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, show_investigation
+from loadframe.cli.common import Json, command, show_investigation, show_ladder
 
 
 def report(
@@ -22,9 +22,12 @@ def report(
     """Write report.html of a run anew and print it as text."""
     with command(as_json):
         folder = loadframe.open_run(run)
-        found = loadframe.conclude(folder)
         if speedscope is not None:
             loadframe.write_speedscope(folder, speedscope)
+        if (ladder := loadframe.measured_ladder(folder)) is not None:
+            show_ladder(ladder, as_json)
+            return
+        found = loadframe.conclude(folder)
         here = replace(found, run=str(run), report=str(run / "report.html"))
         loadframe.write_page(here, run / "report.html")
         show_investigation(here, as_json)

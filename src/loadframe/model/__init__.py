@@ -63,6 +63,11 @@ from loadframe.model.investigation import (
     Survival,
     Witness,
 )
+from loadframe.model.ladder import (
+    Interaction,
+    Ladder,
+    Rung,
+)
 from loadframe.model.limit import (
     LedgerNow,
     Limit,
@@ -144,7 +149,9 @@ __all__ = [
     "ForecastPoint",
     "FunctionShare",
     "Host",
+    "Interaction",
     "Investigation",
+    "Ladder",
     "LadderStep",
     "Latency",
     "Layer",
@@ -175,6 +182,7 @@ __all__ = [
     "Requirement",
     "Round",
     "RuledOut",
+    "Rung",
     "Saturation",
     "Scalability",
     "Scored",

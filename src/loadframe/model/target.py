@@ -22,11 +22,14 @@ class TargetState:
     its control group by their name in version 2, for instance {"cpu.max": 50000} (cage/cages.py says the units).
     host: settings of the machine, for instance {"vm.swappiness": 10} (changes/host.py); what it does not name is as it
     was before the run.
+    cpus: to which CPUs the target ("cage.cpus") and the load driver ("cage.driver.cpus") are bound; one that is not
+    there is bound as the study declares it.
     """
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     host: Mapping[str, SettingValue] = field(default_factory=dict)
+    cpus: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

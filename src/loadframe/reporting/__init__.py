@@ -4,6 +4,7 @@ write_page(investigation, path)     the case study, one HTML file that needs not
 render_text(investigation)          the same facts at the end of a command
 render_curve, render_comparison, render_forecast    a curve, a verdict, a forecast alone
 render_capacity, capacity_json      what a capacity search found
+write_ladder_page, render_ladder, ladder_json   which change gave which share
 investigation_json, curve_json, verdict_json, limits_json, comparison_json, forecast_json    what other tools read
 speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
@@ -22,7 +23,8 @@ from loadframe.reporting.json_shapes import (
     limits_json,
     verdict_json,
 )
-from loadframe.reporting.page import render_page, write_page
+from loadframe.reporting.ladder_report import ladder_json, render_ladder
+from loadframe.reporting.page import render_page, write_ladder_page, write_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_comparison, render_curve, render_text
 
@@ -34,14 +36,17 @@ __all__ = [
     "curve_json",
     "forecast_json",
     "investigation_json",
+    "ladder_json",
     "limits_json",
     "render_capacity",
     "render_comparison",
     "render_curve",
     "render_forecast",
+    "render_ladder",
     "render_page",
     "render_text",
     "speedscope_json",
     "verdict_json",
+    "write_ladder_page",
     "write_page",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from loadframe.model import Investigation
+from loadframe.model import Investigation, Ladder
 from loadframe.reporting import facts, plots, vega, words
 from loadframe.reporting.vega import Size
 
@@ -116,6 +116,13 @@ def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size) -> Iterat
     specs = tuple(vega.specification(drawn) for size in sizes if (drawn := draw(size)) is not None)
     if specs:
         yield Draft(name, title, note, specs)
+
+
+def ladder_chart(found: Ladder) -> Chart | None:
+    """The waterfall of a ladder; None where nothing of it was measured."""
+    note = "Thin lines: 95 % intervals. Grey: measured, and taken back."
+    drafts = list(_draft("waterfall", "What each change gives", note, partial(plots.waterfall, found), WIDE, NARROW))
+    return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
 
 
 def chart_svg(inv: Investigation) -> str:

@@ -22,8 +22,19 @@ from markupsafe import Markup
 
 from loadframe import __version__
 from loadframe.errors import RunError
-from loadframe.model import Investigation, ProfileKind, Round
-from loadframe.reporting import alternatives, answers, charts, facts, flame, forecasts, profiles, rounding, words
+from loadframe.model import Investigation, Ladder, ProfileKind, Round
+from loadframe.reporting import (
+    alternatives,
+    answers,
+    charts,
+    facts,
+    flame,
+    forecasts,
+    ladder_report,
+    profiles,
+    rounding,
+    words,
+)
 from loadframe.units import METRICS, show, show_metric
 
 STEP_COLUMNS = {
@@ -45,7 +56,19 @@ COUNTED = frozenset({"step", "level", "block", "errors"})
 def write_page(inv: Investigation, path: Path) -> None:
     """Write the case study to `path`, whole or not at all: a page that is there already stays until the new one is
     complete. RunError where it cannot be written (full disk, no permission, no such folder)."""
-    page = render_page(inv)
+    _write(render_page(inv), path, inv.run)
+
+
+def write_ladder_page(found: Ladder, path: Path) -> None:
+    """The same for a ladder."""
+    drawn = charts.ladder_chart(found)
+    page = _template("ladder.html").render(
+        found=found, css=Markup(_read("page.css")), chart=drawn, run_path=shlex.quote(found.run), version=__version__
+    )
+    _write(page, path, found.run)
+
+
+def _write(page: str, path: Path, run: str) -> None:
     temporary: Path | None = None
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -61,14 +84,14 @@ def write_page(inv: Investigation, path: Path) -> None:
             temporary.unlink(missing_ok=True)
         raise RunError(
             f"The report cannot be written to {path}: {error.strerror or error}.",
-            remedy=f"Make room or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
+            remedy=f"Make room or choose another place, then run `loadframe report {shlex.quote(run)}`.",
         ) from error
 
 
 def render_page(inv: Investigation) -> str:
     """The page as one string of HTML."""
     drawn = charts.page_charts(inv)
-    return _template().render(
+    return _template("page.html").render(
         inv=inv,
         unit=words.axis_unit(inv),
         css=Markup(_read("page.css")),
@@ -98,7 +121,7 @@ def render_page(inv: Investigation) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_present
     )
@@ -111,10 +134,11 @@ def _template() -> jinja2.Template:
         profiles=profiles,
         flame=flame,
         forecasts=forecasts,
+        ladder_report=ladder_report,
     )
     environment.globals.update(show=show, show_metric=show_metric)
     environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)
-    return environment.from_string(_read("page.html"))
+    return environment.from_string(_read(name))
 
 
 def _present(value: Any) -> Any:

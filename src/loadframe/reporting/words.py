@@ -29,6 +29,7 @@ from loadframe.model import (
     Price,
     SettingValue,
     StateSummary,
+    StudySummary,
     Trial,
     UntriedRemedy,
     Verdict,
@@ -55,7 +56,12 @@ STATUS = {
 
 def target(inv: Investigation) -> str:
     """ "mariadb 10.11.14"; servers that name themselves in their version are not named twice."""
-    kind, version = inv.study.target_kind, inv.study.target_version
+    return target_name(inv.study)
+
+
+def target_name(study: StudySummary) -> str:
+    """The same from a study."""
+    kind, version = study.target_kind, study.target_version
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
 
@@ -64,7 +70,12 @@ def target(inv: Investigation) -> str:
 
 def axis_unit(inv: Investigation) -> str:
     """What the load axis counts, in the user's words."""
-    return inv.study.axis_unit or inv.study.axis.replace("_", " ")
+    return study_unit(inv.study)
+
+
+def study_unit(study: StudySummary) -> str:
+    """The same from a study."""
+    return study.axis_unit or study.axis.replace("_", " ")
 
 
 def load(value: float, unit: str) -> str:
@@ -234,6 +245,12 @@ def ratio_interval(verdict: Verdict | LadderStep) -> str:
     low = low if verdict.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
     high = high if verdict.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
     return f"{low} to {high}"
+
+
+def ratio_words(verdict: Verdict) -> str:
+    """ "3.1 times (2.8 to 3.4)"."""
+    interval = ratio_interval(verdict)
+    return f"{ratio(verdict)} times{f' ({interval})' if interval else ''}"
 
 
 def _interval_words(verdict: Verdict) -> str:

@@ -25,6 +25,7 @@ from loadframe.model import (
     Forecast,
     Host,
     Investigation,
+    Ladder,
     Limit,
     ProfiledStep,
     Round,
@@ -316,6 +317,12 @@ class RunFolder:
             return None
         where = str(self.path / "investigation.json")
         return decode("investigation-record", self._read("investigation.json"), Investigation, where=where)
+
+    def ladder(self) -> Ladder | None:
+        """The ladder that was measured, as far as it went; None for other runs."""
+        if not (self.path / "ladder.json").exists():
+            return None
+        return decode("ladder-record", self._read("ladder.json"), Ladder, where=str(self.path / "ladder.json"))
 
     def forecast(self) -> Forecast | None:
         """What was forecast before it was measured; None for a study that does not ask for it."""

@@ -1,8 +1,9 @@
 """The cases: folders with a case.toml, a README that tells the story, and one or more studies.
 
 case.toml has a [case] table (title, story, main: the study's file name, or several that are carried out one after the
-other, needs) and a table for each profile ("quick", "full") with the keys of the study that it replaces. A case is told
-the target, the workload and what grows, never the answer.
+other, needs, and verb: what is done with them, "investigate" where it says nothing) and a table for each profile
+("quick", "full") with the keys of the study that it replaces. A case is told the target, the workload and what grows,
+never the answer.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from loadframe.errors import StudyError
 from loadframe.study.declaration import Study
 from loadframe.study.reading import apply_overrides, merge, read_text, validate
 
 FOLDER = Path(__file__).resolve().parent.parent / "cases"
+Verb = Literal["investigate", "ladder"]
 KNOWN_ANSWER = "expected"
 """The file that only tests read."""
 PROFILES = ("quick", "default", "full")
@@ -27,7 +29,7 @@ PROFILES = ("quick", "default", "full")
 @dataclass(frozen=True, slots=True)
 class Case:
     """Ready studies. needs: what has to be installed, in words. studies: name -> file; main: those that a run
-    carries out."""
+    carries out; verb: how."""
 
     name: str
     title: str
@@ -37,6 +39,7 @@ class Case:
     studies: Mapping[str, Path]
     profiles: Mapping[str, Mapping[str, Any]]
     main: tuple[str, ...] = ()
+    verb: Verb = "investigate"
 
     def readme(self) -> str:
         """The story, with its known answer."""
@@ -87,4 +90,5 @@ def _read(folder: Path) -> Case:
         studies={stem: folder / f"{stem}.toml" for stem in [*main, *others]},
         profiles=tables,
         main=main,
+        verb=about.get("verb", "investigate"),
     )

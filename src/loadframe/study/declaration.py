@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
 from pydantic import (
@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     Tag,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -332,6 +333,43 @@ class AlternativeTable(Table):
     host: HostTable = HostTable()
 
 
+class ChangeTarget(Table):
+    settings: dict[str, SettingValue] = Field(default_factory=dict, description="what differs from the state before it")
+
+
+class ChangeDriver(Table):
+    cpus: Cpus = Field(None, description='CPUs that the load driver may use, for instance "1"')
+
+
+class ChangeCage(Table):
+    open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
+    cpus: Cpus = Field(None, description='CPUs that the target may use, for instance "0"')
+    driver: ChangeDriver = ChangeDriver()
+
+    @property
+    def bound(self) -> dict[str, str]:
+        """The CPUs that it changes, by the keys of a study."""
+        given = {"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus}
+        return {name: cpus for name, cpus in given.items() if cpus is not None}
+
+
+class ChangeTable(Table):
+    """A rung of `loadframe ladder STUDY`: what changes in the state before it."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    target: ChangeTarget = ChangeTarget()
+    cage: ChangeCage = ChangeCage()
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> ChangeTable:
+        if not (self.target.settings or self.cage.open_files or self.cage.bound):
+            raise ValueError(f"the change {self.name!r} changes nothing; give it target.settings, or cage")
+        return self
+
+
+Named = TypeVar("Named", AlternativeTable, ChangeTable)
+
+
 class Study(Table):
     """What to do, declared. Made by `load` or `resolve` in loadframe.study.reading."""
 
@@ -345,15 +383,16 @@ class Study(Table):
     remedies: RemediesTable = RemediesTable()
     host: HostTable = HostTable()
     alternative: list[AlternativeTable] = []
+    change: list[ChangeTable] = []
 
-    @field_validator("alternative")
+    @field_validator("alternative", "change")
     @classmethod
-    def _named_once(cls, alternatives: list[AlternativeTable]) -> list[AlternativeTable]:
-        names = [each.name for each in alternatives]
+    def _named_once(cls, tables: list[Named], info: ValidationInfo) -> list[Named]:
+        names = [each.name for each in tables]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two alternatives are called {name!r}; each needs a name of its own")
-        return alternatives
+                raise ValueError(f"two {info.field_name}s are called {name!r}; each needs a name of its own")
+        return tables
 
     @property
     def target_cage(self) -> ComponentCage:

@@ -27,9 +27,20 @@ def _integer(
     *,
     sized: bool = False,
     gives_up: str | None = None,
+    weaker: tuple[int, ...] = (),
 ) -> SettingSpec:
     return SettingSpec(
-        name, "integer", dynamic, low, high, (), default, gives_up, sized_at_start=sized, source=SYSTEM_VARIABLES
+        name,
+        "integer",
+        dynamic,
+        low,
+        high,
+        (),
+        default,
+        gives_up,
+        sized_at_start=sized,
+        source=SYSTEM_VARIABLES,
+        weaker=weaker,
     )
 
 
@@ -44,9 +55,16 @@ def _switch(name: str, dynamic: bool, default: bool, gives_up: str | None = None
 
 
 def _choice(
-    name: str, dynamic: bool, choices: tuple[str, ...], default: str, gives_up: str | None = None
+    name: str,
+    dynamic: bool,
+    choices: tuple[str, ...],
+    default: str,
+    gives_up: str | None = None,
+    weaker: tuple[str, ...] = (),
 ) -> SettingSpec:
-    return SettingSpec(name, "text", dynamic, None, None, choices, default, gives_up, source=SYSTEM_VARIABLES)
+    return SettingSpec(
+        name, "text", dynamic, None, None, choices, default, gives_up, source=SYSTEM_VARIABLES, weaker=weaker
+    )
 
 
 _COMMITS = "0 and 2: about the last second of commits may be lost at power loss (0: also when the server dies)"
@@ -72,11 +90,18 @@ CATALOGUE = Catalogue(
         # InnoDB
         # SET GLOBAL resizes the pool behind the answer, and refuses a log below the log buffer, where a start does not
         _bytes("innodb_buffer_pool_size", True, 2097152, 134217728, sized=True),
-        _integer("innodb_flush_log_at_trx_commit", True, 0, 3, 1, gives_up=_COMMITS),
+        _integer("innodb_flush_log_at_trx_commit", True, 0, 3, 1, gives_up=_COMMITS, weaker=(0, 2)),
         _integer("innodb_flush_log_at_timeout", True, 0, 2700, 1),
         _bytes("innodb_log_file_size", True, 4194304, 100663296, sized=True),
         _bytes("innodb_log_buffer_size", False, 2097152, 16777216, 2147479552),
-        _choice("innodb_flush_method", False, _FLUSH, "O_DIRECT", "nosync: the data files may be lost at power loss"),
+        _choice(
+            "innodb_flush_method",
+            False,
+            _FLUSH,
+            "O_DIRECT",
+            "nosync: the data files may be lost at power loss",
+            ("nosync",),
+        ),
         _switch("innodb_doublewrite", False, True, "OFF: a page torn by power loss cannot be repaired"),
         _switch("innodb_file_per_table", True, True),
         _switch("innodb_stats_persistent", True, True),

@@ -53,9 +53,14 @@ def _switch(name: str, dynamic: bool, default: bool, gives_up: str | None = None
 
 
 def _choice(
-    name: str, dynamic: bool, choices: tuple[str, ...], default: str, gives_up: str | None = None
+    name: str,
+    dynamic: bool,
+    choices: tuple[str, ...],
+    default: str,
+    gives_up: str | None = None,
+    weaker: tuple[str, ...] = (),
 ) -> SettingSpec:
-    return SettingSpec(name, "text", dynamic, None, None, choices, default, gives_up, source=PG_SETTINGS)
+    return SettingSpec(name, "text", dynamic, None, None, choices, default, gives_up, source=PG_SETTINGS, weaker=weaker)
 
 
 _COMMITS = (
@@ -101,7 +106,7 @@ CATALOGUE = Catalogue(
         _choice("wal_level", False, ("minimal", "replica", "logical"), "replica"),
         _switch("fsync", True, True, "off: the database may be corrupt after a power loss"),
         _choice(
-            "synchronous_commit", True, ("local", "remote_write", "remote_apply", "on", "off"), "on", _COMMITS
+            "synchronous_commit", True, ("local", "remote_write", "remote_apply", "on", "off"), "on", _COMMITS, ("off",)
         ),
         _choice("wal_sync_method", True, ("fsync", "fdatasync", "open_sync", "open_datasync"), "fdatasync"),
         _switch("full_page_writes", True, True, "off: a page torn by power loss cannot be repaired"),

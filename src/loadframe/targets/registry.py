@@ -198,6 +198,16 @@ def setting(kind: str, name: str) -> SettingSpec | None:
     return _kind(kind).catalogue.get(name)
 
 
+def gives_up(kind: str, settings: Mapping[str, SettingValue]) -> str | None:
+    """The durability that these settings give up, in words; None where they give up none. StudyError."""
+    said = []
+    for name, value in check_settings(kind, settings).items():
+        spec = setting(kind, name)
+        if spec is not None and spec.weakens(value):
+            said.append(f"{name} = {value}; {spec.gives_up}")
+    return "; ".join(said) or None
+
+
 def check() -> list[Requirement]:
     """What every kind needs and whether it is here; what several kinds need, once."""
     return list(dict.fromkeys(requirement for kind in KINDS.values() for requirement in kind.requirements()))

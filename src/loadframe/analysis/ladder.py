@@ -1,0 +1,147 @@
+"""Which change gave which share of a gain, and which changes need one another.
+
+A state of a ladder is the changes that are in it. All its states are measured in the same blocks, so that a state
+serves as the "after" of one change and as the "before" of the next: the logarithms of the gains then add up to that of
+the whole, exactly, and what the machine does to a block cancels in all of them.
+
+Every question is a contrast of logarithms: the states on one side added, those on the other taken away (Yates 1937;
+Box, Hunter and Hunter, Statistics for Experimenters, ch. 5). A verdict on products of throughputs is just that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadframe.analysis import comparison
+from loadframe.model import Interaction, Verdict
+
+State = tuple[str, ...]
+"""The changes that are in it, in the study's order; () is the start."""
+Samples = Mapping[State, Mapping[float, Sequence[float]]]
+"""Throughputs (1/s) of each state by level, index i of every level is block i."""
+
+ERROR = 0.05
+"""Of all interactions that are looked for together (Bonferroni)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """A gain by its changes, in order. gains: of each against the state before it; shares: of each in the logarithm of
+    the whole, None where the whole is not proven; at_top: all against all but this one, None where not measured."""
+
+    total: Verdict
+    gains: tuple[Verdict, ...]
+    shares: tuple[float, ...] | None
+    at_top: tuple[Verdict | None, ...]
+
+
+def rising(kept: State) -> tuple[State, ...]:
+    """The start, and the states after each change."""
+    return tuple(kept[:count] for count in range(len(kept) + 1))
+
+
+def without(kept: State, *left_out: str) -> State:
+    """All but these."""
+    return tuple(change for change in kept if change not in left_out)
+
+
+def states(kept: State) -> tuple[State, ...]:
+    """Every state that is needed to take a ladder apart: the rising ones, and the top without each change in turn."""
+    return tuple(dict.fromkeys([*rising(kept), *(without(kept, change) for change in kept)]))
+
+
+def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, confidence: float = 0.95) -> Verdict:
+    """The product of the throughputs of the states in `more` over that of those in `less`, as many of each: with one
+    on either side their ratio, with two how many times more a change is worth in one company than in another.
+
+    Zeros count as comparison.ZERO_COUNTS_AS says, over all states of the samples, so that gains add up all the same.
+    Raises ValueError as comparison.verdict does.
+    """
+    filled = _without_zeros(samples)
+    return comparison.verdict(_product(filled, less), _product(filled, more), confidence=confidence)
+
+
+def decompose(samples: Samples, kept: State) -> Decomposition:
+    """A ladder taken apart. samples: of all `rising` states of it, perhaps of all its `states`; each interval at 95 %.
+    ValueError for a ladder without a change, or without blocks."""
+    if not kept:
+        raise ValueError("a ladder without a change has no gain")
+    climbed = rising(kept)
+    gains = tuple(contrast(samples, [after], [before]) for before, after in itertools.pairwise(climbed))
+    total = contrast(samples, [kept], [()])
+    at_top = tuple(
+        contrast(samples, [kept], [without(kept, change)]) if without(kept, change) in samples else None
+        for change in kept
+    )
+    return Decomposition(total, gains, shares(total, gains), at_top)
+
+
+def shares(total: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...] | None:
+    """The share of each gain in the logarithm of the whole: they add up to 1. None where the whole is not proven:
+    shares of what may be nothing say nothing."""
+    if total.decision == "no-proven-difference":
+        return None
+    logs = [math.log(gain.ratio) for gain in gains]
+    return tuple(log / sum(logs) for log in logs)
+
+
+def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
+    """The changes that are proven to be worth another factor at the top than in their place in the order.
+
+    The last change is at the top in either case; for the one before it only the last can be the partner, for others
+    the partner is not known yet. All that are looked for together err in at most ERROR of the cases.
+    """
+    asked = [change for change in kept[:-1] if without(kept, change) in samples]
+    found = []
+    for change in asked:
+        place = kept.index(change)
+        verdict = contrast(
+            samples,
+            [kept, kept[:place]],
+            [without(kept, change), kept[: place + 1]],
+            confidence=1 - ERROR / len(asked),
+        )
+        if verdict.decision != "no-proven-difference":
+            found.append(Interaction(change, kept[-1] if change == kept[-2] else None, verdict))
+    return tuple(found)
+
+
+def pair_states(kept: State, change: str, partner: str) -> tuple[State, ...]:
+    """The four states that show what a change is worth with a partner and without it, all others in place."""
+    return (kept, without(kept, change), without(kept, partner), without(kept, change, partner))
+
+
+def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence: float = 0.95) -> Interaction:
+    """How many times more a change is worth with a partner than without it, all others in place, from the four
+    `pair_states`: the same number for the partner with the change."""
+    top, less_change, less_partner, less_both = pair_states(kept, change, partner)
+    return Interaction(
+        change,
+        partner,
+        contrast(samples, [top, less_both], [less_change, less_partner], confidence=confidence),
+    )
+
+
+def _product(samples: Samples, chosen: Sequence[State]) -> dict[float, list[float]]:
+    """One side of a contrast: the products of its states' throughputs by level, block by block."""
+    levels = sorted(set.intersection(*(set(samples[state]) for state in chosen)))
+    blocks = {level: min(len(samples[state][level]) for state in chosen) for level in levels}
+    return {
+        level: [math.prod(samples[state][level][block] for state in chosen) for block in range(blocks[level])]
+        for level in levels
+    }
+
+
+def _without_zeros(samples: Samples) -> Samples:
+    filled: dict[State, dict[float, list[float]]] = {state: {} for state in samples}
+    for level in sorted(set().union(*samples.values())):
+        holders = [state for state in samples if level in samples[state]]
+        logs, zeros = comparison.logarithms([samples[state][level] for state in holders])
+        for state, values in zip(holders, logs, strict=True):
+            filled[state][level] = list(np.exp(values)) if zeros else list(samples[state][level])
+    return filled

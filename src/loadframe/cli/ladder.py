@@ -1,0 +1,29 @@
+"""loadframe ladder STUDY: which change gave which share of the gain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, show_ladder
+from loadframe.cli.progress import shown
+
+
+def ladder(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML) with a [[change]] for each rung.")],
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Keep every change, also those that are worse or do nothing.")
+    ] = False,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Make the study's changes one on top of the other: what each gives, and which share of the whole."""
+    with command(as_json):
+        declared = loadframe.load_study(study, overrides or [])
+        with shown(quiet=as_json) as progress:
+            found = loadframe.ladder(declared, runs, keep_all=keep_all, progress=progress)
+        show_ladder(found, as_json)

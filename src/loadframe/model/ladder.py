@@ -1,0 +1,70 @@
+"""Which change gave which share of a gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadframe.model.finding import Change
+from loadframe.model.investigation import Conduct, Host, StudySummary
+from loadframe.model.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One change of a ladder, in the study's order. changes: what it changes in the state before it.
+
+    trial: it against the state before it, when it was tried; None where it was not. refused: why the target cannot work
+    with it; "" where it can. gain: of a kept one, against the kept ones before it, in the blocks that measured the
+    whole ladder; at_top: there, all that are kept against all but this one (leave-one-out); None where that was not
+    measured. share: of the whole gain, in logarithms; None where the whole is not proven. gives_up: durability, in
+    words.
+    """
+
+    change: str
+    changes: tuple[Change, ...]
+    kept: bool
+    trial: Verdict | None = None
+    refused: str = ""
+    gain: Verdict | None = None
+    share: float | None = None
+    at_top: Verdict | None = None
+    gives_up: str | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The best that is known of it against the state before it."""
+        return self.gain or self.trial
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """A change is worth another factor in other company. verdict: how many times more it is worth at the top than in
+    its place in the order; with a partner, how many times more with it than without it, all others in place."""
+
+    change: str
+    partner: str | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The changes of a study, one on top of the other. total: all that are kept against the start, in the same blocks
+    as their gains; None where nothing was kept or measured. finished: False for a run that was stopped or killed."""
+
+    run: str
+    report: str
+    study: StudySummary
+    host: Host
+    rungs: tuple[Rung, ...]
+    total: Verdict | None
+    interactions: tuple[Interaction, ...]
+    keeps_all: bool
+    finished: bool
+    conduct: Conduct | None = None
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> tuple[Rung, ...]:
+        """The rungs of the final state."""
+        return tuple(rung for rung in self.rungs if rung.kept)

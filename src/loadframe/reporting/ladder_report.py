@@ -1,0 +1,163 @@
+"""A ladder, for people and programs: what each change gave, what was taken back, and which changes need one another."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
+from loadframe.reporting import facts, rounding, words
+from loadframe.reporting.json_shapes import verdict_json
+
+WIDTH = 100
+HEAD = ("change", "against the state before", "share", "lost without it", "")
+
+
+def ladder_json(found: Ladder) -> dict[str, Any]:
+    """loadframe.ladder/1; ratios are of throughput, low and high their 95 % intervals. steps: in the study's order; a
+    kept one against the kept ones before it, in the same blocks as the total, a change that was taken back against the
+    state before it. share: of the total, in logarithms; null where the total is not proven or the change not kept."""
+    return {
+        "schema": "loadframe.ladder/1",
+        "run": found.run,
+        "report": found.report,
+        "seconds": found.seconds,
+        "finished": found.finished,
+        "steps": [_step(rung) for rung in found.rungs],
+        "total": None if found.total is None else verdict_json(found.total),
+        "order": [rung.change for rung in found.rungs],
+        "kept": [rung.change for rung in found.kept],
+        "keeps_all": found.keeps_all,
+        "leave_one_out": [
+            {"change": rung.change, **_interval(rung.at_top)} for rung in found.kept if rung.at_top is not None
+        ],
+        "interactions": [
+            {"change": one.change, "partner": one.partner, **_interval(one.verdict)} for one in found.interactions
+        ],
+        "settings": [_change(change) for change in final_changes(found)],
+        "flags": {} if found.conduct is None else dict(found.conduct.flags),
+        "warnings": list(found.warnings),
+    }
+
+
+def _step(rung: Rung) -> dict[str, Any]:
+    verdict = rung.verdict
+    known = {"ratio": None, "low": None, "high": None, "decision": None} if verdict is None else _interval(verdict)
+    return {
+        "change": rung.change,
+        **known,
+        "share": rung.share,
+        "kept": rung.kept,
+        "refused": rung.refused or None,
+        "gives_up": rung.gives_up,
+        "trial": None if rung.trial is None else verdict_json(rung.trial),
+        "leave_one_out": None if rung.at_top is None else _interval(rung.at_top),
+        "changes": [_change(change) for change in rung.changes],
+    }
+
+
+def _interval(verdict: Verdict) -> dict[str, Any]:
+    return {"ratio": verdict.ratio, "low": verdict.low, "high": verdict.high, "decision": verdict.decision}
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {"layer": change.layer, "setting": change.setting, "before": change.before, "after": change.after}
+
+
+def final_changes(found: Ladder) -> tuple[Change, ...]:
+    """What is different at the top, one for each setting: as it was at the start, and as it is."""
+    net: dict[tuple[str, str], Change] = {}
+    for rung in found.kept:
+        for change in rung.changes:
+            key = (change.layer, change.setting)
+            net[key] = Change(*key, net[key].before if key in net else change.before, change.after)
+    return tuple(net.values())
+
+
+def render_ladder(found: Ladder) -> str:
+    """The answer, a row for each change, what else a reader must know, and the settings to copy."""
+    parts = [*paragraphs(found), *(() if found.conduct is None else words.conduct_sentences(found.conduct))]
+    lines = [textwrap.fill(answer(found), WIDTH), "", *_table(found), ""]
+    for sentence in parts:
+        lines += textwrap.wrap(words.sentence(sentence), WIDTH)
+    settings = [f"  {change.setting} = {facts.shown(change.after)}" for change in final_changes(found)]
+    lines += ["", "The settings at the top, where they differ from the start:", *settings] if settings else []
+    return "\n".join([*lines, "", f"Report: {found.report}"])
+
+
+def answer(found: Ladder) -> str:
+    """The ladder in two sentences."""
+    if not found.finished:
+        tried = f"{len(found.rungs)} change{'' if len(found.rungs) == 1 else 's'}"
+        return f"Stopped after {tried}; nothing is left changed.{_so_far(found)}"
+    count, kept = len(found.rungs), len(found.kept)
+    if found.total is None:
+        return f"None of the {count} changes is proven to be better than the state before it; all were taken back."
+    unit = words.study_unit(found.study)
+    gain = f"{words.gain_sentence(found.total, unit)}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept."
+    largest = max(
+        (rung for rung in found.kept if rung.share is not None), key=lambda rung: rung.share or 0, default=None
+    )
+    if largest is None or largest.share is None or kept == 1:
+        return gain[0].upper() + gain[1:]
+    share = f"The largest share, {rounding.percent(largest.share)}, is that of {largest.change}."
+    return f"{gain[0].upper()}{gain[1:]} {share}"
+
+
+def _so_far(found: Ladder) -> str:
+    kept = words.and_list([rung.change for rung in found.kept])
+    return f" Better until then: {kept}." if kept else ""
+
+
+def fate(rung: Rung, *, keeps_all: bool = False) -> str:
+    """What became of a change, in words."""
+    if rung.refused:
+        return "refused by the target"
+    if rung.kept:
+        verdict = rung.verdict
+        if verdict is None or verdict.decision == "better":
+            return "kept"
+        if keeps_all:
+            return f"kept all the same: {words.DECISIONS[verdict.decision]}"
+        return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"
+    return f"{words.DECISIONS[rung.trial.decision]}: taken back" if rung.trial is not None else "taken back"
+
+
+def row(rung: Rung, *, keeps_all: bool = False) -> tuple[str, str, str, str, str]:
+    """Change, ratio with its interval, share, leave-one-out, what became of it."""
+    return (
+        rung.change,
+        "" if rung.verdict is None else words.ratio_words(rung.verdict),
+        "" if rung.share is None else rounding.percent(rung.share),
+        "" if rung.at_top is None else words.ratio_words(rung.at_top),
+        fate(rung, keeps_all=keeps_all),
+    )
+
+
+def _table(found: Ladder) -> list[str]:
+    rows = [row(rung, keeps_all=found.keeps_all) for rung in found.rungs]
+    widths = [max(len(line[column]) for line in (HEAD, *rows)) for column in range(4)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, (*widths, 0), strict=True)).rstrip()
+        for line in (HEAD, *rows)
+    ]
+
+
+def paragraphs(found: Ladder) -> list[str]:
+    """What the numbers alone do not say, in sentences."""
+    said = [f"The target cannot work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
+    said += [interaction_sentence(one) for one in found.interactions]
+    said += [f"What {rung.change} gives up: {rung.gives_up}" for rung in found.kept if rung.gives_up]
+    return [*said, *found.warnings]
+
+
+def interaction_sentence(one: Interaction) -> str:
+    """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they need each other"."""
+    much = f"{one.change} is worth {words.ratio_words(one.verdict)} as much as"
+    if one.partner is None:
+        return f"At the top, {much} in its place in the order: what came after it changes what it gives"
+    return f"With {one.partner}, {much} without it: they {_together(one.verdict)}"
+
+
+def _together(verdict: Verdict) -> str:
+    return "need each other" if verdict.decision == "better" else "do the same work in part"

@@ -1,0 +1,82 @@
+"""`loadframe ladder`: what it refuses, and what a run that was killed or stopped keeps."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
+RUNGS = """
+[[change]]
+name = "wal"
+target = { settings = { journal_mode = "wal" } }
+[[change]]
+name = "cache"
+target = { settings = { cache_size = 4000 } }
+"""
+PATIENCE_S = 90.0
+
+
+@pytest.fixture
+def rungs(study: Path) -> Path:
+    """A small study with two changes."""
+    study.write_text(study.read_text() + RUNGS)
+    return study
+
+
+def test_a_study_without_changes_is_refused(loadframe: Command, study: Path) -> None:
+    done = loadframe("ladder", str(study), "--json")
+    assert done.code == 1
+    assert "has no change to measure" in done.json["message"]
+    assert "[[change]]" in done.json["remedy"]
+
+
+def test_a_change_that_cannot_be_is_refused_before_anything_starts(loadframe: Command, rungs: Path) -> None:
+    rungs.write_text(
+        rungs.read_text() + '[[change]]\nname = "unsafe"\ntarget = { settings = { synchronous = "OFF" } }\n'
+    )
+    done = loadframe("ladder", str(rungs))
+    assert done.code == 1
+    assert "'unsafe' gives up durability" in done.err
+    assert not (rungs.parent / "runs").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_a_ladder_that_was_ended_is_shown_as_far_as_it_went(
+    loadframe: Command, rungs: Path, number: int, code: int
+) -> None:
+    """All rungs are kept, and known from the beginning; what they give is not measured to the end."""
+    long = ["--set", "measure.blocks={min=2,max=2}", "--set", "measure.budget=10m", "--set", "load.levels=[1]"]
+    process = subprocess.Popen(
+        [LOADFRAME, "ladder", str(rungs), "--keep-all", *long],
+        cwd=rungs.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + PATIENCE_S
+    while not any((rungs.parent / "runs").glob("*/steps.jsonl")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == code, err
+    (run,) = (rungs.parent / "runs").iterdir()
+    shown = loadframe("report", str(run))
+    assert shown.code == 0, shown.err
+    assert shown.out.startswith("Stopped after 2 changes")
+    assert "kept" in shown.out
+    document = json.loads(loadframe("report", str(run), "--json").out)
+    assert (document["schema"], document["finished"]) == ("loadframe.ladder/1", False)
+    assert document["order"] == ["wal", "cache"]
+    assert 'class="answer"' in (run / "report.html").read_text()

@@ -1,0 +1,151 @@
+"""A ladder in words, as JSON, and as a page with its waterfall."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from loadframe.model import Change, Conduct, Decision, Host, Interaction, Ladder, Rung, StudySummary, Verdict
+from loadframe.reporting import ladder_json, render_ladder, write_ladder_page
+from loadframe.reporting.ladder_report import answer, fate, final_changes
+
+
+def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
+    return Verdict(ratio, low, high, decision, 5, "made up", levels=(8.0,))
+
+
+def setting(name: str, before: int | None, after: int) -> tuple[Change, ...]:
+    return (Change("server", name, before, after),)
+
+
+POOL = Rung(
+    "pool",
+    setting("innodb_buffer_pool_size", 8, 64),
+    kept=True,
+    trial=verdict(3.1, 2.0, 4.8),
+    gain=verdict(3.0, 2.6, 3.5),
+    share=math.log(3) / math.log(4.5),
+    at_top=verdict(4.0, 3.5, 4.6),
+)
+LARGER = Rung(
+    "larger-pool",
+    setting("innodb_buffer_pool_size", 64, 128),
+    kept=True,
+    trial=verdict(1.6, 1.3, 1.9),
+    gain=verdict(1.5, 1.4, 1.6),
+    share=math.log(1.5) / math.log(4.5),
+    at_top=verdict(1.5, 1.4, 1.6),
+    gives_up="fsync = off: the last second <may> be lost",
+)
+APART = Rung("apart", (Change("process", "cage.cpus", None, "0"),), kept=False, trial=verdict(0.62, 0.5, 0.8, "worse"))
+NOTHING = Rung(
+    "nothing", setting("query_cache", 0, 64), kept=False, trial=verdict(1.02, 0.9, 1.15, "no-proven-difference")
+)
+REFUSED = Rung("refused", setting("impossible", None, 1), kept=False, refused="it would not start")
+
+FOUND = Ladder(
+    run="runs/1",
+    report="runs/1/report.html",
+    study=StudySummary(
+        "oltp", "Which change <gives> what?", "mariadb", "MariaDB 10.11", "sysbench", "threads", "threads", (8.0,), "",
+        "relax", {},
+    ),
+    host=Host("here", "6.1", "cpu", 2, 2**32, ""),
+    rungs=(POOL, LARGER, APART, NOTHING, REFUSED),
+    total=verdict(4.5, 3.9, 5.2),
+    interactions=(Interaction("pool", "larger-pool", verdict(1.33, 1.2, 1.5)),),
+    keeps_all=False,
+    finished=True,
+    conduct=Conduct(50, 1, {"stranger": 2}, 0.01, 2**24, 100, 0, 90.0),
+    seconds=90.0,
+    warnings=("One thing was not measured.",),
+)  # fmt: skip
+
+
+def test_the_text_says_the_answer_each_change_and_what_to_copy() -> None:
+    text = render_ladder(FOUND)
+    flat = " ".join(text.split())
+    assert flat.startswith("4.5 times the throughput at 8 threads (95 % interval 3.9 to 5.2, 5 blocks): 2 of 5 changes")
+    assert "The largest share, 73 %, is that of pool." in flat
+    for words in ("apart 0.6 times (0.5 to 0.8) worse: taken back", "no proven difference: taken back"):
+        assert words in flat
+    for words in (
+        "cannot work with refused: it would not start",
+        "With larger-pool, pool is worth 1.3 times",
+        "the last second <may> be lost",
+        "runs/1",
+    ):
+        assert words in flat
+    assert "innodb_buffer_pool_size = 128" in text
+    assert "cage.cpus" not in text
+
+
+def test_the_diff_goes_from_the_start_to_the_top() -> None:
+    assert final_changes(FOUND) == (Change("server", "innodb_buffer_pool_size", 8, 128),)
+
+
+def test_the_json_has_the_promised_shape() -> None:
+    shape = ladder_json(FOUND)
+    json.dumps(shape, allow_nan=False)
+    assert shape["schema"] == "loadframe.ladder/1"
+    assert shape["order"] == ["pool", "larger-pool", "apart", "nothing", "refused"]
+    assert shape["kept"] == ["pool", "larger-pool"]
+    pool, _, apart, _, refused = shape["steps"]
+    assert (pool["ratio"], pool["low"], pool["high"]) == (3.0, 2.6, 3.5), "in the blocks of the whole"
+    assert (apart["ratio"], apart["share"], apart["decision"]) == (0.62, None, "worse")
+    assert (refused["ratio"], refused["refused"]) == (None, "it would not start")
+    assert sum(step["share"] or 0 for step in shape["steps"]) == pytest.approx(1)
+    assert shape["total"]["low"] == 3.9
+    assert shape["leave_one_out"][0] == {"change": "pool", "ratio": 4.0, "low": 3.5, "high": 4.6, "decision": "better"}
+    assert shape["interactions"][0]["partner"] == "larger-pool"
+
+
+def test_a_ladder_on_which_nothing_was_kept_or_that_was_stopped_says_so() -> None:
+    none = replace(FOUND, rungs=(APART, NOTHING), total=None, interactions=())
+    assert "None of the 2 changes is proven to be better" in answer(none)
+    assert ladder_json(none)["total"] is None
+    stopped = replace(FOUND, rungs=(POOL,), total=None, finished=False)
+    assert answer(stopped).startswith("Stopped after 1 change")
+    assert "Better until then: pool" in answer(stopped)
+
+
+@pytest.mark.parametrize(
+    ("rung", "keeps_all", "words"),
+    [
+        (POOL, False, "kept"),
+        (APART, False, "worse: taken back"),
+        (NOTHING, False, "no proven difference: taken back"),
+        (REFUSED, False, "refused by the target"),
+        (replace(APART, kept=True), True, "kept all the same: worse"),
+        (replace(POOL, gain=NOTHING.trial), False, "kept: not proven again"),
+    ],
+)
+def test_what_became_of_a_change(rung: Rung, keeps_all: bool, words: str) -> None:
+    assert fate(rung, keeps_all=keeps_all) == words
+
+
+def test_the_page_stands_alone_and_shows_the_waterfall(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_ladder_page(FOUND, path)
+    page = path.read_text()
+    assert 'id="chart-waterfall"' in page and "<svg" in page
+    assert "Which change &lt;gives&gt; what?" in page
+    assert "<ins>+ innodb_buffer_pool_size = 128</ins>" in page
+    assert "src=" not in page and "https://" not in page.replace("https://vega.github.io", "")
+    spec = page.split('id="spec-waterfall">')[1].split("</script>")[0]
+    rows = next(iter(json.loads(spec)["datasets"].values()))
+    bars = {row["change"]: (row["from"], row["to"], row["kind"]) for row in rows}
+    assert bars["larger-pool"] == (pytest.approx(3.0), pytest.approx(4.5), "step")
+    assert bars["apart"] == (pytest.approx(4.5), pytest.approx(4.5 * 0.62), "taken back")
+    assert bars["nothing"][0] == pytest.approx(4.5), "what was taken back is not climbed on"
+    assert bars["together"] == (1.0, pytest.approx(4.5), "total")
+    assert "refused" not in bars
+
+
+def test_a_page_of_a_stopped_ladder_has_no_chart(tmp_path: Path) -> None:
+    write_ladder_page(replace(FOUND, rungs=(), total=None, finished=False, conduct=None), tmp_path / "report.html")
+    assert "chart-waterfall" not in (tmp_path / "report.html").read_text()
