@@ -14,6 +14,7 @@ and proves the gain.
     measure(study, runs)          the curve only -> Measurement
     compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     capacity(study, runs)         the highest load that meets the objective -> Capacity
+    tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file that anybody measured
@@ -48,6 +49,7 @@ _API = {
     "measure": ("loadframe.lab", "measure"),
     "compare": ("loadframe.lab", "compare"),
     "capacity": ("loadframe.lab", "capacity"),
+    "tune": ("loadframe.lab", "tune"),
     "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
     "read_observations": ("loadframe.observations", "read_observations"),
@@ -66,6 +68,8 @@ _API = {
     "ledger_json": ("loadframe.reporting.limits_report", "ledger_json"),
     "render_capacity": ("loadframe.reporting", "render_capacity"),
     "capacity_json": ("loadframe.reporting", "capacity_json"),
+    "render_tuning": ("loadframe.reporting", "render_tuning"),
+    "tuning_json": ("loadframe.reporting", "tuning_json"),
     "render_text": ("loadframe.reporting", "render_text"),
     "render_curve": ("loadframe.reporting", "render_curve"),
     "write_page": ("loadframe.reporting", "write_page"),

@@ -4,6 +4,7 @@ write_page(investigation, path)     the case study, one HTML file that needs not
 render_text(investigation)          the same facts at the end of a command
 render_curve, render_comparison, render_forecast    a curve, a verdict, a forecast alone
 render_capacity, capacity_json      what a capacity search found
+render_tuning, tuning_json          what a search for settings found
 investigation_json, curve_json, verdict_json, limits_json, comparison_json, forecast_json    what other tools read
 speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
@@ -25,6 +26,7 @@ from loadframe.reporting.json_shapes import (
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_comparison, render_curve, render_text
+from loadframe.reporting.tuning_report import render_tuning, tuning_json
 
 __all__ = [
     "TitledStacks",
@@ -41,7 +43,9 @@ __all__ = [
     "render_forecast",
     "render_page",
     "render_text",
+    "render_tuning",
     "speedscope_json",
+    "tuning_json",
     "verdict_json",
     "write_page",
 ]
