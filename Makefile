@@ -46,6 +46,7 @@ bench: install servers
 	-$(BIN)/python benchmarks/verdicts.py --live 10
 	-$(BIN)/python benchmarks/forecasts.py
 	$(BIN)/python benchmarks/crash.py
+	-$(BIN)/python benchmarks/tuning.py
 
 planted: install servers
 	$(BIN)/python benchmarks/planted.py

@@ -15,6 +15,7 @@ and proves the gain.
     compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     capacity(study, runs)         the highest load that meets the objective -> Capacity
     ladder(study, runs)           the study's changes one on top of the other: which gave which share -> Ladder
+    tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed anew from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file that anybody measured
@@ -53,6 +54,7 @@ _API = {
     "capacity": ("loadframe.lab", "capacity"),
     "ladder": ("loadframe.lab", "ladder"),
     "measured_ladder": ("loadframe.lab", "measured_ladder"),
+    "tune": ("loadframe.lab", "tune"),
     "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
     "read_observations": ("loadframe.observations", "read_observations"),
@@ -73,6 +75,8 @@ _API = {
     "capacity_json": ("loadframe.reporting", "capacity_json"),
     "render_ladder": ("loadframe.reporting", "render_ladder"),
     "ladder_json": ("loadframe.reporting", "ladder_json"),
+    "render_tuning": ("loadframe.reporting", "render_tuning"),
+    "tuning_json": ("loadframe.reporting", "tuning_json"),
     "render_text": ("loadframe.reporting", "render_text"),
     "render_curve": ("loadframe.reporting", "render_curve"),
     "write_page": ("loadframe.reporting", "write_page"),

@@ -6,6 +6,7 @@ compare       a study's alternatives against its target, side by side
 ladder        a study's changes one on top of the other: which gave which share
 verify        a forecast against what its loads then give
 capacity      the highest load that meets the objective, searched from below
+tune          better settings, searched and proved
 conclude      what a run folder says, also one that was stopped or killed
 """
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing, forecasting, ladder_writing, searching
+from loadframe.bench import comparing, forecasting, ladder_writing, searching, tuning
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import START, declare, measure_beside
 from loadframe.bench.budget import Budget
@@ -47,6 +48,8 @@ from loadframe.model import (
     SettingValue,
     Step,
     TargetState,
+    Tuning,
+    TuningTrial,
     Verdict,
 )
 from loadframe.prediction import resources, scoring
@@ -211,6 +214,64 @@ def capacity(
     run.write_record("capacity.json", "capacity-record", found)
     run.close()
     return found
+
+
+def tune(
+    study: Study,
+    runs: Path,
+    *,
+    trials: int | None = None,
+    resume: Path | None = None,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Better settings for the study's target, searched in so many trials (tune.trials, where that is None) and proved
+    against the start in fresh blocks.
+
+    resume: a run of the same study that goes on; its trials begin the new run. StudyError where there is nothing to
+    vary, RunError where the run is of another study; raises as `investigate` does."""
+    tuning.check(study)
+    earlier = _trials_of(resume, study) if resume is not None else []
+    run = _new_run(study, runs)
+    with _explaining(run, []), _book(_alone(study), run, progress) as book:
+        book.tries_remedies = False
+        effective = _read_back(book, run, "A")
+        tuning.measure_start(book)
+        curve = curve_of(book.steps, study, "A")
+        found = tuning.tune(
+            book,
+            run,
+            _examine(book, 1, "A", book.bench.start_state, effective, curve),
+            trials=study.tune.trials if trials is None else trials,
+            memory_bytes=min(run.host().memory_bytes, study.cage.memory or run.host().memory_bytes),
+            earlier=earlier,
+        )
+    series = series_of(run)
+    notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
+    found = replace(
+        found,
+        run=str(run.path),
+        resumed_from=str(resume) if resume is not None else "",
+        warnings=(*found.warnings, *unseen(study), *notes),
+    )
+    run.write_tables(run.steps(), [], series=series.table)
+    run.write_record("tuning.json", "tuning-record", found)
+    if found.file_text:
+        run.write_text(found.file_name, found.file_text)
+    run.close()
+    return found
+
+
+def _trials_of(path: Path, study: Study) -> list[TuningTrial]:
+    """The trials of a run of the same study."""
+    run = open_run(path)
+    before, now = run.study(), study.resolved()
+    differing = [table for table in ("target", "cage", "workload", "load") if before.get(table) != now[table]]
+    if differing:
+        raise RunError(
+            f"{path} is a run of another study: {', '.join(differing)} differ",
+            remedy=f"Go on with its own study, {path}/study.toml.",
+        )
+    return run.tuning_trials()
 
 
 def open_run(path: Path) -> RunFolder:

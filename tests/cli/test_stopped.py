@@ -149,6 +149,27 @@ def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
     assert sum(point["steps"] for point in curve["points"]) == finished
 
 
+def test_after_kill_9_a_search_for_settings_goes_on(
+    start: Callable[..., Running], loadframe: Command, study: Path
+) -> None:
+    one_level = ["--set", "load.levels=[2]"]
+    running = start("tune", str(study), *one_level, "--set", "measure.budget=10m", steps=5)
+    running.end(signal.SIGKILL)
+    finished = (running.run() / "trials.jsonl").read_text().splitlines(keepends=True)
+    trials = [json.loads(line) for line in finished if line.endswith("\n")]
+    assert trials
+    run = str(running.run())
+    more = str(len(trials) + 1)
+    found = loadframe("tune", f"{run}/study.toml", "--resume", run, "--trials", more, "--json", *one_level)
+    shape = found.json  # type: ignore[attr-defined]
+    assert "killed earlier" in found.err  # type: ignore[attr-defined]
+    assert [trial["changes"] for trial in shape["trials"]][:-1] == [trial["changes"] for trial in trials]
+    assert len(shape["trials"]) == len(trials) + 1
+    assert shape["resumed_from"] == run
+    assert leases() == []
+    assert processes_in(running.scratch) == []
+
+
 FARM = ["case", "run", "render-farm", "--quick", "--set", "load.levels=[4, 8]", *LONG]
 
 

@@ -22,6 +22,7 @@ from loadframe.cli import (
     predict,
     report,
     study,
+    tune,
 )
 
 app = typer.Typer(
@@ -52,6 +53,7 @@ app.command()(demo.demo)
 app.command()(investigate.investigate)
 app.command()(measure.measure)
 app.command()(capacity.capacity)
+app.command()(tune.tune)
 app.command()(curve.curve)
 app.command()(predict.predict)
 app.command()(limits.limits)

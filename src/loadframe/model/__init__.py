@@ -105,6 +105,13 @@ from loadframe.model.target import (
     SettingValue,
     TargetState,
 )
+from loadframe.model.tuning import (
+    TrialReason,
+    TunedSetting,
+    Tuning,
+    TuningEnd,
+    TuningTrial,
+)
 from loadframe.model.verdict import (
     Answer,
     Comparison,
@@ -195,6 +202,11 @@ __all__ = [
     "Survival",
     "TargetState",
     "Trial",
+    "TrialReason",
+    "TunedSetting",
+    "Tuning",
+    "TuningEnd",
+    "TuningTrial",
     "UnreadLimit",
     "UntriedRemedy",
     "Verdict",

@@ -33,6 +33,7 @@ from loadframe.model import (
     Step,
     Survival,
     TargetState,
+    TuningTrial,
 )
 from loadframe.runs.formats import decode, encode, upgrade
 
@@ -270,6 +271,11 @@ class RunFolder:
         """What caches still had after restarts."""
         lines = self.lines("survival.jsonl")
         return [decode("survival", line, Survival, where=where) for line, where in lines]
+
+    def tuning_trials(self) -> list[TuningTrial]:
+        """The trials of a search for settings as far as it went, those of runs that it went on from first."""
+        lines = self.lines("trials.jsonl")
+        return [decode("tuning-trial", line, TuningTrial, where=where) for line, where in lines]
 
     def rounds(self) -> list[Round]:
         """The rounds of an investigation as far as they went, also of one that was killed; none before the first."""

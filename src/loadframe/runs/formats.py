@@ -17,7 +17,7 @@ from loadframe.errors import RunError
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
-    "profile forecasts score capacity-record forecast-record survival ladder-record"
+    "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record"
 )
 VERSIONS = dict.fromkeys(NAMES.split(), 1)
 

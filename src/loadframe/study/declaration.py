@@ -313,6 +313,22 @@ class HostTable(Table):
     )
 
 
+class TuneRange(Table):
+    low: int | float | str = Field(alias="from")
+    high: int | float | str = Field(alias="to")
+
+
+class TuneTable(Table):
+    """What `loadframe tune` may vary."""
+
+    trials: int = Field(40, ge=1, le=10_000, description="the most there are, where the budget allows them")
+    settings: dict[str, TuneRange | list[SettingValue]] | list[str] = Field(
+        default_factory=list,
+        description="names of settings, or each with its values or { from = .., to = .. }; none: those that "
+        "Loadframe knows to matter",
+    )
+
+
 class AlternativeTarget(Table):
     kind: str | None = Field(None, description="another kind of target, measured in a cage like the study's target's")
     settings: dict[str, SettingValue] = Field(
@@ -382,6 +398,7 @@ class Study(Table):
     measure: MeasureTable = MeasureTable()
     remedies: RemediesTable = RemediesTable()
     host: HostTable = HostTable()
+    tune: TuneTable = TuneTable()
     alternative: list[AlternativeTable] = []
     change: list[ChangeTable] = []
 

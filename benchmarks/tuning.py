@@ -1,0 +1,400 @@
+"""How many trials a search for settings takes: python benchmarks/tuning.py [--seeds N] [--peers]
+
+Surfaces with a known best, each searched with many seeds; a trial is one noisy measurement.
+
+  additive     6 settings of 2 to 7 values, of which 3 matter (5 to 70 % each): more is better, or there is a best value
+               between two ends, or the values are words. Their effects add up in logarithms.
+  bottleneck   the same, but the narrowest of the three decides, nearly: alone, none of them shows what it is worth.
+  mariadb      every combination of four settings of a real MariaDB, measured three times: surfaces/mariadb-oltp.csv
+               (`--record` measures it anew, on your machine). Its truth is what each setting and each pair of them is
+               worth there (least squares, each repeat with a level of its own); a trial adds to it what one of the
+               repeats of its point is off.
+  nothing      additive, but every change is for the worse or does nothing.
+
+Noise of the first two and the last: log-normal of 5 %, and a drift (AR(1), 3 %, 0.8 from one trial to the next).
+
+Told are the trials until what a method recommends has 95 % of the best gain, and stays (median; mean with those that
+never get there as half as many trials again; the share that gets there); on `nothing`, false winners: searches whose
+recommendation is proved to be better in fresh blocks, though it is not.
+
+  loadframe    as `loadframe tune`, without a diagnosis that says what to try first
+  random       the best of random points
+  tpe          Optuna's TPE (--peers)
+  smac         SMAC through mlos-core with its defaults (--peers; pip install "mlos-core[smac]" optuna)
+
+Peers recommend the best that they have measured, and are given the start as their first trial where they take one. They
+have no proof of what they recommend. Ends with 1 where a goal is missed: half of SMAC's trials (with --peers), at most
+5 % false winners.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import logging
+import math
+import random
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from multiprocessing import Pool
+from pathlib import Path
+from statistics import fmean, median
+
+import numpy as np
+
+from loadframe.analysis.comparison import verdict
+from loadframe.analysis.sequential import Plan
+from loadframe.tuning.search import Outcome, Search
+from loadframe.tuning.space import Dimension, Point, Space
+
+NOISE, DRIFT, DRIFT_KEEPS = 0.05, 0.03, 0.8
+ENOUGH, COST, FALSE = 0.95, 0.5, 0.05
+NEVER = 1.5
+REPEATS = 3
+HERE = Path(__file__).parent / "surfaces"
+STUDY, GRID = HERE / "mariadb-oltp.toml", HERE / "mariadb-oltp.csv"
+
+
+# --- surfaces ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Surface:
+    """truth: log throughput of a point against the start. noise: of a real surface, what the repeats of each point are
+    off; none of a synthetic one, whose noise is drawn."""
+
+    name: str
+    space: Space
+    truth: Callable[[Point], float]
+    noise: dict[Point, list[float]] = field(default_factory=dict)
+
+    @cached_property
+    def gain(self) -> float:
+        """Of the best point, as a share of the start's throughput."""
+        sizes = [range(len(each.values)) for each in self.space.dimensions]
+        return math.expm1(max(self.truth(point) for point in itertools.product(*sizes)))
+
+
+SETTINGS, MATTER = 6, 3
+
+
+def synthetic(kind: str, seed: int) -> Surface:
+    """A surface drawn with this seed."""
+    chance = random.Random(f"{kind} {seed}")
+    sizes = [chance.choice((2, 3, 5, 7, 7)) for _ in range(SETTINGS)]
+    dimensions = tuple(
+        Dimension(f"s{number}", tuple(range(size)), chance.choice((0, size // 2)), size > 3 or chance.random() < 0.5)
+        for number, size in enumerate(sizes)
+    )
+    matter = set(chance.sample(range(SETTINGS), MATTER))
+    effects = [_effect(chance, each, kind, number in matter) for number, each in enumerate(dimensions)]
+    space = Space(dimensions)
+
+    def additive(point: Point) -> float:
+        return sum(
+            effect[place] - effect[each.start] for effect, place, each in zip(effects, point, dimensions, strict=True)
+        )
+
+    def narrowest(point: Point) -> float:
+        return -0.25 * math.log(sum(math.exp(-4 * effects[number][point[number]]) for number in matter))
+
+    if kind == "bottleneck":
+        return Surface(kind, space, lambda point: narrowest(point) - narrowest(space.start))
+    return Surface(kind, space, additive)
+
+
+def _effect(chance: random.Random, each: Dimension, kind: str, matters: bool) -> list[float]:
+    """Log throughput by value."""
+    last = len(each.values) - 1
+    if kind == "nothing":
+        slope = chance.uniform(0.02, 0.1) if matters else 0.0
+        return [-slope * abs(place - each.start) for place in range(last + 1)]
+    most = chance.uniform(0.15, 0.7) if matters else 0.01
+    if not each.ordered:
+        return [chance.uniform(-1, 1) * most for _ in range(last + 1)]
+    if chance.random() < 0.6:
+        bend = chance.uniform(0.5, 4)
+        return [most * (1 - math.exp(-bend * place / last)) for place in range(last + 1)]
+    peak, width = chance.uniform(0, last), chance.uniform(0.3, 0.7) * (last + 1)
+    return [-most * ((place - peak) / width) ** 2 for place in range(last + 1)]
+
+
+def recorded(path: Path = GRID) -> Surface:
+    """The surface of a file: a column for each setting, `repeat` and `throughput`."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in rows[0] if name not in ("repeat", "throughput")]
+    values = [tuple(dict.fromkeys(row[name] for row in rows)) for name in names]
+    ordered = [all(value.isdigit() for value in each) for each in values]
+    dimensions = tuple(
+        Dimension(name, tuple(sorted(each, key=int)) if order else each, 0, order)
+        for name, each, order in zip(names, values, ordered, strict=True)
+    )
+    points = [tuple(each.values.index(row[each.name]) for each in dimensions) for row in rows]
+    values = np.log([float(row["throughput"]) for row in rows])
+    repeats = [int(row["repeat"]) for row in rows]
+    design = np.array([_terms(dimensions, point) for point in points])
+    offsets = np.array([[repeat == other for other in sorted(set(repeats))[1:]] for repeat in repeats], dtype=float)
+    weights = np.linalg.lstsq(np.hstack([design, offsets]), values, rcond=None)[0]
+    fitted = weights[: design.shape[1]]
+    left = values - np.hstack([design, offsets]) @ weights
+    noise = {point: [float(left[row]) for row, other in enumerate(points) if other == point] for point in points}
+    start = float(np.dot(_terms(dimensions, (0,) * len(names)), fitted))
+    return Surface(
+        path.stem, Space(dimensions), lambda point: float(np.dot(_terms(dimensions, point), fitted)) - start, noise
+    )
+
+
+def _terms(dimensions: Sequence[Dimension], point: Point) -> list[float]:
+    """1, which value each setting has, and which values each two settings have, those of the start left out."""
+    alone = [
+        [float(place == value) for value in range(1, len(each.values))]
+        for each, place in zip(dimensions, point, strict=True)
+    ]
+    pairs = [a * b for one, other in itertools.combinations(alone, 2) for a in one for b in other]
+    return [1.0, *itertools.chain(*alone), *pairs]
+
+
+class Machine:
+    """Measures the points of a surface, with noise."""
+
+    def __init__(self, surface: Surface, seed: int) -> None:
+        self.surface = surface
+        self._random = np.random.default_rng(seed)
+        self._drift = 0.0
+
+    def measure(self, point: Point) -> float:
+        """Log throughput against the start, as one trial shows it."""
+        if self.surface.noise:
+            return self.surface.truth(point) + float(self._random.choice(self.surface.noise[point]))
+        fresh = math.sqrt(1 - DRIFT_KEEPS**2) * self._random.normal(0, DRIFT)
+        self._drift = DRIFT_KEEPS * self._drift + fresh
+        return self.surface.truth(point) + self._drift + float(self._random.normal(0, NOISE))
+
+
+# --- methods: what each recommends after each trial -------------------------------------------------------------------
+
+Recommended = Iterator[Point]
+
+
+def loadframe_search(machine: Machine, trials: int, seed: int) -> Recommended:
+    search = Search(machine.surface.space, seed=seed)
+    for _ in range(trials):
+        point = search.propose().point
+        search.observe(Outcome(point, machine.measure(point)))
+        yield search.best()
+
+
+def random_search(machine: Machine, trials: int, seed: int) -> Recommended:
+    space, chance = machine.surface.space, random.Random(seed)
+    points = [tuple(chance.randrange(len(each.values)) for each in space.dimensions) for _ in range(trials - 1)]
+    return _best_measured(machine, iter((space.start, *points)), lambda value: None)
+
+
+def tpe_search(machine: Machine, trials: int, seed: int) -> Recommended:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = machine.surface.space
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True))
+    study.enqueue_trial({each.name: each.start for each in space.dimensions})
+    for_now: list[optuna.Trial] = []
+
+    def points() -> Iterator[Point]:
+        for _ in range(trials):
+            for_now.append(study.ask())
+            yield tuple(
+                for_now[-1].suggest_int(each.name, 0, len(each.values) - 1)
+                if each.ordered
+                else for_now[-1].suggest_categorical(each.name, list(range(len(each.values))))
+                for each in space.dimensions
+            )
+
+    return _best_measured(machine, points(), lambda value: study.tell(for_now[-1], value))
+
+
+def smac_search(machine: Machine, trials: int, seed: int) -> Recommended:
+    import pandas
+    from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, UniformIntegerHyperparameter
+    from mlos_core.data_classes import Observations
+    from mlos_core.optimizers import SmacOptimizer
+
+    logging.disable(logging.CRITICAL)
+    space = machine.surface.space
+    declared = ConfigurationSpace(seed=seed)
+    for each in space.dimensions:
+        last = len(each.values) - 1
+        kind = (
+            UniformIntegerHyperparameter(each.name, 0, last, default_value=each.start)
+            if each.ordered
+            else CategoricalHyperparameter(each.name, list(range(last + 1)), default_value=each.start)
+        )
+        declared.add(kind)
+    with tempfile.TemporaryDirectory() as folder:
+        optimizer = SmacOptimizer(
+            parameter_space=declared,
+            optimization_targets=["cost"],
+            seed=seed + 1,  # 0 would be drawn anew each time
+            max_trials=trials,
+            use_default_config=True,
+            output_directory=folder,
+        )
+        asked = []
+
+        def points() -> Iterator[Point]:
+            for _ in range(trials):
+                asked.append(optimizer.suggest())
+                yield tuple(int(asked[-1].config[each.name]) for each in space.dimensions)
+
+        def tell(value: float) -> None:
+            done = asked[-1].complete(pandas.Series({"cost": -value}))
+            optimizer.register(observations=Observations(observations=[done]))
+
+        yield from _best_measured(machine, points(), tell)
+
+
+def _best_measured(machine: Machine, points: Iterator[Point], tell: Callable[[float], None]) -> Recommended:
+    best: tuple[float, Point] | None = None
+    for point in points:
+        value = machine.measure(point)
+        tell(value)
+        best = max(best, (value, point)) if best else (value, point)
+        yield best[1]
+
+
+METHODS = {"loadframe": loadframe_search, "random": random_search, "tpe": tpe_search, "smac": smac_search}
+PEERS = ("tpe", "smac")
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def surface_of(kind: str, seed: int) -> Surface:
+    return recorded() if kind == "mariadb" else synthetic(kind, seed)
+
+
+def trials_needed(surface: Surface, recommended: Recommended, trials: int) -> float:
+    """Trials until the recommendation is good enough and stays so; where it is not at the end, NEVER times all."""
+    good = [math.expm1(surface.truth(point)) >= ENOUGH * surface.gain for point in recommended]
+    if not good[-1]:
+        return NEVER * trials
+    return len(good) - good[::-1].index(False) + 1 if False in good else 1
+
+
+def one(job: tuple[str, str, int, int]) -> float:
+    """Trials needed by a method on a surface."""
+    method, kind, seed, trials = job
+    warnings.simplefilter("ignore")
+    surface = surface_of(kind, seed)
+    return trials_needed(surface, METHODS[method](Machine(surface, seed), trials, seed), trials)
+
+
+def is_false_winner(seed: int, trials: int) -> bool:
+    """Whether a search on a surface where nothing helps ends with a proved gain."""
+    surface = surface_of("nothing", seed)
+    machine = Machine(surface, seed)
+    *_, best = loadframe_search(machine, trials, seed)
+    if best == surface.space.start:
+        return False
+    plan = Plan(3, 6)
+    sides: tuple[list[float], list[float]] = ([], [])
+    for block in range(1, plan.last + 1):
+        for place in (0, 1) if block % 2 else (1, 0):
+            sides[place].append(math.exp(machine.measure((surface.space.start, best)[place])))
+        if block >= plan.first:
+            found = verdict({1.0: sides[0]}, {1.0: sides[1]}, plan=plan)
+            if found.decision != "no-proven-difference":
+                return found.decision == "better"
+    return False
+
+
+def compare(methods: Sequence[str], kinds: Sequence[str], seeds: int, trials: int) -> dict[tuple[str, str], float]:
+    """Prints a line for each method and surface; answers the medians."""
+    medians = {}
+    print(f"{'surface':<12}{'method':<11}{'median':>7}{'mean':>7}{'there':>7}")
+    with Pool() as pool:
+        for kind, method in itertools.product(kinds, methods):
+            needed = pool.map(one, [(method, kind, seed, trials) for seed in range(seeds)], chunksize=1)
+            there = fmean(each <= trials for each in needed)
+            medians[kind, method] = median(needed)
+            print(f"{kind:<12}{method:<11}{median(needed):>7.0f}{fmean(needed):>7.1f}{there:>7.0%}", flush=True)
+    return medians
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="How many trials a search for settings takes.")
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--surfaces", nargs="+", default=["additive", "bottleneck", "mariadb"])
+    parser.add_argument("--peers", action="store_true", help="Optuna's TPE and mlos-core's SMAC too")
+    parser.add_argument("--record", action="store_true", help="measure the grid of MariaDB, or go on with it")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="of --record; it goes on next time")
+    given = parser.parse_args()
+    if given.record:
+        return record(given.seconds)
+    methods = ["loadframe", "random", *(PEERS if given.peers else ())]
+    medians = compare(methods, given.surfaces, given.seeds, given.trials)
+    with Pool() as pool:
+        false = fmean(pool.map(partial(is_false_winner, trials=given.trials // 2), range(given.seeds)))
+    print(f"false winners where nothing helps: {false:.1%}")
+    dear = [
+        kind for kind in given.surfaces if given.peers and medians[kind, "loadframe"] > COST * medians[kind, "smac"]
+    ]
+    for kind in dear:
+        print(f"goal missed: more than half of SMAC's trials on {kind}")
+    return int(bool(dear) or false > FALSE)
+
+
+# --- recording --------------------------------------------------------------------------------------------------------
+
+
+def record(seconds: float) -> int:
+    """Measure every combination of the study's values REPEATS times, in an order that is drawn for each repeat."""
+    from loadframe.bench.bench import Bench
+    from loadframe.model import TargetState
+    from loadframe.runs.folder import RunFolder
+    from loadframe.study import load
+    from loadframe.targets.registry import check_settings
+
+    study = load(STUDY)
+    asked = study.tune.settings
+    assert isinstance(asked, dict), "the study of a grid gives the values of each setting"
+    values = {name: [check_settings("mariadb", {name: value})[name] for value in each] for name, each in asked.items()}
+    done = Counter()
+    if GRID.exists():
+        with GRID.open(newline="") as file:
+            done.update((row["repeat"], *(row[name] for name in values)) for row in csv.DictReader(file))
+    else:
+        GRID.write_text(",".join(["repeat", *values, "throughput"]) + "\n")
+    until = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunFolder.create(Path(folder), study.study.name)
+        with Bench(study, run) as bench, GRID.open("a", newline="") as file:
+            for repeat in range(1, REPEATS + 1):
+                points = list(itertools.product(*values.values()))
+                random.Random(repeat).shuffle(points)
+                for number, point in enumerate(points):
+                    row = [str(repeat), *map(str, point)]
+                    if tuple(row) in done:
+                        continue
+                    if time.monotonic() > until:
+                        return 0
+                    name = f"{repeat}-{number}"
+                    state = TargetState({**bench.start_state.settings, **dict(zip(values, point, strict=True))})
+                    bench.declare(name, name, state)
+                    step = bench.take_step(round_number=1, block=repeat, treatment=name, level=study.levels[-1])
+                    csv.writer(file, lineterminator="\n").writerow([*row, f"{step.throughput:.1f}"])
+                    file.flush()
+                    print(f"{' '.join(row)}: {step.throughput:,.0f}/s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""loadframe tune STUDY: better settings, searched and proved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.progress import shown
+
+
+def tune(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    trials: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The most there are, where the budget allows them.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Go on from the trials of a run of the same study.")
+    ] = None,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Search better settings for the study's target, and prove them against those that it starts with."""
+    with command(as_json):
+        declared = loadframe.load_study(study, overrides or [])
+        with shown(quiet=as_json) as progress:
+            found = loadframe.tune(declared, runs, trials=trials, resume=resume, progress=progress)
+        if as_json:
+            emit(loadframe.tuning_json(found))
+        else:
+            print(loadframe.render_tuning(found))

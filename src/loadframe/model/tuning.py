@@ -1,0 +1,72 @@
+"""A search for better settings: its trials, what it recommends, and whether that is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from loadframe.model.target import SettingValue
+from loadframe.model.verdict import LevelRatio, Verdict
+
+TuningEnd = Literal["gained", "no-proven-gain", "nothing-better"]
+"""gained: proved against the start. no-proven-gain: what was recommended was not proved to be better. nothing-better:
+no trial promised more than the start, so there was nothing to prove."""
+
+TrialReason = Literal["start", "diagnosis", "search", "again"]
+"""Why settings are tried: they are the start; a remedy for what gave asks for them; they promise most; they are the
+best so far, and are made sure of."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuningTrial:
+    """One trial. changes: the settings that differ from the start. throughput: in 1/s, by level; levels are left out
+    where the first one showed that there is no hope. ratio: against the start, over these levels; None where the target
+    would not work, and `failed` says why. steps: their numbers in the run of the trial."""
+
+    number: int
+    reason: TrialReason
+    changes: Mapping[str, SettingValue]
+    throughput: Mapping[float, float]
+    ratio: float | None
+    ended_early: bool = False
+    failed: str = ""
+    steps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TunedSetting:
+    """A setting that was varied. before: at the start; values: all that it might have; after: what came out best, the
+    same as before where it stays. restart: the running target does not take it. gives_up: what may be lost then."""
+
+    name: str
+    before: SettingValue
+    values: tuple[SettingValue, ...]
+    after: SettingValue
+    restart: bool
+    gives_up: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What a search found. expected: the ratio to the start that its trials promise, after shrinkage. verdict: of the
+    fresh blocks in which the best settings were held against the start; None where nothing was worth a proof. left_out:
+    settings of the target that were not varied, and why. file_name, file_text: the settings as the target's own file
+    has them; empty where nothing is proved. findings: what gave at the start, in words."""
+
+    end: TuningEnd
+    axis: str
+    axis_unit: str
+    target_kind: str
+    settings: tuple[TunedSetting, ...]
+    trials: tuple[TuningTrial, ...]
+    expected: float
+    verdict: Verdict | None
+    levels: tuple[LevelRatio, ...]
+    left_out: Mapping[str, str]
+    file_name: str
+    file_text: str
+    findings: tuple[str, ...] = ()
+    run: str = ""
+    resumed_from: str = ""
+    warnings: tuple[str, ...] = ()

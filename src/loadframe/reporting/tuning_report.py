@@ -1,0 +1,93 @@
+"""What a search for settings found, for people and programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from loadframe.model import TunedSetting, Tuning, TuningTrial
+from loadframe.reporting import facts, words
+from loadframe.reporting.json_shapes import verdict_json
+
+MOST_TRIALS = 8
+
+
+def tuning_json(found: Tuning) -> dict[str, Any]:
+    """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
+    null where nothing was worth a proof."""
+    shape = dataclasses.asdict(found)
+    trials = [{**trial, "throughput": _levels(trial["throughput"])} for trial in shape["trials"]]
+    return {
+        "schema": "loadframe.tuning/1",
+        **shape,
+        "best": {each.name: each.after for each in changed(found)},
+        "trials": trials,
+        "verdict": None if found.verdict is None else verdict_json(found.verdict),
+        "levels": list(shape["levels"]),
+        "settings": list(shape["settings"]),
+        "warnings": list(found.warnings),
+    }
+
+
+def render_tuning(found: Tuning) -> str:
+    """The answer, the settings to copy, the best of the trials, and what it rests on."""
+    lines = [answer(found), ""]
+    lines += [_setting(each) for each in changed(found)] if found.end != "nothing-better" else []
+    if found.file_text:
+        lines += ["", f"To copy ({found.run}/{found.file_name}):", *_indented(found.file_text)]
+    lines += ["", *_trials(found), *found.warnings]
+    lines += [f"Not varied: {name}, {why}." for name, why in found.left_out.items()]
+    return "\n".join([*lines, f"Run folder: {found.run}"])
+
+
+def answer(found: Tuning) -> str:
+    """The answer in a sentence."""
+    varied = f"{len(found.trials)} trials of {len(found.settings)} settings"
+    if found.end == "nothing-better":
+        return f"Nothing better was found in {varied}: leave the settings as they are."
+    assert found.verdict is not None, "what was recommended was proved or not"
+    if found.end == "gained":
+        return f"{words.sentence(words.gain_sentence(found.verdict, found.axis_unit))} Found in {varied}."
+    return (
+        f"No proven gain: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh blocks. "
+        "Leave the settings as they are."
+    )
+
+
+def changed(found: Tuning) -> list[TunedSetting]:
+    """The settings that are recommended to change."""
+    return [each for each in found.settings if each.after != each.before]
+
+
+def _setting(each: TunedSetting) -> str:
+    restart = " (needs a restart)" if each.restart else ""
+    price = f"; gives up durability: {each.gives_up}" if each.gives_up else ""
+    return f"- {each.name}: {facts.shown(each.before)} -> {facts.shown(each.after)}{restart}{price}"
+
+
+def _trials(found: Tuning) -> list[str]:
+    """The first trials by their ratio."""
+    worked = sorted((each for each in found.trials if each.ratio is not None), key=_ratio, reverse=True)
+    lines = [
+        f"{_ratio(each):>6.2f}  trial {each.number:<3} "
+        + (", ".join(f"{name} = {facts.shown(value)}" for name, value in each.changes.items()) or "as given")
+        for each in worked[:MOST_TRIALS]
+    ]
+    failed = len(found.trials) - len(worked)
+    early = sum(each.ended_early for each in found.trials)
+    notes = [f"{failed} failed"] * bool(failed) + [f"{early} were ended early"] * bool(early)
+    head = f"Single trials against the start, the best of {len(found.trials)}"
+    return [f"{head}{' (' + ', '.join(notes) + ')' if notes else ''}:", *lines]
+
+
+def _ratio(trial: TuningTrial) -> float:
+    return trial.ratio or 0.0
+
+
+def _levels(throughput: Mapping[float, float]) -> list[dict[str, float]]:
+    return [{"load": level, "throughput": value} for level, value in throughput.items()]
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in text.splitlines()]

@@ -1,0 +1,173 @@
+"""Which settings to try next: propose a trial, observe what came of it.
+
+The start comes first, then what a diagnosis asks for, then whatever promises most: the point with the largest expected
+improvement over the best one so far, less what noise will hide of it (augmented expected improvement: Huang, Allen,
+Notz and Zeng 2006, Journal of Global Optimization 34). A point that became the best one is measured again before
+anything is built upon it. Nothing here knows a clock, a file or a server; the same observations and the same seed give
+the same proposals.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from loadframe.model import SettingValue, TrialReason
+from loadframe.tuning.space import Point, Space
+from loadframe.tuning.surrogate import PRIOR_AMPLITUDE, Belief, Numbers, Surrogate
+
+STARTS = 2
+"""Trials of the start: what the others are held against, and a first look at the noise."""
+SURE = 2
+"""So many trials until a point that became the best one is built upon."""
+SINKS = 0.7
+"""A trial this far (in logarithms: half) below the start counts as just so far below: how bad is not worth knowing."""
+LESS_LIKELY = 0.85
+"""Of a setting, how much of the effect of the one before it is expected: the most promising come first."""
+RANDOM = 256
+"""Points drawn besides those around the best one."""
+FEWEST_GAIN = 0.005
+SURELY = 0.5
+"""A change that is expected to give less than half a per cent, or less than half of its standard deviation, is not
+recommended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A point to measure."""
+
+    point: Point
+    reason: TrialReason
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial. value: log throughput against the start; None where the target did not work."""
+
+    point: Point
+    value: float | None
+
+
+class Search:
+    """Propose and observe. tries: changes to the start that are worth trying first, in this order."""
+
+    def __init__(self, space: Space, *, tries: Sequence[Mapping[str, SettingValue]] = (), seed: int = 0) -> None:
+        self.space = space
+        self.outcomes: list[Outcome] = []
+        self._random = random.Random(seed)
+        points = [space.point(changes) for changes in tries]
+        self._first = [point for point in dict.fromkeys(points) if point != space.start and space.fits(point)]
+        amplitudes = tuple(PRIOR_AMPLITUDE * LESS_LIKELY**rank for rank in range(len(space.dimensions)))
+        self._belief = Belief(amplitudes)
+        self._fitted: Surrogate | None = None
+        self._sizes = np.array([len(each.values) - 1 for each in space.dimensions], dtype=float)
+
+    def observe(self, outcome: Outcome) -> None:
+        """A trial is over."""
+        self.outcomes.append(outcome)
+        self._fitted = None
+
+    def propose(self) -> Proposal:
+        """What to try next."""
+        start = self.space.start
+        if self._times(start) < STARTS:
+            return Proposal(start, "start")
+        for point in self._first:
+            if not self._times(point):
+                return Proposal(point, "diagnosis")
+        best = self._leader()
+        if self._times(best) < SURE:
+            return Proposal(best, "again")
+        return Proposal(self._most_promising(best), "search")
+
+    def best(self) -> Point:
+        """What is recommended: the point with the highest expectation among those that were tried, without the changes
+        that do not pay. The start, where nothing is expected to be better."""
+        best, refused = self._leader(), self._refused()
+        for place, dimension in enumerate(self.space.dimensions):
+            plain = (*best[:place], dimension.start, *best[place + 1 :])
+            allowed = plain not in refused and self.space.fits(plain)
+            if plain != best and allowed and not self._pays(best, plain):
+                best = plain
+        return best
+
+    def _pays(self, point: Point, plain: Point) -> bool:
+        """Whether a point is expected to be better than another one, by more than is doubtful."""
+        with_it, without = self._surrogate().mean(self._scaled([point, plain]))
+        gain, spread = self._surrogate().gains(self._scaled([point]), self._scaled([plain])[0])
+        return bool(with_it - without >= FEWEST_GAIN and gain[0] >= SURELY * spread[0])
+
+    def leading_value(self) -> float:
+        """Expected log throughput of the best point so far against the start's."""
+        return math.log(self.expected_gain(self._leader()))
+
+    def expected_gain(self, point: Point) -> float:
+        """Throughput of a point against the start's, as a ratio, after shrinkage."""
+        here, start = self._surrogate().mean(self._scaled([point, self.space.start]))
+        return math.exp(here - start)
+
+    def _times(self, point: Point) -> int:
+        return sum(outcome.point == point for outcome in self.outcomes)
+
+    def _refused(self) -> set[Point]:
+        """Points with which the target did not work."""
+        return {outcome.point for outcome in self.outcomes if outcome.value is None}
+
+    def _leader(self) -> Point:
+        """Of the points that were tried, the one with the highest expectation."""
+        tried = list(dict.fromkeys(each.point for each in self.outcomes if each.value is not None))
+        means = self._surrogate().mean(self._scaled(tried))
+        return tried[int(np.argmax(means))]
+
+    def _most_promising(self, best: Point) -> Point:
+        refused = self._refused()
+        points = [point for point in self._around(best) if point not in refused and self.space.fits(point)]
+        if not points:
+            return best
+        gain, spread = self._surrogate().gains(self._scaled(points), self._scaled([best])[0])
+        noise = self._surrogate().belief.noise
+        likely = gain / np.maximum(spread, 1e-12)
+        density = np.exp(-0.5 * likely**2) / math.sqrt(2 * math.pi)
+        improvement = gain * ndtr(likely) + spread * density
+        hidden = 1 - noise / np.sqrt(noise**2 + spread**2)
+        return points[int(np.argmax(improvement * hidden))]
+
+    def _around(self, best: Point) -> list[Point]:
+        """Every single change of the best point and of the start, pairs of changes, and points at random."""
+        singles = [
+            (*base[:place], value, *base[place + 1 :])
+            for base in (best, self.space.start)
+            for place, dimension in enumerate(self.space.dimensions)
+            for value in range(len(dimension.values))
+        ]
+        pairs = [self._crossed(self._random.choice(singles), self._random.choice(singles), best) for _ in singles]
+        drawn = [
+            tuple(self._random.randrange(len(each.values)) for each in self.space.dimensions) for _ in range(RANDOM)
+        ]
+        return [point for point in dict.fromkeys((*singles, *pairs, *drawn)) if point != best]
+
+    @staticmethod
+    def _crossed(one: Point, other: Point, best: Point) -> Point:
+        """The changes of both to the best point."""
+        return tuple(second if second != base else first for first, second, base in zip(one, other, best, strict=True))
+
+    def _surrogate(self) -> Surrogate:
+        if self._fitted is None:
+            worst = min((each.value for each in self.outcomes if each.value is not None), default=0.0)
+            values = [worst if each.value is None else each.value for each in self.outcomes]
+            self._fitted = Surrogate(
+                self._scaled([each.point for each in self.outcomes]),
+                np.maximum(values, -SINKS),
+                ordered=[each.ordered for each in self.space.dimensions],
+                belief=self._belief,
+            )
+        return self._fitted
+
+    def _scaled(self, points: Sequence[Point]) -> Numbers:
+        """Positions from 0 to 1."""
+        return np.asarray(np.array(points, dtype=float) / self._sizes)

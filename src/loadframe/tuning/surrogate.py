@@ -1,0 +1,136 @@
+"""What trials say of settings: a Gaussian process over them.
+
+The covariance is additive (Duvenaud, Nickisch and Rasmussen 2011, NIPS 24): every setting has an effect of its own, and
+pairs of settings that have one may have another together,
+
+    k(x, x') = sum_i a_i^2 k_i + c^2 sum_{i<j} a_i a_j k_i k_j,     k_i = (1 + sqrt(3) r) exp(-sqrt(3) r)
+
+(Matern 3/2) with r = |x_i - x_i'| / LENGTH and x_i from 0 to 1, so that a few trials which change several settings at
+once tell the effects apart. On top comes what the machine does by itself: a drift, exp(-|t - t'| / DRIFT) in the number
+of the trial, and noise.
+
+Values are log throughput against the start: what adds up there multiplies the throughput. Amplitudes, noise and drift
+are those of the highest posterior density over the grids below.
+
+The posterior mean is shrunken towards the start, the more the fewer trials it rests on: the best of many noisy trials
+is not taken at its word (winner's curse).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+LENGTH = 1.0
+"""Range of a setting over which its effect is alike, as a share of all its values."""
+DRIFT = 12.0
+"""Trials over which the machine's own changes are alike."""
+AMPLITUDES = (0.01, 0.05, 0.12, 0.25, 0.5)
+"""A setting's effect (standard deviation of log throughput); without evidence a setting has PRIOR_AMPLITUDE."""
+GRIDS = {
+    "interaction": (0.3, 1.0, 2.0),
+    "noise": (0.01, 0.02, 0.04, 0.08, 0.15, 0.3),
+    "drift": (0.0, 0.03, 0.1),
+}
+PRIOR_AMPLITUDE, PRIOR_NOISE = 0.2, 0.05
+SPREAD = 1.0
+"""Standard deviation of the logarithms of amplitudes and noise around these, before any trial."""
+PASSES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """amplitudes: of each setting; interaction: c; noise, drift: standard deviations of log throughput."""
+
+    amplitudes: tuple[float, ...]
+    interaction: float = 1.0
+    noise: float = PRIOR_NOISE
+    drift: float = 0.03
+
+
+class Surrogate:
+    """Fitted to trials. points: positions from 0 to 1, shape (n, d); of settings without an order any two values are
+    equally far apart (`ordered`). values: log throughput against the start, shape (n,). belief: where it begins."""
+
+    def __init__(self, points: Numbers, values: Numbers, *, ordered: Sequence[bool], belief: Belief) -> None:
+        self._points, self._values = points, values
+        self._ordered = np.array(ordered)
+        self._parts = self._alike(points, points)
+        trials = np.arange(len(values))
+        self._lag = np.exp(-np.abs(trials[:, None] - trials[None, :]) / DRIFT)
+        self.belief = self._fit(belief)
+        self._factor = self._cholesky(self.belief)
+        self._weights = np.linalg.solve(self._factor.T, np.linalg.solve(self._factor, values))
+
+    def mean(self, points: Numbers) -> Numbers:
+        """Expected log throughput against the start, shape (m,)."""
+        return np.asarray(self._between(points) @ self._weights)
+
+    def gains(self, points: Numbers, incumbent: Numbers) -> tuple[Numbers, Numbers]:
+        """By how much each of the points is expected to be above the incumbent, and the standard deviation of
+        that, both in logarithms."""
+        both = np.vstack([incumbent[None, :], points])
+        cross = self._between(both)
+        mean = cross @ self._weights
+        half = np.linalg.solve(self._factor, cross.T)
+        with_incumbent = self._covariance(self._alike(both, both[:1]), self.belief)[:, 0]
+        alone = with_incumbent[0]
+        variance = alone - (half**2).sum(axis=0)
+        together = with_incumbent - half.T @ half[:, 0]
+        difference = np.maximum(variance + variance[0] - 2 * together, 0.0)
+        return (mean - mean[0])[1:], np.sqrt(difference)[1:]
+
+    def _alike(self, one: Numbers, other: Numbers) -> Numbers:
+        """k_i for each setting, shape (d, n, m)."""
+        apart = np.abs(one.T[:, :, None] - other.T[:, None, :])
+        apart = np.where(self._ordered[:, None, None], apart, (apart > 0).astype(float))
+        scaled = math.sqrt(3) * apart / LENGTH
+        return np.asarray((1 + scaled) * np.exp(-scaled))
+
+    @staticmethod
+    def _covariance(parts: Numbers, belief: Belief) -> Numbers:
+        amplitudes = np.array(belief.amplitudes)
+        scaled = amplitudes[:, None, None] * parts
+        alone = np.tensordot(amplitudes, scaled, axes=1)
+        pairs = (scaled.sum(axis=0) ** 2 - (scaled**2).sum(axis=0)) / 2
+        return np.asarray(alone + belief.interaction**2 * pairs)
+
+    def _between(self, points: Numbers) -> Numbers:
+        return self._covariance(self._alike(points, self._points), self.belief)
+
+    def _cholesky(self, belief: Belief) -> Numbers:
+        own = belief.drift**2 * self._lag + belief.noise**2 * np.eye(len(self._values))
+        return np.asarray(np.linalg.cholesky(self._covariance(self._parts, belief) + own), dtype=np.float64)
+
+    def _fit(self, belief: Belief) -> Belief:
+        """The most probable belief on the grids: one part after the other, from the one before."""
+        density = self._density(belief)
+        for part in PASSES * (*GRIDS, *range(len(belief.amplitudes))):
+            for other in _others(belief, part):
+                found = self._density(other)
+                if found > density:
+                    belief, density = other, found
+        return belief
+
+    def _density(self, belief: Belief) -> float:
+        """Logarithm of the posterior density, up to a constant."""
+        factor = self._cholesky(belief)
+        half = np.linalg.solve(factor, self._values)
+        likelihood = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())
+        told = [math.log(each / PRIOR_AMPLITUDE) for each in belief.amplitudes]
+        told.append(math.log(belief.noise / PRIOR_NOISE))
+        return likelihood - 0.5 * sum((each / SPREAD) ** 2 for each in told)
+
+
+def _others(belief: Belief, part: int | str) -> list[Belief]:
+    """The belief with other values of one part: the amplitude of a setting, by its number, or what has that name."""
+    if isinstance(part, str):
+        return [replace(belief, **{part: value}) for value in GRIDS[part]]  # type: ignore[arg-type]
+    before, after = belief.amplitudes[:part], belief.amplitudes[part + 1 :]
+    return [replace(belief, amplitudes=(*before, value, *after)) for value in AMPLITUDES]

@@ -1,0 +1,191 @@
+"""The search for settings over a simulated bench: what is proposed is measured, what is recommended is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from loadframe.bench import tuning
+from loadframe.bench.examination import Examined, examine
+from loadframe.bench.sweep import Bookkeeping, curve_of
+from loadframe.errors import StudyError
+from loadframe.model import SettingValue, TargetState, Tuning
+from loadframe.runs.folder import RunFolder
+from loadframe.study import parse
+
+from .conftest import STUDY
+
+Simulated = Callable[..., Bookkeeping]
+Answer = tuple[float, Mapping[str, float]]
+GB = 1 << 30
+SETTINGS = (
+    "target.settings={table_open_cache=64, innodb_io_capacity=200, innodb_adaptive_hash_index=false}",
+    "tune.settings={innodb_io_capacity={from=200, to=6400}, innodb_adaptive_hash_index=[false, true]}",
+)
+
+
+def busy(state: TargetState, level: float) -> Answer:
+    """Up to twice as fast with more I/O, and a tenth faster with the index."""
+    capacity = float(state.settings["innodb_io_capacity"])
+    return 1000 * (capacity / 200) ** 0.2 * (1.1 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+
+def idle(state: TargetState, level: float) -> Answer:
+    return 1000.0, {}
+
+
+def examined(book: Bookkeeping) -> Examined:
+    """The start as `lab.tune` looks at it."""
+    study, state = book.bench.study, book.bench.start_state
+    tuning.measure_start(book)
+    return examine(
+        book.of("A"),
+        number=1,
+        treatment="A",
+        state=state,
+        effective=book.bench.use("A"),
+        curve=curve_of(book.steps, study, "A"),
+        target_kind=study.target.kind,
+        highest_level=study.levels[-1],
+    )
+
+
+def tune(book: Bookkeeping, folder: Path, *, trials: int = 20, **more: object) -> Tuning:
+    run = RunFolder.create(folder, "tuned")
+    found = tuning.tune(book, run, examined(book), trials=trials, memory_bytes=16 * GB, **more)  # type: ignore[arg-type]
+    assert tuple(run.tuning_trials()) == found.trials, "every trial is in the run folder"
+    return found
+
+
+def after(found: Tuning) -> dict[str, SettingValue]:
+    return {each.name: each.after for each in found.settings if each.after != each.before}
+
+
+def test_better_settings_are_found_proved_and_written(simulated: Simulated, tmp_path: Path) -> None:
+    found = tune(simulated(busy, *SETTINGS), tmp_path)
+    assert found.end == "gained"
+    assert found.verdict is not None and found.verdict.low > 1
+    assert float(after(found)["innodb_io_capacity"]) >= 1600
+    assert found.verdict.ratio == pytest.approx(found.expected, rel=0.2)
+    assert found.file_text.startswith("[mariadbd]\ninnodb_io_capacity = ")
+    assert all(step > 0 for trial in found.trials for step in trial.steps)
+
+
+def test_the_proof_is_made_of_fresh_blocks(simulated: Simulated, tmp_path: Path) -> None:
+    book = simulated(busy, *SETTINGS)
+    found = tune(book, tmp_path)
+    used = {number for trial in found.trials for number in trial.steps}
+    fresh = [step for step in book.steps if step.round == tuning.PROOF_ROUND]
+    assert not used.intersection(step.number for step in fresh)
+    assert found.verdict is not None and len(fresh) == 2 * len(found.verdict.levels) * found.verdict.blocks
+
+
+def test_where_nothing_helps_nothing_is_recommended(simulated: Simulated, tmp_path: Path) -> None:
+    found = tune(simulated(idle, *SETTINGS), tmp_path)
+    assert found.end in ("nothing-better", "no-proven-gain")
+    assert found.file_text == "" == found.file_name
+
+
+def test_the_budget_holds_with_the_proof_in_it(simulated: Simulated, tmp_path: Path) -> None:
+    book = simulated(busy, *SETTINGS, "measure.budget=60s")
+    found = tune(book, tmp_path, trials=1000)
+    assert book.budget.left_s() >= 0
+    assert 3 < len(found.trials) < 40
+    assert found.verdict is not None and found.verdict.blocks >= 3
+
+
+def test_settings_that_the_target_does_not_survive_are_told(simulated: Simulated, tmp_path: Path) -> None:
+    def kills(state: TargetState) -> bool:
+        return bool(state.settings["innodb_adaptive_hash_index"])
+
+    found = tune(simulated(busy, *SETTINGS, kills=kills), tmp_path)
+    failed = [trial for trial in found.trials if trial.failed]
+    assert failed and all(trial.ratio is None and "connection" in trial.failed for trial in failed)
+    assert found.end == "gained" and "innodb_adaptive_hash_index" not in after(found)
+
+
+def test_a_hopeless_trial_ends_after_its_first_level(simulated: Simulated, tmp_path: Path) -> None:
+    def trap(state: TargetState, level: float) -> Answer:
+        return 1000.0 * (0.3 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+    book = simulated(trap, *SETTINGS)
+    found = tune(book, tmp_path)
+    assert any(trial.ended_early for trial in found.trials)
+    for trial in found.trials:
+        assert trial.ended_early == bool(trial.changes.get("innodb_adaptive_hash_index"))
+        assert len(trial.throughput) == (1 if trial.ended_early else 2)
+
+
+def test_a_run_goes_on_from_the_trials_of_another(simulated: Simulated, tmp_path: Path) -> None:
+    first = tune(simulated(busy, *SETTINGS), tmp_path, trials=8)
+    book = simulated(busy, *SETTINGS)
+    second = tune(book, tmp_path, trials=14, earlier=first.trials)
+    assert {step.block for step in book.steps if step.round == tuning.TRIALS_ROUND} == set(range(9, 15))
+    assert second.trials[:8] == first.trials and len(second.trials) == 14
+    assert [trial.number for trial in second.trials] == list(range(1, 15))
+
+
+def test_trials_of_settings_that_are_not_varied_any_more_are_left_out(simulated: Simulated, tmp_path: Path) -> None:
+    first = tune(simulated(busy, *SETTINGS), tmp_path, trials=6)
+    strange = [replace(trial, changes={"sync_binlog": 1}) for trial in first.trials]
+    assert len(tune(simulated(busy, *SETTINGS), tmp_path, trials=3, earlier=strange).trials) == 3
+
+
+START: dict[str, SettingValue] = {
+    "innodb_buffer_pool_size": 1 << 27, "innodb_flush_log_at_trx_commit": 1, "innodb_doublewrite": True,
+    "innodb_flush_method": "O_DIRECT",
+}  # fmt: skip
+
+
+def space(*overrides: str, memory_bytes: float = 16 * GB) -> tuning.Varied:
+    return tuning.vary(parse(STUDY, overrides), START, memory_bytes, ())
+
+
+def values(varied: tuning.Varied) -> dict[str, tuple[SettingValue, ...]]:
+    return {each.name: each.values for each in varied.space.dimensions}
+
+
+def test_durability_is_kept_unless_the_study_relaxes_it() -> None:
+    kept, relaxed = space(), space("remedies.durability=relax")
+    assert values(kept).keys() == {"innodb_buffer_pool_size", "innodb_flush_method"}
+    assert "durability" in kept.left_out["innodb_doublewrite"]
+    assert set(values(kept)["innodb_flush_method"]) == {"fsync", "O_DIRECT"}
+    assert set(values(relaxed)["innodb_flush_log_at_trx_commit"]) == {0, 1, 2}
+    assert "O_DIRECT_NO_FSYNC" in values(relaxed)["innodb_flush_method"]
+
+
+def test_no_setting_takes_more_than_half_of_the_memory() -> None:
+    pool = values(space(memory_bytes=2 * GB))["innodb_buffer_pool_size"]
+    assert max(map(float, pool)) == GB
+
+
+def test_what_the_diagnosis_names_comes_first() -> None:
+    varied = tuning.vary(parse(STUDY), START, 16 * GB, ["innodb_flush_method"])
+    assert varied.space.dimensions[0].name == "innodb_flush_method"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (['tune.settings=["innodb_bufer_pool_size"]'], "no setting 'innodb_bufer_pool_size'"),
+        (['tune.settings=["max_connections"]'], "not known how far"),
+        (["tune.settings={innodb_flush_log_at_trx_commit=[1, 2]}"], "may give up durability"),
+        (["tune.settings={sync_frm=[true, false]}"], "may give up durability"),
+        (["tune.settings={innodb_io_capacity={from=900, to=200}}"], "no range"),
+        (["tune.settings={innodb_io_capacity=[1]}"], "100 to"),
+        (['tune.settings={innodb_flush_method={from="fsync", to="O_DIRECT"}}'], "no range"),
+        (["target.kind=url", "target.settings={}"], "nothing is known"),
+    ],
+)
+def test_what_cannot_be_varied_is_refused(overrides: list[str], words: str) -> None:
+    with pytest.raises(StudyError) as refused:
+        tuning.check(parse(STUDY, overrides))
+    assert words in str(refused.value)
+
+
+def test_a_study_that_leaves_nothing_to_vary_is_refused() -> None:
+    with pytest.raises(StudyError, match="no setting is left"):
+        space('tune.settings=["innodb_doublewrite"]')

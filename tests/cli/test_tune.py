@@ -1,0 +1,45 @@
+"""loadframe tune on SQLite, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+SHAPE = {
+    "schema", "end", "best", "settings", "trials", "expected", "verdict", "levels", "left_out", "findings", "run",
+    "axis", "axis_unit", "target_kind", "file_name", "file_text", "resumed_from", "warnings",
+}  # fmt: skip
+
+
+def test_settings_are_searched_and_every_trial_kept(loadframe: Command, study: Path, tmp_path: Path) -> None:
+    result = loadframe("tune", str(study), "--json", "--trials", "3", "--set", "load.levels=[1]")
+    found = result.json
+    assert found.keys() >= SHAPE
+    assert found["schema"] == "loadframe.tuning/1"
+    assert len(found["trials"]) == 3 and "trial 3" in result.err
+    assert "journal_mode" in {each["name"] for each in found["settings"]}
+    assert "durability" in found["left_out"]["synchronous"]
+    run = tmp_path / found["run"]
+    assert len((run / "trials.jsonl").read_text().splitlines()) == 3
+    assert (run / "tuning.json").exists() and (run / "metrics.parquet").exists()
+    if found["end"] == "gained":
+        assert (run / found["file_name"]).read_text() == found["file_text"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--set", "tune.settings=['no_such']"], "no setting 'no_such'"),
+        (["--set", "tune.settings={synchronous=['OFF']}"], "may give up durability"),
+        (["--resume", "nowhere"], "no run folder nowhere"),
+        (["--set", "tune.trials=0"], "tune.trials"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(loadframe: Command, study: Path, more: list[str], words: str) -> None:
+    refused = loadframe("tune", str(study), *more)
+    assert refused.code == 1
+    assert words in refused.err

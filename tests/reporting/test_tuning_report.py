@@ -1,0 +1,85 @@
+"""What a search for settings found, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from loadframe.model import LevelRatio, TunedSetting, Tuning, TuningTrial, Verdict
+from loadframe.reporting import render_tuning, tuning_json
+
+POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
+FOUND = Tuning(
+    end="gained",
+    axis="concurrency",
+    axis_unit="threads",
+    target_kind="mariadb",
+    settings=(
+        TunedSetting(POOL, 1 << 27, (1 << 27, 1 << 30), 1 << 30, restart=True),
+        TunedSetting("innodb_flush_log_at_trx_commit", 1, (0, 1, 2), 2, restart=False, gives_up="a second of commits"),
+        TunedSetting(INDEX, False, (False, True), False, restart=False),
+    ),
+    trials=(
+        TuningTrial(1, "diagnosis", {POOL: 1 << 30}, {4.0: 1900.0, 8.0: 2100.0}, 1.9, steps=(9, 10)),
+        TuningTrial(2, "search", {INDEX: True}, {8.0: 600.0}, 0.6, ended_early=True, steps=(11,)),
+        TuningTrial(3, "search", {POOL: 1 << 40}, {}, None, failed="the server will not start"),
+        TuningTrial(4, "again", {POOL: 1 << 30}, {4.0: 1800.0, 8.0: 2000.0}, 1.8, steps=(12, 13)),
+    ),
+    expected=1.8,
+    verdict=Verdict(1.75, 1.6, 1.9, "better", 4, "paired", (1.7, 1.8, 1.7, 1.8), (4.0, 8.0)),
+    levels=(LevelRatio(4, 1000, 1750, 1.75),),
+    left_out={"innodb_doublewrite": "every other value gives durability up"},
+    file_name="tuned.cnf",
+    file_text=f"[mariadbd]\n{POOL} = 1073741824\ninnodb_flush_log_at_trx_commit = 2\n",
+    run="runs/1",
+    warnings=("One step was disturbed.",),
+)
+
+
+def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> None:
+    text = render_tuning(FOUND)
+    assert text.startswith("1.8 times the throughput at 4 and 8 threads (95 % interval 1.6 to 1.9, 4 blocks). Found in")
+    for words in (
+        "4 trials of 3 settings",
+        f"- {POOL}: 134217728 -> 1073741824 (needs a restart)",
+        "gives up durability: a second of commits",
+        "runs/1/tuned.cnf",
+        "    [mariadbd]",
+        "1 failed, 1 were ended early",
+        "Not varied: innodb_doublewrite, every other value gives durability up.",
+        "One step was disturbed.",
+    ):
+        assert words in text
+    assert f"- {INDEX}" not in text
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (replace(FOUND, end="nothing-better", verdict=None, file_text=""), "Nothing better was found"),
+        (
+            replace(
+                FOUND,
+                end="no-proven-gain",
+                verdict=Verdict(1.02, 0.9, 1.1, "no-proven-difference", 6, "paired"),
+                file_text="",
+            ),
+            "No proven gain",
+        ),
+    ],
+)
+def test_without_a_proof_nothing_is_to_be_copied(found: Tuning, words: str) -> None:
+    text = render_tuning(found)
+    assert text.startswith(words) and "as they are" in text
+    assert "To copy" not in text
+
+
+def test_the_json_has_every_fact() -> None:
+    shape = json.loads(json.dumps(tuning_json(FOUND), allow_nan=False))
+    assert (shape["schema"], shape["verdict"]["schema"]) == ("loadframe.tuning/1", "loadframe.verdict/1")
+    assert shape["best"] == {POOL: 1 << 30, "innodb_flush_log_at_trx_commit": 2}
+    assert shape["trials"][0]["throughput"] == [{"load": 4, "throughput": 1900}, {"load": 8, "throughput": 2100}]
+    assert shape["trials"][2]["ratio"] is None and shape["trials"][2]["failed"]
+    assert shape["file_text"] == FOUND.file_text
