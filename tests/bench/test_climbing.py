@@ -10,10 +10,11 @@ from itertools import islice
 import pytest
 
 from loadframe.bench.climbing import Climbed, climb
-from loadframe.bench.ladder_states import LadderStates
+from loadframe.bench.ladder_states import LadderStates, changed
 from loadframe.bench.proof import grouped_orders
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.model import Rung, TargetState
+from loadframe.study.declaration import ChangeTable
 
 Simulated = Callable[..., Bookkeeping]
 
@@ -74,6 +75,13 @@ def test_what_helps_is_kept_and_everything_else_taken_back(simulated: Simulated)
     assert top is not None and top.low < 3 < top.high
     assert found.interactions == ()
     assert found.missing == ()
+
+
+def test_a_change_leaves_the_rest_of_the_state_as_it_is() -> None:
+    start = TargetState({"a": 1}, {"RLIMIT_NOFILE": 100}, {"vm.swappiness": 10}, {"cage.cpus": "0"})
+    change = ChangeTable.model_validate({"name": "b", "target": {"settings": {"b": 2}}, "cage": {"cpus": "1"}})
+    after = TargetState({"a": 1, "b": 2}, {"RLIMIT_NOFILE": 100}, {"vm.swappiness": 10}, {"cage.cpus": "1"})
+    assert changed(start, change) == after
 
 
 def test_a_rung_is_tried_on_top_of_what_was_kept_only(simulated: Simulated) -> None:

@@ -60,6 +60,13 @@ def tune(book: Bookkeeping, folder: Path, *, trials: int = 20, **more: object) -
     return found
 
 
+def test_a_server_that_is_not_ours_is_not_restarted_for_a_trial(simulated: Simulated) -> None:
+    book = simulated(idle, 'target.attach="127.0.0.1"')
+    varied = tuning.vary(book.bench.study, {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}, 16 * GB, [])
+    assert [each.name for each in varied.space.dimensions] == ["innodb_io_capacity"]
+    assert "restart" in varied.left_out["innodb_log_buffer_size"]
+
+
 def after(found: Tuning) -> dict[str, SettingValue]:
     return {each.name: each.after for each in found.settings if each.after != each.before}
 

@@ -26,6 +26,9 @@ RELAXED = '[remedies]\ndurability = "relax"\n'
 MARIADB, QUEUE = STUDY.format(kind="mariadb"), STUDY.format(kind="sqlite").replace('"oltp"', '"job-queue"')
 
 
+ATTACHED = MARIADB.replace('kind = "mariadb"', 'kind = "mariadb"\nattach = "127.0.0.1"')
+
+
 def changes(*tables: str, start: str = MARIADB) -> str:
     return start + "".join(f"[[change]]\n{table}\n" for table in tables)
 
@@ -62,6 +65,7 @@ def test_a_wrong_change_is_refused_with_its_line(tables: list[str], words: list[
 
 
 POOL = 'name = "pool"\ntarget = { settings = { innodb_buffer_pool_size = "1G" } }'
+RESTART = 'name = "large"\ntarget = { settings = { innodb_log_buffer_size = "64M" } }'
 
 
 @pytest.mark.parametrize(
@@ -72,6 +76,8 @@ POOL = 'name = "pool"\ntarget = { settings = { innodb_buffer_pool_size = "1G" } 
         (changes('name = "a"\ntarget = { settings = { innodb_flush_log_at_trx_commit = 2 } }'), "gives up durability"),
         (changes('name = "a"\ncage = { open_files = 64 }', start=QUEUE), "inside the driver's processes"),
         (changes('name = "a"\ncage = { driver = { cpus = "0" } }', start=QUEUE), "inside the driver's processes"),
+        (changes(RESTART, start=ATTACHED), "must be restarted"),
+        (changes('name = "a"\ncage = { cpus = "0" }', start=ATTACHED), "cannot be caged"),
     ],
 )
 def test_what_cannot_be_a_rung_is_refused(text: str, words: str) -> None:

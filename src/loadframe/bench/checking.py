@@ -125,12 +125,14 @@ def _check_attached(study: Study) -> None:
             "target.attach: a server that runs already is measured alone",
             remedy="Leave out target.shards and alternatives of another kind.",
         )
-    files = any(each.cage.open_files is not None for each in study.alternative)
-    if files or study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
+    caged = [each for each in study.alternative if each.cage.open_files is not None]
+    climbed = [each for each in study.change if each.cage.open_files is not None or each.cage.cpus is not None]
+    if caged or climbed or study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
         raise StudyError(
             "cage: a server that runs already cannot be caged", remedy="Leave these limits out; [cage.driver] may stay."
         )
-    for settings in (target.settings, *(each.target.settings for each in study.alternative)):
+    others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
+    for settings in (target.settings, *others):
         names = targets.KINDS[target.kind].catalogue.check(settings)
         if restart := [name for name in names if not is_dynamic(target.kind, name)]:
             raise StudyError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadframe.analysis.ladder import State
 from loadframe.bench.beside import START
@@ -17,10 +17,11 @@ from loadframe.targets import registry as targets
 def changed(state: TargetState, change: ChangeTable) -> TargetState:
     """The state with this change made in it."""
     limits = {} if change.cage.open_files is None else {"RLIMIT_NOFILE": change.cage.open_files}
-    return TargetState(
-        {**state.settings, **change.target.settings},
-        {**state.limits, **limits},
-        {**state.cpus, **change.cage.bound},
+    return replace(
+        state,
+        settings={**state.settings, **change.target.settings},
+        limits={**state.limits, **limits},
+        cpus={**state.cpus, **change.cage.bound},
     )
 
 

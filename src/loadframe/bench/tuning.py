@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean
 
+from loadframe.bench.attached import is_dynamic
 from loadframe.bench.beside import START
 from loadframe.bench.examination import Examined, cuts
 from loadframe.bench.proof import judged_levels, prove
@@ -81,6 +82,9 @@ def vary(study: Study, effective: Mapping[str, SettingValue], memory_bytes: floa
         row = _row(study, name)
         if row.name not in effective:
             left_out[name] = "the target does not say what it uses"
+            continue
+        if study.target.attach is not None and not is_dynamic(kind, row.name):
+            left_out[name] = "it needs a restart, and the server is not ours"
             continue
         values = [*_values(row, memory_bytes), *(row.relaxed if study.remedies.durability == "relax" else ())]
         start = effective[row.name]
@@ -179,7 +183,7 @@ class _Tuner:
         if point not in self.names:
             changes = self.space.changes(point)
             title = ", ".join(f"{name} = {value}" for name, value in changes.items())
-            state = TargetState({**self.state.settings, **changes}, self.state.limits)
+            state = replace(self.state, settings={**self.state.settings, **changes})
             self.names[point] = self.book.next_treatment(title, state)
         return self.names[point]
 
