@@ -53,17 +53,18 @@ def prove(
 ) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
-    Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (less a
-    firm reserve; for a decided one: less a reserve); two blocks are always measured. It is looked at after each block
-    from the study's fewest to its most: the intervals of all these looks hold at once, so that `enough` may ask for
-    anything.
+    Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (beyond
+    the study's fewest blocks less a firm reserve; for a decided one: less a reserve); two blocks are always measured.
+    It is looked at after each block from the study's fewest to its most: the intervals of all these looks hold at once,
+    so that `enough` may ask for anything.
     """
     blocks = book.bench.study.measure.blocks
     per_block = [*levels, *levels]
     book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", len(per_block) * blocks.min)
     # Looks that the budget will not come to would only make the others dearer.
-    mine_s = book.budget.left_s() - firm_reserve_s
-    last = max(FEWEST_BLOCKS, min(blocks.max, int(mine_s / book.budget.cost_s(per_block))))
+    left_s, block_s = book.budget.left_s(), book.budget.cost_s(per_block)
+    room = max(min(blocks.min, int(left_s / block_s)), int((left_s - firm_reserve_s) / block_s))
+    last = max(FEWEST_BLOCKS, min(blocks.max, room))
     plan = Plan(min(blocks.min, last), last)
     taken: list[Step] = []
     verdict: Verdict | None = None
@@ -71,7 +72,7 @@ def prove(
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
         early = block <= plan.first
         open_question = early or verdict is None or not decided(verdict)
-        kept_s = firm_reserve_s if open_question else max(reserve_s, firm_reserve_s)
+        kept_s = 0.0 if early else firm_reserve_s if open_question else max(reserve_s, firm_reserve_s)
         if verdict is not None and not book.budget.affords(per_block, kept_s):
             break
         taken += take_block(book, order, round_number=round_number, block=block)
