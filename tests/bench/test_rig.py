@@ -113,7 +113,7 @@ rows = 500
 axis = "concurrency"
 levels = [1, 2]
 [measure]
-window = "300ms"
+window = "600ms"
 [[alternative]]
 name = "postgres"
 target = { kind = "postgres", settings = { max_connections = 30 } }
