@@ -102,7 +102,7 @@ table_size = 100
 axis = "threads"
 levels = [2]
 [measure]
-window = "300ms"
+window = "800ms"
 budget = "60s"
 """
 
