@@ -78,9 +78,9 @@ def test_what_helps_is_kept_and_everything_else_taken_back(simulated: Simulated)
 
 
 def test_a_change_leaves_the_rest_of_the_state_as_it_is() -> None:
-    start = TargetState({"a": 1}, {"RLIMIT_NOFILE": 100}, {"vm.swappiness": 10}, {"cage.cpus": "0"})
+    start = TargetState({"a": 1}, {"RLIMIT_NOFILE": 100}, host={"vm.swappiness": 10}, cpus={"cage.cpus": "0"})
     change = ChangeTable.model_validate({"name": "b", "target": {"settings": {"b": 2}}, "cage": {"cpus": "1"}})
-    after = TargetState({"a": 1, "b": 2}, {"RLIMIT_NOFILE": 100}, {"vm.swappiness": 10}, {"cage.cpus": "1"})
+    after = TargetState({"a": 1, "b": 2}, {"RLIMIT_NOFILE": 100}, host={"vm.swappiness": 10}, cpus={"cage.cpus": "1"})
     assert changed(start, change) == after
 
 

@@ -116,7 +116,7 @@ def test_server_and_driver_are_bound_in_the_steps_of_a_state_and_in_no_others(tm
         start = bench.start_state
         both = {"cage.cpus": str(cpu), "cage.driver.cpus": str(cpu)}
         bench.declare("A", "as given", start)
-        bench.declare("B", "together on one", TargetState(start.settings, start.limits, both))
+        bench.declare("B", "together on one", TargetState(start.settings, start.limits, cpus=both))
         steps = {}
         for name in ("A", "B", "A"):
             steps[name] = bench.take_step(round_number=1, block=1, treatment=name, level=2)

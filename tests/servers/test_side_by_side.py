@@ -120,7 +120,10 @@ def test_caches_warm_and_cold_and_what_they_keep_when_they_are_ended(
     run = loadframe.open_run(Path(found.run))
     cold = {treatment.name for treatment in run.treatments().values() if treatment.cold_of}
     steps = run.steps()
-    assert emptied.call_count == len([step for step in steps if step.treatment in cold]) == 8
-    assert warmed.call_count == len(steps) - 8 + 2 * len(kept), "a restart is preceded and followed by asking for all"
+    began_cold = [step for step in steps if step.treatment in cold]
+    assert len(began_cold) >= 8, "two caches at two levels in two blocks; disturbed steps are repeated"
+    assert emptied.call_count == len(began_cold)
+    warm = len(steps) - len(began_cold)
+    assert warmed.call_count == warm + 2 * len(kept), "a restart is preceded and followed by asking for all"
     assert all(step.window_start_s == step.started_s for step in steps if step.treatment in cold)
     assert {entry["how"] for entry in loadframe.investigation_json(found)["survivals"]} == {"a clean stop", "SIGKILL"}

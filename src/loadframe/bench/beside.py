@@ -64,7 +64,9 @@ def declare(book: Bookkeeping) -> list[Pair]:
         kind = alternative.target.kind or study.target.kind
         own = start.settings if kind == study.target.kind else {}
         state = TargetState(
-            {**own, **alternative.target.settings}, {**start.limits, **limits}, host_settings(study, alternative.name)
+            {**own, **alternative.target.settings},
+            {**start.limits, **limits},
+            host=host_settings(study, alternative.name),
         )
         states[book.next_treatment(alternative.name, state, kind)] = (alternative.name, state, kind)
     pairs = _pairs({name: title for name, (title, _, _) in states.items()})

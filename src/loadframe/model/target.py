@@ -28,8 +28,8 @@ class TargetState:
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
-    host: Mapping[str, SettingValue] = field(default_factory=dict)
-    cpus: Mapping[str, str] = field(default_factory=dict)
+    host: Mapping[str, SettingValue] = field(default_factory=dict, kw_only=True)
+    cpus: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
