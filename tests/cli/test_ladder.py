@@ -64,7 +64,7 @@ def test_a_ladder_that_was_ended_is_shown_as_far_as_it_went(
         text=True,
     )
     until = time.monotonic() + PATIENCE_S
-    while not any((rungs.parent / "runs").glob("*/steps.jsonl")):
+    while not any(b"\n" in file.read_bytes() for file in (rungs.parent / "runs").glob("*/steps.jsonl")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
         time.sleep(0.02)
