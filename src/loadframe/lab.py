@@ -21,7 +21,7 @@ from pathlib import Path
 from loadframe import reporting
 from loadframe.bench import comparing, forecasting, ladder_writing, searching, tuning
 from loadframe.bench.bench import Bench
-from loadframe.bench.beside import START, declare, measure_beside
+from loadframe.bench.beside import declare, measure_beside
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study, unseen
 from loadframe.bench.climbing import Climbed, climb
@@ -30,7 +30,7 @@ from loadframe.bench.foretelling import first_sweep
 from loadframe.bench.ladder_states import LadderStates
 from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.proof import decided
-from loadframe.bench.survival import try_restarts
+from loadframe.bench.survival import one_of_each_kind, try_restarts
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import conduct_from, partial, series_of, write_down
@@ -106,7 +106,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             treatment, state = tried.kept
         total = prove_total(book, rounds, treatment)
         profile_after(book, first, treatment)
-        try_restarts(book, run, [START, *(pair.after for pair in beside if pair.before == START)])
+        try_restarts(book, run, one_of_each_kind(run))
     run.close()
     return write_down(run, rounds, total=total)
 

@@ -11,6 +11,14 @@ from loadframe.model import Ending, Survival
 from loadframe.runs.folder import RunFolder
 
 
+def one_of_each_kind(run: RunFolder) -> list[str]:
+    """The first treatment of each kind of target: to end every one of them would take as long as to measure them."""
+    kinds: dict[str, str] = {}
+    for treatment in run.treatments().values():
+        kinds.setdefault(treatment.kind, treatment.name)
+    return list(kinds.values())
+
+
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
     """End each cache among these treatments cleanly, and by SIGKILL, and keep in the run what it still has; at the
     study's lowest level, so that it takes seconds. Nothing where none of them is a cache."""
