@@ -19,7 +19,7 @@ from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import TargetState
 from loadframe.targets.nginx import NginxTarget
-from loadframe.targets.nginx_server import OWN_CONNECTIONS, names_of, read_back, written
+from loadframe.targets.nginx_server import OWN_CONNECTIONS, Server, names_of, read_back, written
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, CATALOGUE, DIRECTIVES
 from loadframe.targets.nginx_status import parse
 from loadframe.targets.nginx_workers import Looks
@@ -239,6 +239,19 @@ def test_a_worker_that_dies_is_replaced_and_known(nginx: NginxTarget) -> None:
     os.kill(first, signal.SIGKILL)
     until(lambda: len(set(nginx.pids()) - {master, first, second}) == 1, "another one has its place")
     assert len(nginx.pids()) == 3
+
+
+@server
+def test_a_worker_whose_successor_is_not_there_yet_is_looked_for_again(
+    nginx: NginxTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running(nginx, worker_processes=2)
+    master, first, second = nginx.pids()
+    os.kill(first, signal.SIGKILL)
+    with monkeypatch.context() as between:
+        between.setattr(Server, "workers", lambda _: (second,))
+        until(lambda: nginx.pids() == (master, second), "one has ended, and no other is there yet")
+    until(lambda: len(nginx.pids()) == 3, "another one has its place")
 
 
 @server

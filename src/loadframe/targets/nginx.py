@@ -188,11 +188,13 @@ class NginxTarget:
         return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
 
     def _ready(self, wanted: TargetState) -> bool:
-        return len(self._server.workers()) == int(wanted.settings.get("worker_processes", 1)) and self._status.answers()
+        return len(self._server.workers()) == workers_of(wanted) and self._status.answers()
 
     def _workers(self) -> tuple[int, ...]:
-        """Its workers; looked for again only where one has ended, as a look walks over all processes."""
-        if not self._known or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
+        """Its workers; looked for again only where one is missing, as a look walks over all processes: one that ended,
+        or that was not there yet in the place of one that ended when they were last looked for."""
+        count = workers_of(self._state) if self._state is not None else 1
+        if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
             self._known = self._server.workers()
         return self._known
 
@@ -210,6 +212,11 @@ class NginxTarget:
         values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
         values["listen_backlog"] = min(int(values["listen_backlog"]), int(SOMAXCONN.read_text()))
         self._effective = values
+
+
+def workers_of(state: TargetState) -> int:
+    """How many workers a server in this state has."""
+    return int(state.settings.get("worker_processes", 1))
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
