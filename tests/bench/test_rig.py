@@ -11,9 +11,10 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
 from loadframe.bench.rig import Rig
 from loadframe.cage import groups
+from loadframe.changes.durable import Outcome
 from loadframe.changes.journal import read, standing
 from loadframe.errors import TargetError
-from loadframe.model import Endpoint, TargetState
+from loadframe.model import TargetState
 from loadframe.recording.series import metric_series
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
@@ -25,6 +26,7 @@ class Remembering:
     """A target, and a workload, that remember what was asked of them. refuses: a state that it cannot be brought to."""
 
     kind = "remembering"
+    private = True
 
     def __init__(self) -> None:
         self.done: list[Any] = []
@@ -38,16 +40,20 @@ class Remembering:
         if state == self.refuses:
             raise TargetError("it will not start with this")
 
-    def stop(self) -> None:
+    def found_in(self, state: TargetState) -> TargetState:
+        return state
+
+    def abandon(self) -> list[Outcome]:
         self.done.append("stop")
+        return []
+
+    def leave(self) -> list[Outcome]:
+        return []
 
     def effective(self) -> dict[str, int]:
         return {"cache": 1}
 
-    def endpoint(self) -> Endpoint:
-        return Endpoint("unix", {})
-
-    def install(self, endpoint: Endpoint) -> None:
+    def install(self, workload: object) -> None:
         self.done.append("install")
 
 

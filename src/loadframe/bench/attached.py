@@ -19,10 +19,10 @@ from loadframe.workloads.base import Workload
 
 
 class AttachedTarget:
-    """See targets.base.Target; it has no cage. Whoever is done with it calls `put_back`."""
+    """See targets.base.Target; it has no cage. Whoever is done with it calls `leave`."""
 
     embedded = False
-    attached = True
+    private = False
     cages: tuple[Cage, ...] = ()
 
     def __init__(self, study: Study, durable: DurableJournal) -> None:
@@ -38,6 +38,10 @@ class AttachedTarget:
 
     def create(self) -> None:
         """Nothing: it is there."""
+
+    def found_in(self, state: TargetState) -> TargetState:
+        """It runs: nothing is changed yet, whatever the state it is to be brought to."""
+        return TargetState()
 
     def start(self, state: TargetState) -> None:
         """See that it answers; the rest as `apply`."""
@@ -66,15 +70,15 @@ class AttachedTarget:
                 self._durable.set(self._server, name, state.settings[name])
         self._state = replace(state, host={})
 
-    def put_back(self) -> list[Outcome]:
-        """Its settings as they were; what has become of each."""
+    def abandon(self) -> list[Outcome]:
+        """Whatever has become of it: its settings as they were; what has become of each."""
         self._state = TargetState()
         return self._durable.back(self._server)
 
     def leave(self) -> list[Outcome]:
         """The same, and the workload's schema gone."""
         dropped = self._durable.back(self._schema) if self._schema is not None else []
-        return [*dropped, *self.put_back()]
+        return [*dropped, *self.abandon()]
 
     def reset(self) -> None:
         """Nothing: its high-water marks and caches are its owner's."""

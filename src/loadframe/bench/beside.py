@@ -178,8 +178,8 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 
 
 def _paired(steps: Sequence[Step], first: str, second: str) -> tuple[Samples, Samples]:
-    """Throughputs of two treatments by level, from the blocks that both were measured in side by
-    side: the last step of each, as disturbed ones were repeated."""
+    """Throughputs of two treatments by level, from the blocks that both were measured in side by side: the last step of
+    each, as disturbed ones were repeated."""
     together = [step for step in steps if step.round == SIDE_BY_SIDE]
     sides = [
         {(step.level, step.block): step for step in together if step.treatment == treatment}

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from loadframe.cage.cages import LIMITS, Cage
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, bind, bound_to, parse_cpus
+from loadframe.changes.durable import Outcome
 from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
 from loadframe.targets.base import Cache, Target
+from loadframe.workloads.base import Workload
 
 CPUS, DRIVER_CPUS = "cage.cpus", "cage.driver.cpus"
 """What a state binds: the target, the load driver."""
@@ -24,6 +26,8 @@ class CagedTarget:
     """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups. cages: of
     the target or each of its shards, which have the same limits; beside: of components in front of the shards, each of
     which has its own, in the state under its name ("loader.cpu.max")."""
+
+    private = True
 
     def __init__(
         self, target: Target, *cages: Cage, beside: Sequence[Cage] = (), cpus: frozenset[int] | None = None
@@ -40,6 +44,23 @@ class CagedTarget:
 
     def create(self) -> None:
         self._target.create()
+
+    def found_in(self, state: TargetState) -> TargetState:
+        """The state in which it starts, where it is to be brought to this one: it is private, so at once."""
+        return state
+
+    def install(self, workload: Workload) -> None:
+        """The workload's data."""
+        workload.install(self.endpoint())
+
+    def abandon(self) -> list[Outcome]:
+        """End it, whatever has become of it. What was changed ends with it, so there is nothing to put back."""
+        self.stop()
+        return []
+
+    def leave(self) -> list[Outcome]:
+        """Nothing to put back."""
+        return []
 
     def start(self, state: TargetState) -> None:
         own, caged = self._parted(state)

@@ -22,7 +22,7 @@ class Rig:
 
     def __init__(self, target: CagedTarget | AttachedTarget, run: RunFolder) -> None:
         self.target = target
-        self._journal = Journal(run, target, private=not isinstance(target, AttachedTarget))
+        self._journal = Journal(run, target, private=target.private)
         self._first: TargetState | None = None
         self._now: TargetState | None = None
         self._installed = False
@@ -31,35 +31,22 @@ class Rig:
     def bring(self, treatment: str, state: TargetState, workload: Workload) -> dict[str, SettingValue]:
         """The target in this state, with the workload's data in it; answers what it really uses."""
         if self._now is None:
-            begin = TargetState() if isinstance(self.target, AttachedTarget) else state
+            begin = self.target.found_in(state)
             self.target.start(begin)
             self._first = begin if self._first is None else self._first
             self._now = begin
         if not self._installed:
-            self._install(workload)
+            self.target.install(workload)
+            self._installed = True
         if self._now != state:
             before, self._now = self._now, None  # not known until the change has succeeded
             try:
                 self._journal.go(treatment, before, state)
             except BaseException:
-                self._half_changed()
+                self._note(self.target.abandon())
                 raise
         self._now = state
         return self.target.effective()
-
-    def _install(self, workload: Workload) -> None:
-        if isinstance(self.target, AttachedTarget):
-            self.target.install(workload)
-        else:
-            workload.install(self.target.endpoint())
-        self._installed = True
-
-    def _half_changed(self) -> None:
-        """The next call begins anew."""
-        if isinstance(self.target, AttachedTarget):
-            self._note(self.target.put_back())
-        else:
-            self.target.stop()
 
     def kill(self) -> None:
         """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
@@ -69,12 +56,8 @@ class Rig:
 
     def stop(self) -> None:
         """End the target, whatever has become of it; the next `bring` starts it anew."""
-        if isinstance(self.target, AttachedTarget):
-            self._half_changed()
-            self._now = None
-        else:
-            self.target.stop()
-            self.close()
+        self._note(self.target.abandon())
+        self._ended()
 
     def empty(self) -> None:
         """End the target and have it forget what it has cached; the next `bring` starts it anew."""
@@ -84,12 +67,14 @@ class Rig:
     def close(self) -> list[Outcome]:
         """The target has ended, or is about to: what was changed since its first start ends with it. One that goes on
         is made as it was before; what has become of each change of it."""
-        if isinstance(self.target, AttachedTarget):
-            self._note(self.target.leave())
-        elif self._first is not None and self._now is not None:
+        self._note(self.target.leave())
+        self._ended()
+        return self._put_back
+
+    def _ended(self) -> None:
+        if self._first is not None and self._now is not None:
             self._journal.close(self._now, self._first)
         self._now = None
-        return self._put_back
 
     def _note(self, outcomes: list[Outcome]) -> None:
         self._put_back += outcomes

@@ -81,8 +81,8 @@ class Journal:
             self._write(entry, "applied", effective.get(entry.setting))
 
     def close(self, state: TargetState, start: TargetState) -> None:
-        """The private target has ended: whatever was changed ended with it."""
-        for change in differences(start, state):
+        """The target has ended: whatever was changed ended with it, where it is private."""
+        for change in differences(start, state) if self._private else ():
             self._number += 1
             self._append(self._entry(self._number, "ended", "", change))
 

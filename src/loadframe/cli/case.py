@@ -93,13 +93,12 @@ def run_case(name: str, profile: str, which: str | None, overrides: list[str], r
 
 def _carried_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:
     """A study as its case says, shown to people unless `quiet`; its outcome for programs."""
+    carry_out, to_json, to_text = {
+        "investigate": (loadframe.investigate, loadframe.investigation_json, loadframe.render_text),
+        "ladder": (loadframe.ladder, loadframe.ladder_json, loadframe.render_ladder),
+    }[verb]
     with shown(quiet=quiet) as progress:
-        found = (loadframe.ladder if verb == "ladder" else loadframe.investigate)(study, runs, progress=progress)
-    to_json, to_text = (
-        (loadframe.ladder_json, loadframe.render_ladder)
-        if verb == "ladder"
-        else (loadframe.investigation_json, loadframe.render_text)
-    )
+        found = carry_out(study, runs, progress=progress)
     if not quiet:
         print(to_text(found))
     shape: dict[str, Any] = to_json(found)

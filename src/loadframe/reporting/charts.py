@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadframe.model import Investigation, Ladder
-from loadframe.reporting import facts, plots, vega, words
+from loadframe.reporting import facts, plots, vega, waterfalls, words
 from loadframe.reporting.vega import Size
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     yield from _draft("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), WIDE, NARROW)
     yield from _evidence_drafts(inv)
     yield from _footprint_drafts(inv)
-    yield from _draft("ladder", "What each change adds", "", partial(plots.ladder, inv), HALF)
+    yield from _draft("ladder", "What each change adds", "", partial(waterfalls.ladder, inv), HALF)
 
 
 def _evidence_drafts(inv: Investigation) -> Iterator[Draft]:
@@ -121,7 +121,8 @@ def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size) -> Iterat
 def ladder_chart(found: Ladder) -> Chart | None:
     """The waterfall of a ladder; None where nothing of it was measured."""
     note = "Thin lines: 95 % intervals. Grey: measured, and taken back."
-    drafts = list(_draft("waterfall", "What each change gives", note, partial(plots.waterfall, found), WIDE, NARROW))
+    drawing = partial(waterfalls.waterfall, found)
+    drafts = list(_draft("waterfall", "What each change gives", note, drawing, WIDE, NARROW))
     return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
 
 
