@@ -64,14 +64,24 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Carry out the case on real components."""
-    with command(as_json):
+    with command(as_json) as reached:
         if quick and full:
             raise StudyError("--quick and --full were both given", remedy="Choose one of them, or neither.")
-        run_case(name, "quick" if quick else "full" if full else "default", which, overrides or [], runs, as_json)
+        profile = "quick" if quick else "full" if full else "default"
+        run_case(name, profile, which, overrides or [], runs, as_json, reached)
 
 
-def run_case(name: str, profile: str, which: str | None, overrides: list[str], runs: Runs, as_json: bool) -> None:
-    """Carry out a case's studies in a profile, one after the other, and show the outcome of each."""
+def run_case(
+    name: str,
+    profile: str,
+    which: str | None,
+    overrides: list[str],
+    runs: Path,
+    as_json: bool,
+    reached: dict[str, Any],
+) -> None:
+    """Carry out a case's studies in a profile, one after the other, and show the outcome of each; reached: gets those
+    of the studies that came to their end before another one did not."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:
@@ -79,16 +89,17 @@ def run_case(name: str, profile: str, which: str | None, overrides: list[str], r
             f"--set changes one study, and {name} carries out {len(names)}",
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )
-    studies = [case.study(profile=profile, which=each, overrides=overrides) for each in names]
-    shapes = []
-    for number, study in enumerate(studies):
-        if number and not as_json:
+    studies = {each: case.study(profile=profile, which=each, overrides=overrides) for each in names}
+    shapes: dict[str, Any] = {}
+    for each, study in studies.items():
+        if shapes and not as_json:
             print()
-        shapes.append(_carried_out(case.verb, study, runs, as_json))
+        shapes[each] = _carried_out(case.verb, study, runs, as_json)
+        reached["studies"] = shapes
     if as_json and len(shapes) == 1:
-        emit(shapes[0])
+        emit(next(iter(shapes.values())))
     elif as_json:
-        emit({"schema": "loadframe.case-run/1", "case": name, "studies": dict(zip(names, shapes, strict=True))})
+        emit({"schema": "loadframe.case-run/1", "case": name, "studies": shapes})
 
 
 def _carried_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:

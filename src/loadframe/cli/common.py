@@ -37,29 +37,32 @@ def emit(document: dict[str, Any]) -> None:
 
 
 @contextmanager
-def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[None]:
+def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first, and what they changed is put back; UserError
     becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted.
 
-    reverts: False for a verb that shows what is changed, or puts it back itself."""
+    reverts: False for a verb that shows what is changed, or puts it back itself. Gives a dictionary for what was
+    reached before an error: with --json it stands beside it."""
+    reached: dict[str, Any] = {}
     try:
         for swept in loadframe.sweep_leftovers():
             say(f"A command was killed earlier; cleaned up after it: {swept}")
         for outcome in loadframe.revert_changes() if reverts else ():
             say(f"A command was killed earlier; what it had changed: {outcome}")
-        yield
+        yield reached
     except Interrupted as error:
-        _fail(str(error), "", "interrupted", json_wanted, INTERRUPTED)
+        _fail({"kind": "interrupted", "message": str(error), "remedy": "", **reached}, json_wanted, INTERRUPTED)
     except KeyboardInterrupt:
-        _fail("Stopped.", "", "interrupted", json_wanted, INTERRUPTED)
+        _fail({"kind": "interrupted", "message": "Stopped.", "remedy": "", **reached}, json_wanted, INTERRUPTED)
     except UserError as error:
-        _fail(str(error), error.remedy, type(error).__name__, json_wanted, MUST_ACT)
+        kind = type(error).__name__
+        _fail({"kind": kind, "message": str(error), "remedy": error.remedy, **reached}, json_wanted, MUST_ACT)
 
 
-def _fail(message: str, remedy: str, kind: str, json_wanted: bool, code: int) -> NoReturn:
-    say(message)
+def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
+    say(error["message"])
     if json_wanted:
-        emit({"schema": "loadframe.error/1", "kind": kind, "message": message, "remedy": remedy})
+        emit({"schema": "loadframe.error/1", **error})
     raise typer.Exit(code)
 
 
