@@ -120,7 +120,7 @@ class Somebodys:
             "machine": machine,
             "schemas": sorted(ask("SELECT schema_name FROM information_schema.schemata")),
             "data": ask("SELECT id FROM theirs.precious"),
-            "state": sorted(path.name for path in self.folder.glob("state/*/*") if path.name != "lock"),
+            "state": sorted(path.name for path in self.folder.glob("state/*/*") if not path.name.endswith("lock")),
         }
 
 

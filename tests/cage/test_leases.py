@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,35 @@ def test_two_sweeps_at_once_share_the_work_and_do_not_fail(places: Path) -> None
     told = [int(sweeper.communicate(timeout=60)[0]) for sweeper in sweepers]
     assert sum(told) == 5
     assert not lease_files(places)
+
+
+def test_what_a_killed_writer_has_left_half_written_is_removed(places: Path) -> None:
+    code = (
+        "import os, signal; from loadframe.cage.leases import Lease\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL); Lease.acquire('a study')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (torn,) = (places / "state" / "leases").glob("*.tmp")
+    assert sweep() == []
+    assert not torn.exists()
+
+
+def test_what_is_being_written_is_not_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeper: list[threading.Thread] = []
+    to_disk = os.fsync
+
+    def swept_meanwhile(descriptor: int) -> None:
+        if not sweeper:
+            sweeper.append(threading.Thread(target=sweep))
+            sweeper[0].start()
+            sweeper[0].join(0.2)
+        to_disk(descriptor)
+
+    monkeypatch.setattr(os, "fsync", swept_meanwhile)
+    with Lease.acquire("a study"):
+        sweeper[0].join()
+        assert len(lease_files(places)) == 1
 
 
 @pytest.mark.parametrize("variable", ["LOADFRAME_STATE", "LOADFRAME_SCRATCH"])

@@ -100,6 +100,14 @@ def test_killed_between_the_intent_and_the_change_nothing_was_changed(root: Path
     assert str(outcome) == "vm.swappiness of this machine: is 60, as before"
 
 
+def test_killed_while_the_intent_was_written_nothing_is_left(root: Path) -> None:
+    killed(root, "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL); journal.set(host, 'vm.swappiness', 1)")
+    (torn,) = durable._folder().glob("*.tmp")
+    assert durable.revert() == []
+    assert not torn.exists()
+    assert values(root) == (20, 60)
+
+
 def test_killed_before_it_was_read_back_a_cut_value_is_ours(root: Path) -> None:
     """The server took less than it was given."""
     killed(root, "host.read = lambda _, read=host.read: read('vm.dirty_ratio') if read('vm.dirty_ratio') == 20 else "

@@ -23,7 +23,7 @@ from typing import Any
 
 from loadframe.cage import groups, identity
 from loadframe.cage.identity import Identity
-from loadframe.cage.state import locked, state_directory, writable, write_durably
+from loadframe.cage.state import locked, remove_torn, state_directory, writable, write_durably
 from loadframe.errors import CageError
 
 SCHEMA = "loadframe.lease/1"
@@ -163,6 +163,7 @@ def sweep() -> list[Swept]:
     Safe to run at the same time in several processes: one at a time works, the others find nothing left.
     """
     folder = _leases()
+    remove_torn(folder)
     with locked(folder / "lock"):
         return [swept for file in sorted(folder.glob("*.json")) if (swept := _sweep_one(file)) is not None]
 

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from loadframe.errors import CageError
 
+TORN = ".tmp"
+WRITING = "writing.lock"
+
 
 def state_directory() -> Path:
     """Where Loadframe keeps what must outlive a killed command; made if need be. CageError if it cannot be written."""
@@ -34,18 +37,28 @@ def writable(path: Path, purpose: str, variable: str) -> Path:
 
 
 def write_durably(file: Path, text: str) -> None:
-    """Whole or not at all, also when the power fails: write aside, fsync, rename, fsync the folder."""
-    aside = file.with_suffix(".tmp")
-    with aside.open("w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    aside.replace(file)
+    """Whole or not at all, also when the power fails: write aside, fsync, rename, fsync the folder. What a writer that
+    was killed has left aside is removed by `remove_torn`."""
+    aside = file.with_suffix(TORN)
+    with locked(file.parent / WRITING):
+        with aside.open("w") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        aside.replace(file)
     descriptor = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove what writers that were killed have left half written; does nothing without such a file or folder."""
+    if any(folder.glob(f"*{TORN}")):
+        with locked(folder / WRITING):  # so none of these is being written now
+            for file in folder.glob(f"*{TORN}"):
+                file.unlink()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from loadframe.cage import identity
 from loadframe.cage.identity import Identity
-from loadframe.cage.state import locked, state_directory, writable, write_durably
+from loadframe.cage.state import locked, remove_torn, state_directory, writable, write_durably
 from loadframe.changes.host import Host
 from loadframe.errors import ChangeError, UserError
 from loadframe.model import SettingValue
@@ -217,6 +217,7 @@ def read() -> list[Record]:
 def revert() -> list[Outcome]:
     """Put back what killed commands have left; what belongs to a command that runs is not touched. Idempotent, and safe
     to run at the same time in several processes."""
+    remove_torn(state_directory() / "changes")
     if not _files():
         return []
     with locked(_folder() / "lock"):
