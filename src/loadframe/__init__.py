@@ -26,6 +26,7 @@ and proves the gain.
     predict(observations, at), predict_run(run, at)    what higher loads will give, from measurements -> Forecast
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs that were measured apart -> Comparison
+    read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
@@ -67,6 +68,10 @@ _API = {
     "predict_run": ("loadframe.bench.run_forecasting", "predict_run"),
     "calibration": ("loadframe.bench.forecasting", "calibration"),
     "verify": ("loadframe.lab", "verify"),
+    "read_ndb_config": ("loadframe.bench.ndb", "read_ndb_config"),
+    "check_ndb": ("loadframe.bench.ndb", "check_ndb"),
+    "render_ndb": ("loadframe.reporting.ndb_report", "render_ndb"),
+    "ndb_json": ("loadframe.reporting.ndb_report", "ndb_json"),
     "render_forecast": ("loadframe.reporting", "render_forecast"),
     "forecast_json": ("loadframe.reporting", "forecast_json"),
     "render_limits": ("loadframe.reporting.limits_report", "render_limits"),

@@ -19,6 +19,7 @@ from loadframe.cli import (
     ladder,
     limits,
     measure,
+    ndb,
     predict,
     report,
     study,
@@ -62,5 +63,6 @@ app.command()(ladder.ladder)
 app.command()(report.report)
 app.add_typer(changes.app, name="changes")
 app.add_typer(case.app, name="case")
+app.command()(ndb.ndb)
 app.command()(doctor.doctor)
 app.add_typer(study.app, name="study")

@@ -74,6 +74,7 @@ from loadframe.model.limit import (
     LimitStatus,
     UnreadLimit,
 )
+from loadframe.model.ndb import NdbDataNode, NdbFinding, NdbReport, NdbServer, NdbSeverity, NdbThreads, cpu_list
 from loadframe.model.profile import (
     ClassShare,
     FlameFrame,
@@ -169,6 +170,12 @@ __all__ = [
     "LimitStatus",
     "LoadInterval",
     "Margin",
+    "NdbDataNode",
+    "NdbFinding",
+    "NdbReport",
+    "NdbServer",
+    "NdbSeverity",
+    "NdbThreads",
     "NextLimit",
     "Observation",
     "Observations",
@@ -211,4 +218,5 @@ __all__ = [
     "UntriedRemedy",
     "Verdict",
     "Witness",
+    "cpu_list",
 ]

@@ -214,6 +214,11 @@ def check() -> list[Requirement]:
 
 
 def _kind(kind: str) -> KindOfTarget:
+    if kind == "ndb":
+        raise StudyError(
+            "target.kind = 'ndb': Loadframe starts no MySQL Cluster",
+            remedy="`loadframe ndb CONFIG` checks its config.ini (docs/ndb.md).",
+        )
     if kind not in KINDS:
         raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
     return KINDS[kind]

@@ -1,0 +1,95 @@
+"""loadframe ndb CONFIG: whether a config.ini of MySQL Cluster holds together."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import MUST_ACT, Json, command, emit, say
+from loadframe.errors import TargetError
+from loadframe.study.quantities import size_bytes
+from loadframe.targets.ndb.setting import read_cpus
+
+
+def ndb(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config.ini of the management server.")],
+    servers: Annotated[
+        list[Path] | None,
+        typer.Option("--mysqld", metavar="FILE", help="The option file of a MySQL server; one for each server."),
+    ] = None,
+    cpus: Annotated[
+        int | None, typer.Option("--cpus", min=1, metavar="N", help="CPUs of each data node's host.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="Memory of each data node's host: 64GiB.")
+    ] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option("--bound", metavar="NAME=CPUS", help="CPUs of another process there: mysqld=8-11 (taskset)."),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.NAME=VALUE", help="With this changed: 'ndbd default.DataMemory=1G'."),
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write it with the changes, unless it is refused.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a config.ini of MySQL Cluster: settings, threads and their CPUs, API slots, memory, durability."""
+    with command(as_json):
+        read = loadframe.read_ndb_config(config, [_change(text) for text in changes or []])
+        report = loadframe.check_ndb(
+            read,
+            str(config),
+            servers=servers or [],
+            cpus=cpus,
+            memory_bytes=None if memory is None else _memory(memory),
+            bound=dict(_bound(text) for text in bound or []),
+        )
+        if as_json:
+            emit(loadframe.ndb_json(report))
+        else:
+            print(loadframe.render_ndb(report))
+        if write is not None and not report.refused:
+            _write(write, read.text)
+        elif write is not None:
+            say(f"{write} is not written: a cluster would refuse it.")
+        if report.refused:
+            raise typer.Exit(MUST_ACT)
+
+
+def _change(text: str) -> tuple[str, str, str]:
+    found = re.fullmatch(r"([^.=]+)\.([^=]+)=(.*)", text)
+    if found is None:
+        raise TargetError(f"--set {text!r} is no change", remedy="Write --set 'ndbd default.DataMemory=1G'.")
+    return found[1].strip(), found[2].strip(), found[3].strip()
+
+
+def _bound(text: str) -> tuple[str, frozenset[int]]:
+    name, equals, cpus = text.partition("=")
+    try:
+        if name.strip() and equals:
+            return name.strip(), read_cpus(cpus)
+    except ValueError:
+        pass
+    raise TargetError(f"--bound {text!r} names no CPUs", remedy="Write --bound mysqld=8-11.")
+
+
+def _memory(text: str) -> int:
+    try:
+        return size_bytes(text)
+    except ValueError as error:
+        raise TargetError(f"--memory: {error}", remedy="For instance --memory 64GiB.") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_bytes(text.encode())
+    except OSError as error:
+        raise TargetError(f"{path} cannot be written: {error.strerror}", remedy="Name another file.") from error
+    say(f"Written: {path}")

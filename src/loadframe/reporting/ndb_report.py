@@ -1,0 +1,125 @@
+"""A config.ini of MySQL Cluster, as text and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbThreads, cpu_list
+from loadframe.units import show
+
+HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a trial"}
+
+
+def ndb_json(report: NdbReport) -> dict[str, Any]:
+    """loadframe.ndb/1."""
+    return {
+        "schema": "loadframe.ndb/1",
+        "file": report.file,
+        "refused": report.refused,
+        "data_nodes": [_node_json(node) for node in report.data_nodes],
+        "management_nodes": report.management_nodes,
+        "api_slots": report.api_slots,
+        "servers": [{"file": server.file, "connections": server.connections} for server in report.servers],
+        "findings": [
+            {
+                "rule": one.rule,
+                "severity": one.severity,
+                "file": one.file,
+                "line": one.line,
+                "fact": one.fact,
+                "remedy": one.remedy,
+                "source": one.source,
+            }
+            for one in report.findings
+        ],
+        "not_checked": list(report.not_checked),
+        "programs": dict(report.programs),
+    }
+
+
+def _node_json(node: NdbDataNode) -> dict[str, Any]:
+    threads = None
+    if node.threads is not None:
+        threads = [
+            {
+                "kind": group.kind,
+                "count": group.count,
+                "cpus": None if group.cpus is None else sorted(group.cpus),
+                "shared": group.shared,
+            }
+            for group in node.threads
+        ]
+    return {
+        "node_id": node.node_id,
+        "host": node.host,
+        "line": node.line,
+        "threads": threads,
+        "memory_bytes": node.memory_bytes,
+        "redo_bytes": node.redo_bytes,
+    }
+
+
+def render_ndb(report: NdbReport, *, width: int = 110) -> str:
+    """What the file makes, what is wrong with it, the worst first, and what was not looked at."""
+    nodes = (
+        _count(len(report.data_nodes), "data node"),
+        _count(report.management_nodes, "management server"),
+        _count(report.api_slots, "API slot"),
+    )
+    lines = [f"{report.file}: {', '.join(nodes)}", *(line for node in report.data_nodes for line in _node(node, width))]
+    lines += [f"  {server.file}: {_count(server.connections, 'connection')}" for server in report.servers]
+    for severity, head in HEADS.items():
+        found = [one for one in report.findings if one.severity == severity]
+        lines += (
+            ["", f"{head}:", *(line for one in found for line in _finding(one, report.file, width))] if found else []
+        )
+    if not report.findings:
+        lines += ["", "No rule is broken."]
+    lines += ["", "Not checked:", *(line for words in _unchecked(report) for line in _wrapped(words, width))]
+    return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _node(node: NdbDataNode, width: int) -> Iterator[str]:
+    sizes = f"at least {show(node.memory_bytes, 'bytes')} of memory, {show(node.redo_bytes, 'bytes')} of redo log"
+    yield f"  data node {node.node_id} on {node.host} (line {node.line}): {sizes}"
+    groups = [group for group in node.threads or () if group.count]
+    if groups:
+        yield from _wrapped(f"threads: {'; '.join(_threads(group) for group in groups)}", width, indent=4)
+
+
+def _threads(group: NdbThreads) -> str:
+    name = group.kind if group.count == 1 else f"{group.count} {group.kind}"
+    if group.cpus is None:
+        return name
+    return f"{name} on CPU {cpu_list(group.cpus)}{' together' if group.shared and group.count > 1 else ''}"
+
+
+def _finding(one: NdbFinding, file: str, width: int) -> Iterator[str]:
+    place = [one.file] if one.file != file else []
+    place += [f"line {one.line}"] if one.line is not None else []
+    yield from _wrapped(f"{', '.join(place)}: {one.fact}" if place else one.fact, width)
+    yield from _wrapped(f"{one.remedy} [{one.source}]", width, indent=4)
+
+
+def _unchecked(report: NdbReport) -> Iterator[str]:
+    yield from report.not_checked
+    missing = [name for name, place in report.programs.items() if place is None]
+    why = f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed here" if missing else ""
+    yield f"whether a cluster starts with it{why}; Loadframe starts none"
+
+
+def _wrapped(words: str, width: int, indent: int = 2) -> list[str]:
+    return textwrap.wrap(
+        words,
+        width,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,192 @@
+"""config.ini, the file from which the management server (ndb_mgmd) tells every node of a cluster its settings.
+
+Read as ndb_mgmd reads it: sections that repeat, names in any case, "=" or ":", comments from "#". Reading never fails;
+what ndb_mgmd would refuse is in `problems`, with its line. All text is kept: what is written is what was read.
+Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+KINDS = {
+    "ndbd": "ndbd",
+    "db": "ndbd",
+    "ndb_mgmd": "ndb_mgmd",
+    "mgm": "ndb_mgmd",
+    "mysqld": "mysqld",
+    "api": "mysqld",
+    "computer": "computer",
+    "system": "system",
+    "tcp": "tcp",
+    "shm": "shm",
+}
+"""What a heading says, in any case, and the kind of section below it."""
+
+HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)
+VALUE = re.compile(r"([^=:]*[=:][\r\t ]*)[^#]*?([\r\t ]*(?:#.*)?)")
+"""A setting's line: what stands before its value, and behind it."""
+BLANKS = "\r\t "
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What ndb_mgmd would refuse. line: counted from 1."""
+
+    line: int
+    fact: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A setting as it is written, without blanks and comment. line: counted from 1."""
+
+    name: str
+    value: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """kind: a value of KINDS. default: whether it is for all later sections of its kind. line: that of its heading."""
+
+    kind: str
+    default: bool
+    line: int
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def heading(self) -> str:
+        return f"[{self.kind} default]" if self.default else f"[{self.kind}]"
+
+    def get(self, name: str) -> Entry | None:
+        """The setting of this name, whatever its case; the first where it stands twice."""
+        return next((one for one in self.entries if one.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A config.ini as it was read."""
+
+    text: str
+    sections: Sequence[Section]
+    problems: Sequence[Problem]
+
+    def of_kind(self, kind: str, *, default: bool = False) -> list[Section]:
+        return [one for one in self.sections if one.kind == kind and one.default is default]
+
+    def changed(self, heading: str, name: str, value: str) -> Config:
+        """With this setting in every section of this heading ("ndbd default", "mysqld"): its line rewritten, or one
+        added below the heading. A default section that is not there is put before all others. ValueError says what is
+        wrong."""
+        kind, default = _read_heading(f"[{heading.strip()}]")
+        if kind is None:
+            raise ValueError(f"a config.ini has no section [{heading}]")
+        if not re.fullmatch(r"\w+", name) or not re.fullmatch(r"[^#\r\n]+", value) or value != value.strip(BLANKS):
+            raise ValueError(f"{name}={value} is no setting that config.ini can hold")
+        if not (sections := self.of_kind(kind, default=default)):
+            if not default:
+                raise ValueError(f"there is no section [{heading}] to change")
+            return read_config(f"[{kind} default]\n{name}={value}\n\n{self.text}")
+        lines = self.text.split("\n")
+        for section in reversed(sections):
+            if entry := section.get(name):
+                before, after = VALUE.fullmatch(lines[entry.line - 1]).groups()  # type: ignore[union-attr]
+                lines[entry.line - 1] = f"{before}{value}{after}"
+            else:
+                lines.insert(section.line, f"{name}={value}{_ending(lines[section.line - 1])}")
+        return read_config("\n".join(lines))
+
+
+def read_config(text: str) -> Config:
+    """A config.ini from its text, whatever it says. A broken heading is taken for what it seems to mean, so that the
+    lines below it are read in their place."""
+    sections: list[Section] = []
+    problems: list[Problem] = []
+    open_section: Section | None = None
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.strip(BLANKS)
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            kind, default = _read_heading(line)
+            if kind is None:
+                kind, default, problem = _guess(line, number)
+                problems.append(problem)
+            open_section = Section(kind, default, number) if kind else None
+            if open_section:
+                problems += _check_place(open_section, sections)
+                sections.append(open_section)
+        elif (setting := _read_setting(line)) is None:
+            problems.append(Problem(number, f"{line!r} is neither a heading nor a setting", "Write Name=Value."))
+        elif open_section:
+            entry = Entry(*setting, number)
+            problems += _check_once(entry, open_section)
+            open_section.entries.append(entry)
+        elif not problems and not sections:
+            problems.append(Problem(number, f"{line!r} stands before any section", "Put it below a heading."))
+    return Config(text, sections, problems)
+
+
+def _read_heading(line: str) -> tuple[str | None, bool]:
+    """The kind of section that a line begins, None for none, and whether it is a default one."""
+    found = HEADING.fullmatch(line)
+    if found is None:
+        return None, False
+    return KINDS.get((found["kind"] or found["defaults"]).lower()), found["defaults"] is not None
+
+
+def _read_setting(line: str) -> tuple[str, str] | None:
+    """Name and value of a line, None where it is none."""
+    found = re.fullmatch(r"([^=:]*)[=:]([^#]*)(#.*)?", line)
+    return (found[1].strip(BLANKS), found[2].strip(BLANKS)) if found and found[1].strip(BLANKS) else None
+
+
+def _ending(line: str) -> str:
+    return "\r" if line.endswith("\r") else ""
+
+
+def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
+    """What a heading that cannot be read seems to mean, and what is wrong with it."""
+    heading, comment, _ = line.partition("#")
+    kind, default = _read_heading(heading.strip(BLANKS))
+    if comment and kind is not None:
+        fact = f"a comment stands behind the heading {heading.strip(BLANKS)}"
+        return kind, default, Problem(number, fact, "Give it a line of its own.")
+    words = re.findall(r"\w+", heading.lower())
+    close = difflib.get_close_matches(words[0], KINDS, n=1) if words else []
+    default = len(words) > 1
+    meant = f"[{close[0]}{' default' * default}]" if close else ", ".join(f"[{kind}]" for kind in KINDS)
+    problem = Problem(
+        number, f"{line!r} is no heading of a config.ini", f"Did you mean {meant}?" if close else f"There are {meant}."
+    )
+    return (KINDS[close[0]] if close else None), default, problem
+
+
+def _check_place(section: Section, before: Sequence[Section]) -> list[Problem]:
+    """That a default section comes first, and once."""
+    same = [one for one in before if one.kind == section.kind]
+    if not section.default or not same:
+        return []
+    if any(one.default for one in same):
+        fact = f"{section.heading} stands here a second time (first: line {same[0].line})"
+        return [Problem(section.line, fact, "Write all of it into the first one.")]
+    fact = f"{section.heading} comes after the [{section.kind}] of line {same[0].line}, to which it says nothing"
+    return [Problem(section.line, fact, f"Put it before the first [{section.kind}].")]
+
+
+def _check_once(entry: Entry, section: Section) -> list[Problem]:
+    first = section.get(entry.name)
+    if first is None:
+        return []
+    return [
+        Problem(
+            entry.line,
+            f"{entry.name} stands in {section.heading} a second time (first: line {first.line})",
+            "Leave one of them out.",
+        )
+    ]
