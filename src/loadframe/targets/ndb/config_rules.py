@@ -53,9 +53,11 @@ def _unknown(section: Section, name: str, line: int) -> Found:
     if name.startswith("__"):
         fact = f"{name} is an internal setting, of which nothing is known here"
         return Found("warning", line, fact, "Leave it out unless the makers of MySQL Cluster ask for it.", CONFIG_INFO)
-    close = [known[word].name for word in difflib.get_close_matches(name.lower(), known, n=2, cutoff=CLOSE)]
+    later = [new for old, new in SUCCESSORS.items() if old.lower() == name.lower() and new.lower() in known]
+    alike = difflib.get_close_matches(name.lower(), known, n=2, cutoff=CLOSE)
+    close = later or [known[word].name for word in alike]
     others = [f"[{kind}]" for kind, table in SETTINGS.items() if name.lower() in table]
-    if others:
+    if others and not later:
         remedy = f"It belongs into {' or '.join(others)}."
     elif close:
         remedy = f"Did you mean {' or '.join(close)}?"

@@ -42,8 +42,8 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
         fact = "the server has one connection to the cluster, behind whose lock all its threads wait"
         remedy = f"Try {POOL}: 8 gave twice the throughput with one server; with several, 2 or 3 suffice."
         yield Found("note", None, fact, remedy, STORY, server.file)
-    elif case.hosts.cpus is not None and pool >= len(case.hosts.cpus):
-        fact = f"{POOL} = {pool} is not less than the {len(case.hosts.cpus)} CPUs of the host"
+    elif _on_one_host(case) and case.hosts.cpus is not None and pool >= len(case.hosts.cpus):
+        fact = f"{POOL} = {pool} is not less than the {len(case.hosts.cpus)} CPUs of localhost"
         yield Found("warning", None, fact, "Lower it: more connections than CPUs cost much.", OPTIONS, server.file)
     numbers = [word for word in server.options.get(f"{POOL}_nodeids", "").split(",") if word.strip()]
     if numbers and len(numbers) != server.connections:
@@ -52,6 +52,11 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
     if pool > 1 and re.search(r"nodeid\s*=", server.options.get("ndb_connectstring", ""), re.I):
         fact = f"ndb_connectstring has a nodeid, and {POOL} = {pool} wants {pool} of them"
         yield Found("error", None, fact, f"Leave it out there; use {POOL}_nodeids.", OPTIONS, server.file)
+
+
+def _on_one_host(case: Case) -> bool:
+    """Whether the servers are where the data nodes are: who finds one on localhost is there, too."""
+    return all(node.host == "localhost" for node in case.cluster.data_nodes)
 
 
 def memory(case: Case) -> Iterator[Found]:
