@@ -41,8 +41,8 @@ def commands() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the studies of README, docs/comparing.md and docs/ladder.md, two samples, and the curves of
-    docs/predicting.md."""
+    """A folder with the studies of README, docs/comparing.md and docs/ladder.md, two samples, the curves of
+    docs/predicting.md and the files of docs/ndb.md."""
     folder = tmp_path_factory.mktemp("reader")
     (study,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (folder / "queue.toml").write_text(study)
@@ -52,6 +52,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "modes.toml").write_text(alternatives)
     csv = re.findall(r"```csv\n(.*?)```", (ROOT / "docs/predicting.md").read_text(), re.S)
     for name, text in zip(("points.csv", "sdm91.csv"), csv, strict=True):
+        (folder / name).write_text(text)
+    for name, kind in (("config.ini", "ini"), ("my.cnf", "cnf")):
+        (text,) = re.findall(rf"```{kind}\n(.*?)```", (ROOT / "docs/ndb.md").read_text(), re.S)
         (folder / name).write_text(text)
     for name, level in (("before.csv", 100), ("after.csv", 110)):
         values = [f"{level + i % 5}" for i in range(40)]
@@ -113,6 +116,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_what_docs_ndb_shows_is_what_the_command_says(workplace: Path) -> None:
+    page = (ROOT / "docs/ndb.md").read_text()
+    command, shown = re.findall(r"```sh\n.venv/bin/loadframe (ndb .*?)\n```\n\n((?: {4}.*\n|\n)+)", page)[0]
+    done = subprocess.run([LOADFRAME, *shlex.split(command)], cwd=workplace, capture_output=True, text=True, check=True)
+    said = [line for line in done.stdout.splitlines() if "whether a cluster starts" not in line]
+    assert [line[4:] for line in shown.rstrip().splitlines() if "whether a cluster starts" not in line] == said
 
 
 def test_the_ledger_page_is_generated_from_the_rules() -> None:

@@ -66,9 +66,9 @@ def test_the_storys_configuration_has_one_copy_of_the_data_and_no_other_fault() 
         ([(ALL, "DataMemory", "16G")], "memory", "error", "DataM", "at least 16.4 GiB of memory, and localhost has 16"),
         ([(ALL, "NoOfReplicas", "2")], "replicas", "error", "NoOfReplicas", "1 [ndbd] cannot hold 2 copies"),
         ([(ALL, "MaxNoOfConcurrentOperations", "1K")], "limits", "error", "MaxNoOfConc", "4096 is more than MaxNoOfC"),
-        ([(ALL, "MaxNoOfFiredTriggers", "9"), (ALL, "TransactionMemory", "1G")], "limits", "error", "MaxNoOfF", "exclu"),
+        ([(ALL, "MaxNoOfFiredTriggers", "9"), (ALL, "TransactionMemory", "1G")], "limits", "error", "MaxNoOfF", "excl"),
         ([("ndb_mgmd", "NodeId", "2"), ("ndbd", "NodeId", "2")], "nodes", "error", "NodeId", "two nodes have the numb"),
-        ([("ndb_mgmd", "HostName", "a.example")], "nodes", "error", "HostName", "on localhost, others are on a.example"),
+        ([("ndb_mgmd", "HostName", "a.example")], "nodes", "error", "HostName", "localhost, others are on a.example"),
         # names and values
         ([(ALL, "NoOfReplica", "1")], "settings", "error", "NoOfReplica=1", "no setting NoOfReplica"),
         ([("ndb_mgmd", "SendBufferMemory", "2M")], "settings", "error", "SendB", "[ndb_mgmd] has no setting"),
@@ -77,7 +77,7 @@ def test_the_storys_configuration_has_one_copy_of_the_data_and_no_other_fault() 
         ([(ALL, "__ndbmt_classic", "1")], "settings", "warning", "__ndbmt", "internal setting"),
         # durability
         ([(ALL, "Diskless", "1")], "durability", "warning", "Diskless", "no table and no row survives"),
-        ([(ALL, "TimeBetweenGlobalCheckpoints", "9000")], "durability", "warning", "TimeBetween", "for so long is lost"),
+        ([(ALL, "TimeBetweenGlobalCheckpoints", "9000")], "durability", "warning", "TimeBetween", "so long is lost"),
         ([(ALL, "Arbitration", "Disabled")], "durability", "warning", "Arbitration", "may go on as two"),
     ],
 )  # fmt: skip

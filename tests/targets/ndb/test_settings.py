@@ -1,4 +1,4 @@
-"""The settings of MySQL Cluster: each has its values, a source and a kind of restart, and says what it does not take."""
+"""The settings of MySQL Cluster: each has a source and a kind of restart, and says what it does not take."""
 
 from __future__ import annotations
 
