@@ -158,12 +158,32 @@ def test_two_data_nodes_on_one_host_share_what_it_has() -> None:
     assert "same data" in told["replicas"].fact
 
 
-def test_as_it_comes_a_data_node_has_one_ldm_thread_that_is_bound_to_nothing() -> None:
-    plain = "[ndbd default]\nNoOfReplicas=1\n[ndb_mgmd]\n[ndbd]\n[mysqld]\n[mysqld]\n"
-    notes = [one.fact for one in found(plain, hosts=HOST, servers=()) if one.severity == "note"]
-    assert len(notes) == 2
-    few = Hosts(frozenset({0, 1}), None, {}, None)
-    assert any("4 execution threads for the 2 CPUs" in one.fact for one in found(plain, hosts=few, servers=()))
+PLAIN = "[ndbd default]\nNoOfReplicas=1\n[ndb_mgmd]\n[ndbd]\n[mysqld]\n[mysqld]\n"
+
+
+@pytest.mark.parametrize(
+    ("added", "cpus", "severity", "words"),
+    [
+        ("", 16, "note", "one LDM thread, as it comes"),
+        ("MaxNoOfExecutionThreads=8", 16, "note", "are bound to no CPUs"),
+        ("MaxNoOfExecutionThreads=8", 4, "warning", "7 execution threads for the 4 CPUs of localhost"),
+        ("ThreadConfig=ldm={count=4},tc", 4, "warning", "8 execution threads for the 4 CPUs of localhost"),
+    ],
+)
+def test_threads_are_held_against_cpus(added: str, cpus: int, severity: str, words: str) -> None:
+    text = PLAIN.replace("=1\n", f"=1\n{added}\n")
+    (told,) = (
+        one
+        for one in found(text, hosts=Hosts(frozenset(range(cpus)), None, {}, None), servers=())
+        if one.rule == "threads"
+    )
+    assert (told.severity, words in told.fact) == (severity, True)
+
+
+def test_of_a_node_that_may_be_ndbd_no_threads_are_supposed() -> None:
+    text = PLAIN.replace("=1\n", "=1\nLockExecuteThreadToCPU=1\nLockMaintThreadsToCPU=0\n")
+    told = found(text, hosts=Hosts(frozenset({0, 1}), None, {}, None), servers=())
+    assert {one.rule for one in told} == {"durability"}
 
 
 def test_two_processes_on_the_same_cpus_are_told() -> None:

@@ -53,23 +53,28 @@ def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[
         line = node.line("NoOfFragmentLogParts")
         remedy = "Make it as many as LDM threads; more than four for each are refused."
         yield Found("error" if parts > ldm else "warning", line, fact, remedy, DATA_NODES)
-    if not node.entry(NUMBER) and not node.value(CONFIG):
-        fact = f"{node.words} has one LDM thread, as it comes"
-        remedy = f"Try {NUMBER}: 8 of them, with the CPUs' power saving off, gave 3.5 times the throughput."
-        yield Found("note", node.section.line, fact, remedy, STORY)
     running = sum(group.count for group in groups if group.kind in EXECUTION)
-    if hosts.cpus is None or not hosts.known(node.host):
-        return
-    if running > len(hosts.cpus):
-        fact = f"{node.words} has {running} execution threads for the {len(hosts.cpus)} CPUs of {node.host}"
+    there = len(hosts.cpus) if hosts.cpus is not None and hosts.known(node.host) else None
+    if not _chosen(node):
+        if there is None or there > running:
+            fact = f"{node.words} has one LDM thread, as it comes"
+            remedy = f"Try ndbmtd with {NUMBER}: 8, with the CPUs' power saving off, gave 3.5 times the throughput."
+            yield Found("note", node.section.line, fact, remedy, STORY)
+    elif there is not None and running > there:
+        fact = f"{node.words} has {running} execution threads for the {there} CPUs of {node.host}"
         name = CONFIG if node.value(CONFIG) else NUMBER
         yield Found("warning", node.line(name), fact, f"Lower {name}, or give it more CPUs first.", DATA_NODES)
-    elif not cpus_of(node):
+    elif there is not None and not cpus_of(node):
         fact = f"the threads of {node.words} are bound to no CPUs"
         remedy = (
             f"Try {LOCK}, with servers and drivers on other CPUs: 1.8 times the throughput; with few CPUs it costs."
         )
         yield Found("note", node.section.line, fact, remedy, STORY)
+
+
+def _chosen(node: Node) -> bool:
+    """Whether the file says which threads there are; it need not be ndbmtd otherwise, and ndbd has only one."""
+    return node.entry(NUMBER) is not None or bool(node.value(CONFIG))
 
 
 def cpus(case: Case) -> Iterator[Found]:
@@ -102,6 +107,8 @@ def _lists(node: Node) -> Iterator[Found]:
 
 def _ldm(node: Node) -> Iterator[Found]:
     """Threads that hold the data, on CPUs that are not theirs alone."""
+    if not _chosen(node):
+        return
     groups = [group for group in node.threads() or () if group.cpus and group.kind in EXECUTION]
     mine = frozenset(cpu for group in groups if group.kind == "ldm" for cpu in group.cpus or ())
     others = [group for group in groups if group.kind != "ldm" and mine & (group.cpus or mine)]
