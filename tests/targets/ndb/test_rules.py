@@ -112,6 +112,7 @@ def test_what_was_meant_is_guessed(name: str, remedy: str) -> None:
     [
         ([{POOL: "9"}], "warning", "take all 9 API slots"),
         ([{POOL: "8"}, {POOL: "8"}], "error", "want 16 connections (8 + 8), and there are 9 API slots"),
+        ([{POOL: "2"}, {POOL: "8"}], "error", "want 10 connections (2 + 8), and there are 9 API slots"),
         ([{POOL: "64"}], "error", "64 is nothing that mysqld takes"),
         ([{POOL: "many"}], "error", "many is nothing that mysqld takes"),
         ([{}], "note", "one connection to the cluster"),
@@ -196,6 +197,12 @@ def test_kinds_of_node_that_are_missing_are_told() -> None:
     assert {one.fact for one in found("", servers=())} == {
         "there is no [ndbd]", "there is no [ndb_mgmd]", "there is no [mysqld]",
     }  # fmt: skip
+
+
+def test_a_node_without_a_number_gets_the_next_free_one() -> None:
+    cluster = cluster_of(read_config("[ndb_mgmd]\nNodeId=3\n[ndbd]\nNodeId=2\n[ndbd]\n[mysqld]\n[mysqld]\nNodeId=9"))
+    assert [node.node_id for node in cluster.nodes] == [3, 2, 4, 5, 9]
+    assert not cluster.twice
 
 
 def test_errors_come_first_and_in_the_order_of_the_lines() -> None:

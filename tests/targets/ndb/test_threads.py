@@ -24,7 +24,8 @@ def counts(groups: tuple[NdbThreads, ...]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("threads", "ldm", "running"), [(2, 1, 4), (4, 2, 5), (8, 4, 7), (9, 4, 9), (12, 6, 12), (39, 16, 39), (72, 32, 72)]
+    ("threads", "ldm", "running"),
+    [(2, 1, 4), (4, 2, 5), (6, 2, 5), (7, 4, 7), (8, 4, 7), (9, 4, 9), (12, 6, 12), (39, 16, 39), (72, 32, 72)],
 )
 def test_how_many_threads_there_are_follows_from_one_number(threads: int, ldm: int, running: int) -> None:
     groups = by_number(threads)
