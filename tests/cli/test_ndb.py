@@ -99,6 +99,7 @@ def test_without_a_word_of_the_host_this_machine_counts_for_localhost_only(here:
         ((STORY, "--bound", "mysqld=a-b"), ["names no CPUs"]),
         ((STORY, "--memory", "16"), ["--memory", "64GiB"]),
         ((STORY, *HOST, "--write", "no/folder/new.ini"), ["cannot be written"]),
+        ((STORY, *HOST, "--write", f"{STORY}/new.ini"), ["cannot be written"]),
     ],
 )
 def test_bad_input_says_what_to_do(here: Callable[..., Result], arguments: tuple[str, ...], words: list[str]) -> None:

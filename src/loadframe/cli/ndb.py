@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,10 @@ def ndb(
         typer.Option("--set", metavar="SECTION.NAME=VALUE", help="With this changed: 'ndbd default.DataMemory=1G'."),
     ] = None,
     write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Write it with the changes, unless it is refused.")
+        Path | None,
+        typer.Option(
+            "--write", metavar="FILE", dir_okay=False, help="Write it with the changes, unless something is wrong."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -58,7 +62,7 @@ def ndb(
         if write is not None and not report.refused:
             _write(write, read.text)
         elif write is not None:
-            say(f"{write} is not written: a cluster would refuse it.")
+            say(f"{write} is not written: something is wrong with it.")
         if report.refused:
             raise typer.Exit(MUST_ACT)
 
@@ -71,13 +75,11 @@ def _change(text: str) -> tuple[str, str, str]:
 
 
 def _bound(text: str) -> tuple[str, frozenset[int]]:
-    name, equals, cpus = text.partition("=")
+    name, _, cpus = text.partition("=")
     try:
-        if name.strip() and equals:
-            return name.strip(), read_cpus(cpus)
-    except ValueError:
-        pass
-    raise TargetError(f"--bound {text!r} names no CPUs", remedy="Write --bound mysqld=8-11.")
+        return name.strip(), read_cpus(cpus)
+    except ValueError as error:
+        raise TargetError(f"--bound {text!r} names no CPUs", remedy="Write --bound mysqld=8-11.") from error
 
 
 def _memory(text: str) -> int:
@@ -88,8 +90,13 @@ def _memory(text: str) -> int:
 
 
 def _write(path: Path, text: str) -> None:
+    """Whole or not at all: it may be the file that was read."""
+    temporary = path.with_name(f"{path.name}.part")
     try:
-        path.write_bytes(text.encode())
+        temporary.write_bytes(text.encode())
+        temporary.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         raise TargetError(f"{path} cannot be written: {error.strerror}", remedy="Name another file.") from error
     say(f"Written: {path}")

@@ -72,9 +72,8 @@ def render_ndb(report: NdbReport, *, width: int = 110) -> str:
     lines += [f"  {server.file}: {_count(server.connections, 'connection')}" for server in report.servers]
     for severity, head in HEADS.items():
         found = [one for one in report.findings if one.severity == severity]
-        lines += (
-            ["", f"{head}:", *(line for one in found for line in _finding(one, report.file, width))] if found else []
-        )
+        if found:
+            lines += ["", f"{head}:", *(line for one in found for line in _finding(one, report.file, width))]
     if not report.findings:
         lines += ["", "No rule is broken."]
     lines += ["", "Not checked:", *(line for words in _unchecked(report) for line in _wrapped(words, width))]

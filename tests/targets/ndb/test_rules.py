@@ -62,6 +62,8 @@ def test_the_storys_configuration_has_one_copy_of_the_data_and_no_other_fault() 
         ([(ALL, "ThreadConfig", "ldm={count=4}")], "threads", "warning", "MaxNoOfEx", "no effect beside ThreadConfig"),
         ([(ALL, "AutomaticThreadConfig", "1")], "threads", "warning", "MaxNoOfEx", "beside AutomaticThreadConfig"),
         ([(ALL, "NoOfFragmentLogParts", "20")], "threads", "error", "NoOfFrag", "20 does not fit 4 LDM threads"),
+        ([(ALL, "MaxNoOfExecutionThreads", "16"), (ALL, "LockExecuteThreadToCPU", "0-15")], "threads", "warning",
+         "[ndbd]", "NoOfFragmentLogParts = 4 does not fit 8 LDM threads"),
         # what does not fit
         ([(ALL, "DataMemory", "16G")], "memory", "error", "DataM", "at least 16.4 GiB of memory, and localhost has 16"),
         ([(ALL, "NoOfReplicas", "2")], "replicas", "error", "NoOfReplicas", "1 [ndbd] cannot hold 2 copies"),

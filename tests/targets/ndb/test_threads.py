@@ -46,6 +46,8 @@ def test_the_storys_six_cpus_give_each_ldm_thread_its_own() -> None:
         ("tc", "1-5", {"main": "1", "ldm": "2", "recv": "3", "rep": "4", "tc": "5"}),
         ("ldm,ldm,main", "0-4", {"main": "0", "ldm": "1-2", "recv": "3", "rep": "4"}),
         ("main", "3", {"main": "3", "ldm": "3", "recv": "3", "rep": "3"}),
+        ("main,io={cpubind=3}", "0-3", {"main": "0", "ldm": "1", "recv": "2", "rep": "3", "io": "3"}),
+        ("main,io={cpuset=0}", "0-4", {"main": "1", "ldm": "2", "recv": "3", "rep": "4", "io": "0"}),
     ],
 )
 def test_cpus_go_to_threads_that_have_none(config: str, locked: str, expected: dict[str, str]) -> None:
@@ -57,6 +59,8 @@ def test_with_threads_for_tc_each_needs_a_cpu() -> None:
         bound(by_number(9), read_cpus("0-5"))
     with pytest.raises(ValueError, match="6 execution threads for 5 CPUs"):
         bound(by_config("tc,tc"), read_cpus("0-4"))
+    with pytest.raises(ValueError, match="5 execution threads for 4 CPUs"):
+        bound(by_config("recv={count=2}"), read_cpus("0-3"))
 
 
 @given(st.integers(2, 72), st.frozensets(st.integers(0, 99), min_size=1))

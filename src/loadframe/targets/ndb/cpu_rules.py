@@ -48,11 +48,12 @@ def _overridden(node: Node) -> Iterator[Found]:
 
 def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[Found]:
     ldm, parts = node.ldm_threads(), node.number("NoOfFragmentLogParts")
-    if not ldm <= parts <= PARTS_PER_LDM * ldm:
+    too_many, too_few = parts > PARTS_PER_LDM * ldm, parts < ldm and node.number("ClassicFragmentation")
+    if too_many or too_few:
         fact = f"NoOfFragmentLogParts = {parts} does not fit {ldm} LDM threads"
         line = node.line("NoOfFragmentLogParts")
         remedy = "Make it as many as LDM threads; more than four for each are refused."
-        yield Found("error" if parts > ldm else "warning", line, fact, remedy, DATA_NODES)
+        yield Found("error" if too_many else "warning", line, fact, remedy, DATA_NODES)
     running = sum(group.count for group in groups if group.kind in EXECUTION)
     there = len(hosts.cpus) if hosts.cpus is not None and hosts.known(node.host) else None
     if not _chosen(node):

@@ -39,7 +39,6 @@ KEEPING = ("io", "watchdog")
 """Threads that LockMaintThreadsToCPU binds."""
 PASSING = ("idxbld", "recover")
 """Threads that come and go, and may have the CPUs of others."""
-MANY_RECEIVE_OR_SEND = (OTHERS, "tc", "send")
 BINDINGS = ("cpubind", "cpubind_exclusive", "cpuset", "cpuset_exclusive")
 PARAMETERS = ("count", *BINDINGS, "realtime", "spintime", "thread_prio", "nosend")
 LDM_FROM = {2: 1, 4: 2, 7: 4, 12: 6, 16: 8, 20: 10, 24: 12, 32: 16, 40: 20, 48: 24, 64: 32}
@@ -131,13 +130,18 @@ def _check_counts(groups: Sequence[Threads]) -> None:
 def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, ...]:
     """With LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig binds to none. ValueError
     where they are too few for the kinds of thread there are."""
-    free = sorted(locked - {cpu for group in groups if group.kind != "idxbld" for cpu in group.cpus or ()})
+    taken = (group for group in groups if group.kind in EXECUTION or (group.shared and group.kind not in PASSING))
+    free = sorted(locked - {cpu for group in taken for cpu in group.cpus or ()})
     loose = _unbound(groups)
     count = sum(group.count for group in loose)
     if not free or not count:
         return tuple(groups)
-    if len(free) < count and any(group.kind in MANY_RECEIVE_OR_SEND and group.count for group in groups):
-        raise ValueError(f"{count} execution threads for {len(free)} CPUs; with tc or send threads each needs one")
+    receiving = sum(group.count for group in groups if group.kind == "recv")
+    if len(free) < count and (receiving != 1 or any(group.kind in ("tc", "send") and group.count for group in groups)):
+        raise ValueError(
+            f"{count} execution threads for {len(free)} CPUs; with tc or send threads, or several that "
+            "receive, each needs one"
+        )
     given = _one_each(loose, free) if len(free) >= count else _fewer(loose, free)
     return (*(group for group in groups if group.cpus is not None or group.kind not in EXECUTION), *given)
 
