@@ -69,6 +69,11 @@ class BulkLoaderTarget:
         self._server.make_folders()
         self._shards.create()
 
+    def check(self, state: TargetState) -> None:
+        """The shards' own; the loader takes whatever its catalogue allows."""
+        _, behind = parted(check_settings(state.settings))
+        self._shards.check(TargetState({**PREPARED, **behind}, state.limits))
+
     def start(self, state: TargetState) -> None:
         own, behind = parted(check_settings(state.settings))
         self._shards.start(TargetState({**PREPARED, **behind}, state.limits))
