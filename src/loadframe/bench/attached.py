@@ -39,6 +39,16 @@ class AttachedTarget:
     def create(self) -> None:
         """Nothing: it is there."""
 
+    def check(self, state: TargetState) -> None:
+        """TargetError for all that needs a restart."""
+        changed = differing(self._state.settings, state.settings)
+        unable = [*state.limits, *(name for name in changed if not is_dynamic(self.kind, name))]
+        if unable:
+            raise TargetError(
+                f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not ours",
+                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
+            )
+
     def found_in(self, state: TargetState) -> TargetState:
         """It runs: nothing is changed yet, whatever the state it is to be brought to."""
         return TargetState()
@@ -57,13 +67,8 @@ class AttachedTarget:
 
     def apply(self, state: TargetState) -> None:
         """Only what changes without a restart. TargetError, before anything is changed, for all else."""
+        self.check(state)
         changed = differing(self._state.settings, state.settings)
-        unable = [*state.limits, *(name for name in changed if not is_dynamic(self.kind, name))]
-        if unable:
-            raise TargetError(
-                f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not ours",
-                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
-            )
         self._durable.back(self._server, [name for name in changed if name not in state.settings])
         for name in changed:
             if name in state.settings:

@@ -209,6 +209,12 @@ class Bench:
         self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
 
+    def check(self, state: TargetState, kind: str | None = None) -> None:
+        """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
+        kind = kind or self.study.target.kind
+        settings = targets.check_settings(kind, state.settings)
+        self._rigs[kind].check(replace(state, settings=settings, host={}))
+
     def use(self, name: str) -> dict[str, SettingValue]:
         """Bring the target to a declared state and answer what it really uses."""
         treatment = self._treatments[name]
