@@ -165,9 +165,9 @@ def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progre
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(_alone(study), run, progress) as book:
-        dry_run.check_changes(book.bench)
         book.warms = True
         states = LadderStates(book)
+        dry_run.check_changes(book.bench, states)
 
         def note(climbed: Climbed) -> None:
             """Nothing that was proved is lost, whatever happens next."""

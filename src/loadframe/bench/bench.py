@@ -115,7 +115,7 @@ class Bench:
     def start_state(self) -> TargetState:
         """The state that the study declares."""
         settings = targets.check_settings(self.study.target.kind, self.study.target.settings)
-        return TargetState(settings, self.study.target_limits, host=self._start_host)
+        return TargetState(settings, self.study.target_limits, host=self._start_host, cpus=self.study.target_cpus)
 
     # --- life ---------------------------------------------------------------------------------------------------
 

@@ -78,13 +78,13 @@ def declare(book: Bookkeeping) -> list[Pair]:
 def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, str]:
     """The state of an alternative, and the kind of target that is brought to it."""
     study, start = bench.study, bench.start_state
-    limits = {} if alternative.cage.open_files is None else {"RLIMIT_NOFILE": alternative.cage.open_files}
     kind = alternative.target.kind or study.target.kind
     own = start.settings if kind == study.target.kind else {}
     state = TargetState(
         {**own, **alternative.target.settings},
-        {**start.limits, **limits},
+        {**start.limits, **alternative.cage.limits},
         host=host_settings(study, alternative.name),
+        cpus={**start.cpus, **alternative.cage.bound},
     )
     return state, kind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import state_of
-from loadframe.bench.ladder_states import changed
+from loadframe.bench.ladder_states import LadderStates
 from loadframe.errors import UserError
 from loadframe.model import TargetState
 
@@ -17,12 +17,11 @@ def check_alternatives(bench: Bench) -> None:
         _check(bench, f"alternative {alternative.name!r}", state, kind)
 
 
-def check_changes(bench: Bench) -> None:
+def check_changes(bench: Bench, states: LadderStates) -> None:
     """The same for each change of a ladder, on top of all before it."""
-    state = bench.start_state
-    for change in bench.study.change:
-        state = changed(state, change)
-        _check(bench, f"change {change.name!r}", state)
+    names = tuple(change.name for change in bench.study.change)
+    for number, name in enumerate(names, start=1):
+        _check(bench, f"change {name!r}", states.of(names[:number]))
 
 
 def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None) -> None:

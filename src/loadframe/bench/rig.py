@@ -33,7 +33,7 @@ class Rig:
     def check(self, state: TargetState) -> None:
         """Raises as Target.check does for a state with which the target would not start. Each state is looked at once,
         and one that the target has been in not at all."""
-        state = replace(state, cpus={}, host={})
+        state = replace(state, cpus={}) if self.target.private else state
         if state not in self._checked:
             self.target.check(state)
             self._checked.append(state)
@@ -45,7 +45,7 @@ class Rig:
             self.target.start(begin)
             self._first = begin if self._first is None else self._first
             self._now = begin
-            self._checked.append(replace(begin, cpus={}, host={}))
+            self._checked.append(replace(begin, cpus={}) if self.target.private else begin)
         if not self._installed:
             self.target.install(workload)
             self._installed = True

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Formatter
 
+from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.targets.private_server import LAST_LINES, PrivateServer, children
+from loadframe.targets.private_server import LAST_LINES, PrivateServer
 
 INSTALL = "apt-get install nginx"
 RELOAD_TIMEOUT_S = 30.0

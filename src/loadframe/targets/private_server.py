@@ -268,18 +268,3 @@ def soft_nofile(pid: int | None) -> int:
     except OSError as error:
         raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
     raise TargetError(f"/proc/{pid}/limits does not tell the open-files limit")
-
-
-def children(pid: int) -> tuple[int, ...]:
-    """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but few kernels
-    are built with that."""
-    return tuple(sorted(int(folder.name) for folder in Path("/proc").glob("[0-9]*") if _parent(folder) == pid))
-
-
-def _parent(folder: Path) -> int | None:
-    """Who started the process of this folder in /proc; None where it has ended meanwhile."""
-    try:
-        after_name = (folder / "stat").read_bytes().rpartition(b")")[2]
-    except OSError:
-        return None
-    return int(after_name.split()[1])

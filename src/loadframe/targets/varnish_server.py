@@ -13,11 +13,12 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue, TargetState
-from loadframe.targets.private_server import PrivateServer, children
+from loadframe.targets.private_server import PrivateServer
 from loadframe.targets.varnish_counters import INSTALL
 
 ANSWER_S = 30.0
