@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.surroundings import check_host
 from loadframe.cage import groups
@@ -113,8 +116,9 @@ def _check_attached(study: Study) -> None:
     """A server that runs already is changed only while it runs, and is not caged."""
     target = study.target
     if target.attach is None:
-        if target.option_file:
-            raise StudyError("target.option_file is for a server that runs already", remedy="Add target.attach.")
+        of_others = {"option_file": target.option_file, "config": target.config, "restart": target.restart}
+        if given := [name for name, value in of_others.items() if value]:
+            raise StudyError(f"target.{given[0]} is for a server that runs already", remedy="Add target.attach.")
         return
     if target.kind not in ATTACHABLE:
         raise StudyError(
@@ -141,14 +145,39 @@ def _check_attached(study: Study) -> None:
             f"{named[0]} of the server at {target.attach}: by network nobody can tell for certain which process it is",
             remedy="Name its socket in target.attach, or leave out what the study says of its processes.",
         )
+    _check_restart(study)
     others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
     for settings in (target.settings, *others):
         names = targets.KINDS[target.kind].catalogue.check(settings)
-        if restart := [name for name in names if not is_dynamic(target.kind, name)]:
+        restart = [name for name in names if not is_dynamic(target.kind, name)]
+        if restart and target.config is None:
             raise StudyError(
                 f"target.settings.{restart[0]}: {target.kind} must be restarted to change it, and this one is not ours",
-                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
+                remedy="Change it by hand, give the study a private server (leave out target.attach), or, where its "
+                "owner does not mind, target.config and target.restart.",
             )
+
+
+def _check_restart(study: Study) -> None:
+    """How somebody's server is restarted: with a file and a command, both or neither."""
+    target = study.target
+    if (target.config is None) != (not target.restart):
+        raise StudyError(
+            "target.config and target.restart belong together",
+            remedy='For instance config = "/etc/mysql/mariadb.conf.d/zz-loadframe.cnf" and '
+            'restart = ["systemctl", "restart", "mariadb"]; or neither.',
+        )
+    if target.config is None:
+        return
+    if not Path(target.config).is_absolute():
+        raise StudyError(f"target.config = {target.config!r} is no absolute path", remedy="Begin it with /.")
+    if shutil.which(target.restart[0]) is None:
+        raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
+    if named := process_settings(study):
+        raise StudyError(
+            f"target.restart: the study changes {named[0]} too, which would end with the processes",
+            remedy="Give each a study of its own.",
+        )
 
 
 def unseen(study: Study) -> tuple[str, ...]:

@@ -269,6 +269,7 @@ KINDS: Mapping[str, Callable[[Mapping[str, str]], Place]] = {
     "mariadb": lambda address: _server(address),
     "postgres": lambda address: _server(address),
     "process": ServerProcess.at,
+    "config": lambda address: _config_file(address),
     "schema": lambda address: _schema(address),
 }
 """How a place is found again by its address. UserError where it does not let us in."""
@@ -278,6 +279,12 @@ def _server(address: Mapping[str, str]) -> Attached:
     from loadframe.targets.attached import again  # most commands change no server, and need none of its packages
 
     return again(address)
+
+
+def _config_file(address: Mapping[str, str]) -> Place:
+    from loadframe.changes.config_file import ConfigFile
+
+    return ConfigFile.at(address)
 
 
 def _schema(address: Mapping[str, str]) -> Place:

@@ -58,9 +58,9 @@ class ServerProcess:
                 remedy="Somebody has set them one by one, and that could not be put back. Leave it out.",
             )
         self.write(name, now)
-        if name == NICE and int(now) < int(value) and not self._may_raise_priority(int(now)):
+        if name == NICE and now != value and not self._may_go_down_to(min(int(now), int(value))):
             raise ChangeError(
-                f"{self.words} has nice = {now}, and from {value} it could not be put back",
+                f"nice of {self.words} cannot go from {now} to {value} and back",
                 remedy="Run Loadframe as root, give the server's user a limit of nice, or leave it out.",
             )
         if name == FILES and int(value) > (most := _limit("Max open files", self._process.pid).hard):
@@ -108,7 +108,7 @@ class ServerProcess:
         except OSError as error:
             raise self._refused(f"{name} of {self.words} cannot be read", error) from error
 
-    def _may_raise_priority(self, nice: int) -> bool:
+    def _may_go_down_to(self, nice: int) -> bool:
         """Whether we may set this nice value from a higher one (setpriority(2), getrlimit(2) on RLIMIT_NICE)."""
         return holds(CAP_SYS_NICE) or 20 - nice <= _limit("Max nice priority", self._process.pid).soft
 

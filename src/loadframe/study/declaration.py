@@ -79,6 +79,12 @@ class TargetTable(Table):
         description="a server that runs already: its socket or HOST:PORT. Its settings are changed while it runs, and "
         "put back at the end; the load has a schema of its own",
     )
+    config: str | None = Field(
+        None,
+        description="attach: a file among the server's configuration that is not there: settings that need a restart "
+        "are written into it, and it is gone at the end. It takes target.restart",
+    )
+    restart: list[str] = Field(default_factory=list, description="attach: the command that restarts the server")
     option_file: str = Field("", description="attach: a file with the account; otherwise from the environment")
     authorised: bool = Field(False, description="kind url: a server on another machine may be loaded")
     owner: str = Field("", description="kind url: who has authorised that")
