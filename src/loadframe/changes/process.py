@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from loadframe.cage.identity import Identity, alive, children
 from loadframe.cage.processes import CAP_SYS_NICE, holds, parse_cpus, threads
-from loadframe.errors import ChangeError
+from loadframe.errors import ChangeError, RecordingError
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:
@@ -148,5 +148,5 @@ def _limit(title: str, pid: int) -> ResourceLimit:
 
     try:
         return parse_limits(Path(f"/proc/{pid}/limits").read_bytes())[title]
-    except FileNotFoundError as error:
+    except (FileNotFoundError, RecordingError) as error:  # of one that is just ending the kernel says nothing
         raise ProcessLookupError from error
