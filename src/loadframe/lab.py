@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing, forecasting, ladder_writing, searching, tuning
+from loadframe.bench import comparing, dry_run, forecasting, ladder_writing, searching, tuning
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import declare, measure_beside
 from loadframe.bench.budget import Budget
@@ -167,6 +167,7 @@ def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progre
     with _explaining(run, []), _book(_alone(study), run, progress) as book:
         book.warms = True
         states = LadderStates(book)
+        dry_run.check_changes(book.bench, states)
 
         def note(climbed: Climbed) -> None:
             """Nothing that was proved is lost, whatever happens next."""
@@ -359,6 +360,7 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
             )
             book = Bookkeeping(bench, budget, told, random.Random(seed))
             book.next_treatment("as given", bench.start_state)
+            dry_run.check_alternatives(bench)
             try:
                 yield book
             finally:

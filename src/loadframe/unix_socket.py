@@ -1,8 +1,10 @@
-"""A connected Unix socket, for clients that would leave one of their own open where nobody answers."""
+"""Connected Unix sockets: opened for clients that would leave one of their own open where nobody answers; and who is at
+the other end."""
 
 from __future__ import annotations
 
 import socket
+import struct
 
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
@@ -19,3 +21,10 @@ def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def peer(connection: socket.socket) -> int | None:
+    """The process that listens at the other end (unix(7), SO_PEERCRED); None where it is out of our sight."""
+    size = struct.calcsize("=iII")
+    pid, _, _ = struct.unpack("=iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(pid) or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 
 from loadframe.bench.bench import Bench
+from loadframe.bench.beside import state_of
 from loadframe.bench.checking import check_study
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
+from loadframe.cage.processes import CAP_SYS_NICE, Allowance, holds, may_raise_limits, threads
 from loadframe.changes import durable
-from loadframe.changes.journal import read
+from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, StudyError, TargetError
 from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
@@ -203,3 +205,76 @@ def test_what_its_owner_changes_meanwhile_stays(server: Somebodys, tmp_path: Pat
     assert [outcome.change.setting for outcome in bench.put_back if outcome.what == "left"] == [name]
     place.write(name, before)
     place.close()
+
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+OF_PROCESSES = """
+[remedies]
+allow = ["target", "process"]
+[[alternative]]
+name = "bound"
+cage = {{ cpus = "{cpu}" }}
+"""
+MAY_BIND = len(ALLOWED) > 1 and (os.geteuid() != 0 or holds(CAP_SYS_NICE))
+MAY_LIMIT = os.geteuid() != 0 or may_raise_limits()
+"""Root's servers belong to another user."""
+
+
+@pytest.mark.server
+@pytest.mark.skipif(not MAY_BIND, reason="there is one CPU, or we may not bind to it")
+def test_its_processes_are_bound_only_for_the_run(server: Somebodys, tmp_path: Path) -> None:
+    study = parse(server.study + OF_PROCESSES.format(cpu=ALLOWED[0]))
+    check_study(study)
+    attached, run = server.attached(), opened(study, tmp_path)
+    assert attached.listener() == attached.pids()[0]
+
+    def now() -> set[tuple[int, ...]]:
+        each = (task for pid in attached.pids() for task in threads(pid))
+        return {tuple(sorted(os.sched_getaffinity(task))) for task in each}
+
+    everywhere = {tuple(ALLOWED)}
+    assert now() == everywhere
+    with Bench(study, run) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        state, kind = state_of(bench, study.alternative[0])
+        bench.declare("B", "bound", state, kind)
+        for _ in range(2):
+            assert bench.use("B")["cage.cpus"] == str(ALLOWED[0])
+            assert now() == {(ALLOWED[0],)}
+            bench.use("A")
+            assert now() == everywhere
+        bench.take_step(round_number=1, block=1, treatment="B", level=1)
+        assert now() == {(ALLOWED[0],)}, "of connections that the load has made, too"
+    assert now() == everywhere
+    assert [(outcome.change.setting, outcome.what) for outcome in bench.put_back if "schema" not in str(outcome)] == [
+        ("cage.cpus", "reverted")
+    ]
+    assert durable.read() == []
+    told = [entry for entry in read(run.path) if entry.layer == "process"]
+    assert {entry.phase for entry in told} == {"intent", "applied", "reverted"}
+    assert not standing(told)
+    attached.close()
+
+
+@pytest.mark.server
+@pytest.mark.skipif(MAY_LIMIT, reason="we may change limits")
+def test_what_we_may_not_change_is_known_before_anything_is_changed(server: Somebodys, tmp_path: Path) -> None:
+    study = parse(server.study, ["cage.open_files=100"])
+    with pytest.raises(ChangeError, match="not permitted"), Bench(study, opened(study, tmp_path)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.use("A")
+    assert "loadframe" not in server.schemas()
+    assert durable.read() == []
+
+
+def test_processes_are_changed_only_where_the_study_allows_it() -> None:
+    text = STUDY.format(kind="mariadb", address="/run/none.sock", option_file="")
+    with pytest.raises(StudyError, match=r"changes cage\.cpus of a server") as caught:
+        check_study(parse(text + OF_PROCESSES.format(cpu=0), ['remedies.allow=["target"]']))
+    assert '"process"' in caught.value.remedy
+    with pytest.raises(StudyError, match="by network"):
+        check_study(parse(text, ["target.attach=db.example:3306", "cage.open_files=100"]))
+    with pytest.raises(StudyError, match="control groups"):
+        check_study(parse(text, ['cage.memory="1GiB"']))
+    with pytest.raises(StudyError, match="nice = 5 is for a server that runs already"):
+        check_study(parse(text.replace("attach", "#").replace("option_file", "#"), ["cage.nice=5"]))

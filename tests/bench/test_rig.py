@@ -23,7 +23,8 @@ SMALL, LARGE = TargetState({"cache": 1}, {}), TargetState({"cache": 2}, {})
 
 
 class Remembering:
-    """A target, and a workload, that remember what was asked of them. refuses: a state that it cannot be brought to."""
+    """A target, and a workload, that remember what was asked of them. refuses: a state that it cannot be brought to.
+    impossible: one with which it would not start."""
 
     kind = "remembering"
     private = True
@@ -31,6 +32,13 @@ class Remembering:
     def __init__(self) -> None:
         self.done: list[Any] = []
         self.refuses: TargetState | None = None
+        self.impossible: TargetState | None = None
+        self.checked: list[TargetState] = []
+
+    def check(self, state: TargetState) -> None:
+        self.checked.append(state)
+        if state == self.impossible:
+            raise TargetError("it would not start with this")
 
     def start(self, state: TargetState) -> None:
         self.done.append(("start", state.settings["cache"]))
@@ -91,6 +99,24 @@ def test_what_cannot_be_changed_is_stopped_and_started_anew(target: Remembering,
     assert target.done[2:] == [("apply", 2), "stop", ("start", 1)]
     rig.close()
     assert not standing(read(run.path))
+
+
+def test_what_would_not_start_is_refused_and_nothing_stops_for_it(target: Remembering, tmp_path: Path) -> None:
+    rig = Rig(target, RunFolder.create(tmp_path, "run"))  # type: ignore[arg-type]
+    target.impossible = LARGE
+    bring(rig, target, SMALL)
+    with pytest.raises(TargetError, match="would not start"):
+        bring(rig, target, LARGE)
+    bring(rig, target, SMALL)
+    assert target.done == [("start", 1), "install"]
+
+
+def test_each_state_is_checked_once_and_not_the_one_it_starts_in(target: Remembering, tmp_path: Path) -> None:
+    rig = Rig(target, RunFolder.create(tmp_path, "run"))  # type: ignore[arg-type]
+    rig.check(LARGE)
+    bound = TargetState(LARGE.settings, {}, cpus={"cage.cpus": "0"})
+    bring(rig, target, SMALL, LARGE, SMALL, bound, LARGE)
+    assert target.checked == [LARGE]
 
 
 def test_a_recovered_target_has_closed_its_journal(target: Remembering, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ RESTART = 'name = "large"\ntarget = { settings = { innodb_log_buffer_size = "64M
         (changes('name = "a"\ncage = { open_files = 64 }', start=QUEUE), "inside the driver's processes"),
         (changes('name = "a"\ncage = { driver = { cpus = "0" } }', start=QUEUE), "inside the driver's processes"),
         (changes(RESTART, start=ATTACHED), "must be restarted"),
-        (changes('name = "a"\ncage = { cpus = "0" }', start=ATTACHED), "cannot be caged"),
+        (changes('name = "a"\ncage = { cpus = "0" }', start=ATTACHED), "by network"),
     ],
 )
 def test_what_cannot_be_a_rung_is_refused(text: str, words: str) -> None:

@@ -267,3 +267,13 @@ def test_after_kill_9_the_server_is_gone_at_once_and_its_data_with_the_next_swee
     (swept,) = sweep()
     assert f"removed {folder}" in swept.actions
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.server
+def test_memory_that_is_not_there_is_known_before_the_start(mariadb: Target) -> None:
+    """No processor's addresses go so far."""
+    with pytest.raises(TargetError, match="would not start with innodb_buffer_pool_size") as caught:
+        mariadb.check(TargetState({"innodb_buffer_pool_size": "1P"}))
+    assert "[ERROR]" in caught.value.details
+    mariadb.start(TargetState({"table_open_cache": 64}))
+    assert mariadb.healthy(), "its data and accounts are as they were"

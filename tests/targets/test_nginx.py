@@ -102,7 +102,7 @@ def test_every_setting_of_the_catalogue_is_taken_by_the_installed_nginx(nginx: N
 
 @server
 def test_settings_that_would_not_start_are_refused_in_its_own_words(nginx: NginxTarget) -> None:
-    with pytest.raises(TargetError, match="does not take") as caught:
+    with pytest.raises(TargetError, match="would not start with worker_connections = 2") as caught:
         nginx.start(TargetState({"worker_connections": 2}))
     assert "2 worker_connections are not enough for 2 listening sockets" in caught.value.details
     assert nginx.pids() == ()
@@ -289,3 +289,16 @@ def test_another_port_that_is_taken_is_refused(lease: Lease) -> None:
         with pytest.raises(TargetError, match="cannot be used"):
             target.start(TargetState())
         target.destroy()
+
+
+@server
+def test_workers_without_memory_for_their_connections_are_no_start(nginx: NginxTarget) -> None:
+    """Its master would go on without them."""
+    state = TargetState({"worker_connections": 10_000_000}, {"RLIMIT_AS": 1 << 30})
+    for begin in (nginx.check, nginx.start):
+        with pytest.raises(TargetError, match="would not start") as caught:
+            begin(state)
+        assert "Cannot allocate memory" in caught.value.details
+        assert nginx.pids() == ()
+    assert nginx.healthy() is False
+    assert running(nginx).healthy()

@@ -384,3 +384,13 @@ def test_of_other_kinds_there_is_only_one(lease: Lease) -> None:
     with pytest.raises(StudyError, match="there is only one mariadb") as caught:
         registry.make_shards("mariadb", lease=lease, allowances=[Allowance(), Allowance()])
     assert "postgres" in caught.value.remedy
+
+
+@pytest.mark.server
+def test_memory_that_is_not_there_is_known_before_the_start(postgres: Target) -> None:
+    with pytest.raises(TargetError, match="would not start with shared_buffers") as caught:
+        postgres.check(TargetState({"shared_buffers": "4GB"}, {"RLIMIT_AS": 1 << 30}))
+    assert "Cannot allocate memory" in caught.value.details
+    with pytest.raises(TargetError, match="would not start with max_connections"):
+        postgres.check(TargetState({"max_connections": 10, "superuser_reserved_connections": 10}))
+    postgres.start(TargetState({"max_connections": 10}))

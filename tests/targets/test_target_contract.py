@@ -8,7 +8,7 @@ import sqlite3
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ class Example:
     restart: State
     misspelt: tuple[str, str]
     wrong: State
+    impossible: State = field(default_factory=dict)
+    """Each value is one that its setting takes; the server would not start with them. None of a target without one."""
 
 
 EXAMPLES = {
@@ -51,6 +53,7 @@ EXAMPLES = {
         restart={"table-open-cache": 400, "table_open_cache_instances": 1, "thread_handling": "pool-of-threads"},
         misspelt=("table_open_cash", "table_open_cache"),
         wrong={"innodb_flush_log_at_trx_commit": 7},
+        impossible={"innodb_checksum_algorithm": "sometimes"},
     ),
     "nginx": Example(
         start={"worker_connections": 64, "sendfile": True},
@@ -58,6 +61,7 @@ EXAMPLES = {
         restart={"worker-connections": 96, "listen_reuseport": "on", "open_file_cache_max": 10, "directio": "4M"},
         misspelt=("worker_connection", "worker_connections"),
         wrong={"aio": "sometimes"},
+        impossible={"read_ahead": 10**25},
     ),
     "nginx-cache": Example(
         start={"worker_connections": 64, "sendfile": True},
@@ -65,6 +69,7 @@ EXAMPLES = {
         restart={"proxy-cache-keys": "1M", "proxy_cache_lock": "off", "listen_reuseport": "on"},
         misspelt=("proxy_cache_key", "proxy_cache_keys"),
         wrong={"proxy_cache_min_uses": 0},
+        impossible={"proxy_buffers_number": 2, "proxy_buffers_size": "1k"},
     ),
     "varnish": Example(
         start={"storage_kind": "file", "storage_size": "16M"},
@@ -72,6 +77,7 @@ EXAMPLES = {
         restart={"storage-kind": "malloc", "thread_pools": 1, "vsl_space": "4M"},
         misspelt=("thread_pool", "thread_pools"),
         wrong={"storage_kind": "disk"},
+        impossible={"thread_pool_min": 200, "thread_pool_max": 100},
     ),
     "postgres": Example(
         start={"shared_buffers": "16MB", "synchronous_commit": "off"},
@@ -79,6 +85,7 @@ EXAMPLES = {
         restart={"shared-buffers": "24MB", "max_connections": 20, "wal_buffers": "1MB"},
         misspelt=("shared_bufers", "shared_buffers"),
         wrong={"synchronous_commit": "sometimes"},
+        impossible={"max_connections": 3},
     ),
     "bulk-loader": Example(
         start={"pool": 2, "shard_synchronous_commit": "off"},
@@ -86,6 +93,7 @@ EXAMPLES = {
         restart={"batch_bytes": "64kB", "shard_shared_buffers": "24MB", "shard_wal_buffers": "1MB"},
         misspelt=("batch_byte", "batch_bytes"),
         wrong={"pool": -1},
+        impossible={"shard_wal_level": "minimal"},
     ),
 }
 RATES = {"1/s", "bytes/s", "s/s"}
@@ -267,6 +275,28 @@ def test_a_value_that_cannot_be_is_refused_and_what_can_be_named(target: Target,
     with pytest.raises(StudyError, match=f"{name} = {value!r}") as caught:
         target.start(TargetState(example.wrong))
     assert "Give" in caught.value.remedy
+
+
+def test_a_state_that_would_not_start_is_known_before_and_while_it_runs(target: Target, example: Example) -> None:
+    impossible = TargetState({**example.start, **(example.impossible or example.wrong)})
+    refused = TargetError if example.impossible else StudyError
+
+    def look() -> None:
+        target.check(TargetState(example.restart))
+        with pytest.raises(refused) as caught:
+            target.check(impossible)
+        assert any(name.removeprefix("shard_") in caught.value.fact for name in example.impossible or example.wrong)
+        assert "Give" in caught.value.remedy
+        assert bool(caught.value.details) is bool(example.impossible)
+
+    look()
+    assert target.pids() == ()
+    target.start(TargetState(example.start))
+    before, pids = target.effective(), first_pids(target, target.kind)
+    look()
+    assert target.effective() == before
+    assert first_pids(target, target.kind) == pids
+    assert target.healthy()
 
 
 def test_a_refused_change_leaves_it_as_it_was(running: Target, example: Example) -> None:

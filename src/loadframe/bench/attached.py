@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from loadframe.bench.caged import DRIVER_CPUS
 from loadframe.cage.cages import Cage
+from loadframe.cage.identity import identify
+from loadframe.changes.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.changes.durable import DurableJournal, Outcome
+from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.changes.schema import THERE, OwnSchema
 from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -15,6 +19,7 @@ from loadframe.study import Study
 from loadframe.targets.attached import attach
 from loadframe.targets.catalogue import differing
 from loadframe.targets.registry import setting
+from loadframe.targets.settings_file import written
 from loadframe.workloads.base import Workload
 
 
@@ -33,11 +38,45 @@ class AttachedTarget:
         self._durable = durable
         self._state = TargetState()
         self._schema: OwnSchema | None = None
+        self._named = process_settings(study)
+        self._process: ServerProcess | None = None
+        self._config: ConfigFile | None = None
+        if table.config is not None:
+            self._config = ConfigFile(Path(table.config), table.restart, self._server.address, self._server.words)
         self.kind = table.kind
         self.counter_specs: tuple[CounterSpec, ...] = self._server.counter_specs
 
     def create(self) -> None:
-        """Nothing: it is there."""
+        """It is there; which process it is, is asked where the study changes that. TargetError where nobody knows,
+        ChangeError where the place of our configuration file is taken."""
+        if self._config is not None:
+            self._config.make_room()
+        if not self._named:
+            return
+        pid = self._server.listener()
+        process = identify(pid) if pid is not None else None
+        if process is None:
+            raise TargetError(
+                f"{self._named[0]} of {self._server.words} cannot be changed: which process listens there is not to be "
+                "seen",
+                remedy="Name a socket of this machine in target.attach, and run outside of the server's container; or "
+                "leave out what the study says of its processes.",
+            )
+        self._process = ServerProcess(process, self._server.words)
+
+    def check(self, state: TargetState) -> None:
+        """TargetError for all that needs a restart, ChangeError for what we may not do to its processes. Of these only
+        that is changed which the study itself names."""
+        changed = differing(self._state.settings, state.settings)
+        unable = [name for name in state.limits if name not in self._named]
+        unable += [name for name in changed if not is_dynamic(self.kind, name) and self._config is None]
+        if unable:
+            raise TargetError(
+                f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not ours",
+                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
+            )
+        for name, value in _of_processes(state).items():
+            self._running().check(name, value)
 
     def found_in(self, state: TargetState) -> TargetState:
         """It runs: nothing is changed yet, whatever the state it is to be brought to."""
@@ -56,24 +95,60 @@ class AttachedTarget:
         workload.install(self.endpoint())
 
     def apply(self, state: TargetState) -> None:
-        """Only what changes without a restart. TargetError, before anything is changed, for all else."""
+        """Without a restart, or with one where the study says how. TargetError, before anything is changed, for what
+        cannot be."""
+        self.check(state)
+        self._apply_at_start(state)
         changed = differing(self._state.settings, state.settings)
-        unable = [*state.limits, *(name for name in changed if not is_dynamic(self.kind, name))]
-        if unable:
-            raise TargetError(
-                f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not ours",
-                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
-            )
         self._durable.back(self._server, [name for name in changed if name not in state.settings])
         for name in changed:
             if name in state.settings:
                 self._durable.set(self._server, name, state.settings[name])
+        self._apply_to_processes(_of_processes(self._state), _of_processes(state))
         self._state = replace(state, host={})
 
+    def _apply_at_start(self, state: TargetState) -> None:
+        """What only a start reads. All else is as it was after that: a restart may keep it or not."""
+        now, then = self._at_start(self._state), self._at_start(state)
+        if self._config is None or now == then:
+            return
+        self._durable.back(self._server)
+        before = self._server.effective()
+        if then:
+            _, text = written(self.kind, then)
+            lines = [line for line in text.splitlines() if not line.startswith("[")]
+            self._durable.set(self._config, NAME, BETWEEN.join(lines))
+        elif failed := [each for each in self._durable.back(self._config) if each.what == "failed"]:
+            raise TargetError(str(failed[0]))
+        self._state = TargetState(then)
+        after = self._server.effective()
+        if then and all(after.get(name) == before.get(name) != value for name, value in then.items()):
+            raise TargetError(
+                f"{self._server.words} has the same {', '.join(then)} as before its restart",
+                remedy="Does it read target.config when it starts, and does nothing that it reads later say otherwise?",
+            )
+
+    def _at_start(self, state: TargetState) -> dict[str, SettingValue]:
+        return {name: value for name, value in state.settings.items() if not is_dynamic(self.kind, name)}
+
+    def _apply_to_processes(self, now: Mapping[str, SettingValue], then: Mapping[str, SettingValue]) -> None:
+        if now == then:
+            return
+        self._durable.back(self._running(), now.keys() - then.keys())
+        for name, value in then.items():
+            if now.get(name) != value:
+                self._durable.set(self._running(), name, value)
+
+    def _running(self) -> ServerProcess:
+        assert self._process is not None, "the study names what it changes of processes"
+        return self._process
+
     def abandon(self) -> list[Outcome]:
-        """Whatever has become of it: its settings as they were; what has become of each."""
+        """Whatever has become of it: its settings and its processes as they were; what has become of each."""
         self._state = TargetState()
-        return self._durable.back(self._server)
+        moved = self._durable.back(self._process) if self._process is not None else []
+        put_back = [*moved, *self._durable.back(self._server)]
+        return [*put_back, *self._durable.back(self._config)] if self._config is not None else put_back
 
     def leave(self) -> list[Outcome]:
         """The same, and the workload's schema gone."""
@@ -98,7 +173,8 @@ class AttachedTarget:
         self._server.close()
 
     def effective(self) -> dict[str, SettingValue]:
-        return self._server.effective()
+        """The server's, and of its processes what the study changes."""
+        return {**self._server.effective(), **{name: self._running().read(name) for name in self._named}}
 
     def counters(self) -> dict[str, float]:
         return self._server.counters()
@@ -126,6 +202,18 @@ class AttachedTarget:
 
     def describe(self) -> Mapping[str, str]:
         return {"data": self._server.describe()}
+
+
+def process_settings(study: Study) -> tuple[str, ...]:
+    """What a study changes of the processes of a server that runs already."""
+    names = [*study.target_limits, *study.target_cpus]
+    for cage in (*(each.cage for each in study.alternative), *(each.cage for each in study.change)):
+        names += [*cage.limits, *cage.bound]
+    return tuple(dict.fromkeys(name for name in names if name != DRIVER_CPUS))
+
+
+def _of_processes(state: TargetState) -> dict[str, SettingValue]:
+    return {**state.limits, **{name: cpus for name, cpus in state.cpus.items() if name == CPUS}}
 
 
 def is_dynamic(kind: str, name: str) -> bool:

@@ -115,7 +115,7 @@ class Bench:
     def start_state(self) -> TargetState:
         """The state that the study declares."""
         settings = targets.check_settings(self.study.target.kind, self.study.target.settings)
-        return TargetState(settings, self.study.target_limits, host=self._start_host)
+        return TargetState(settings, self.study.target_limits, host=self._start_host, cpus=self.study.target_cpus)
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -208,6 +208,12 @@ class Bench:
         state = replace(state, settings=targets.check_settings(kind, state.settings))
         self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
+
+    def check(self, state: TargetState, kind: str | None = None) -> None:
+        """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
+        kind = kind or self.study.target.kind
+        settings = targets.check_settings(kind, state.settings)
+        self._rigs[kind].check(replace(state, settings=settings, host={}))
 
     def use(self, name: str) -> dict[str, SettingValue]:
         """Bring the target to a declared state and answer what it really uses."""

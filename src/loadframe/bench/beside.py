@@ -8,6 +8,7 @@ from statistics import median
 
 from loadframe.analysis import comparison
 from loadframe.analysis.parting import parting
+from loadframe.bench.bench import Bench
 from loadframe.bench.examination import examine
 from loadframe.bench.proof import by_level, orders, take_block
 from loadframe.bench.surroundings import host_settings
@@ -16,6 +17,7 @@ from loadframe.model import Alternative, Round, Step, TargetState, Verdict, Witn
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
+from loadframe.study.declaration import AlternativeTable
 
 SIDE_BY_SIDE = 0
 """The round of these steps: those of the rounds that follow are measured with others beside them."""
@@ -60,14 +62,7 @@ def declare(book: Bookkeeping) -> list[Pair]:
     study, start = book.bench.study, book.bench.start_state
     states = {START: ("as given", start, study.target.kind)}
     for alternative in study.alternative:
-        limits = {} if alternative.cage.open_files is None else {"RLIMIT_NOFILE": alternative.cage.open_files}
-        kind = alternative.target.kind or study.target.kind
-        own = start.settings if kind == study.target.kind else {}
-        state = TargetState(
-            {**own, **alternative.target.settings},
-            {**start.limits, **limits},
-            host=host_settings(study, alternative.name),
-        )
+        state, kind = state_of(book.bench, alternative)
         states[book.next_treatment(alternative.name, state, kind)] = (alternative.name, state, kind)
     pairs = _pairs({name: title for name, (title, _, _) in states.items()})
     if study.measure.cold:
@@ -78,6 +73,20 @@ def declare(book: Bookkeeping) -> list[Pair]:
             }
         )
     return pairs
+
+
+def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, str]:
+    """The state of an alternative, and the kind of target that is brought to it."""
+    study, start = bench.study, bench.start_state
+    kind = alternative.target.kind or study.target.kind
+    own = start.settings if kind == study.target.kind else {}
+    state = TargetState(
+        {**own, **alternative.target.settings},
+        {**start.limits, **alternative.cage.limits},
+        host=host_settings(study, alternative.name),
+        cpus={**start.cpus, **alternative.cage.bound},
+    )
+    return state, kind
 
 
 def _pairs(titles: Mapping[str, str]) -> list[Pair]:

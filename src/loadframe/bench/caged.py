@@ -45,6 +45,10 @@ class CagedTarget:
     def create(self) -> None:
         self._target.create()
 
+    def check(self, state: TargetState) -> None:
+        own, _ = self._parted(state)
+        self._target.check(own)
+
     def found_in(self, state: TargetState) -> TargetState:
         """The state in which it starts, where it is to be brought to this one: it is private, so at once."""
         return state

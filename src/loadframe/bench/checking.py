@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from loadframe.bench.attached import is_dynamic
+import shutil
+from pathlib import Path
+
+from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.surroundings import check_host
 from loadframe.cage import groups
 from loadframe.cage.cages import LIMITS
 from loadframe.cage.processes import available_cpus
 from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study
-from loadframe.study.declaration import ChangeTable
+from loadframe.study.declaration import ChangeCage
 from loadframe.targets import registry as targets
 from loadframe.targets import url
 from loadframe.targets.attached import KINDS as ATTACHABLE
@@ -65,6 +68,7 @@ def _check_cages(study: Study) -> None:
             f"cage: a {kind} in several pieces has no cage of its own",
             remedy="Put these limits into [cage.shard]; each shard has them.",
         )
+    _check_nice(study, "cage", study.cage.nice)
     driver = study.cage.driver
     if targets.KINDS[kind].embedded and (driver.group_limits() or driver.process_limits()):
         raise StudyError(
@@ -112,8 +116,9 @@ def _check_attached(study: Study) -> None:
     """A server that runs already is changed only while it runs, and is not caged."""
     target = study.target
     if target.attach is None:
-        if target.option_file:
-            raise StudyError("target.option_file is for a server that runs already", remedy="Add target.attach.")
+        of_others = {"option_file": target.option_file, "config": target.config, "restart": target.restart}
+        if given := [name for name, value in of_others.items() if value]:
+            raise StudyError(f"target.{given[0]} is for a server that runs already", remedy="Add target.attach.")
         return
     if target.kind not in ATTACHABLE:
         raise StudyError(
@@ -125,20 +130,54 @@ def _check_attached(study: Study) -> None:
             "target.attach: a server that runs already is measured alone",
             remedy="Leave out target.shards and alternatives of another kind.",
         )
-    caged = [each for each in study.alternative if each.cage.open_files is not None]
-    climbed = [each for each in study.change if each.cage.open_files is not None or each.cage.cpus is not None]
-    if caged or climbed or study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
+    if grouped := list(study.cage.group_limits()):
         raise StudyError(
-            "cage: a server that runs already cannot be caged", remedy="Leave these limits out; [cage.driver] may stay."
+            f"cage: a server that runs already cannot be moved into control groups ({grouped[0]})",
+            remedy="Of it there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have all.",
         )
+    if (named := process_settings(study)) and "process" not in study.remedies.allow:
+        raise StudyError(
+            f"the study changes {named[0]} of a server that runs already, and remedies.allow does not name that",
+            remedy='Where its owner does not mind: remedies.allow = ["target", "process"]. It is put back at the end.',
+        )
+    if named and target.attach and not target.attach.startswith("/"):
+        raise StudyError(
+            f"{named[0]} of the server at {target.attach}: by network nobody can tell for certain which process it is",
+            remedy="Name its socket in target.attach, or leave out what the study says of its processes.",
+        )
+    _check_restart(study)
     others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
     for settings in (target.settings, *others):
         names = targets.KINDS[target.kind].catalogue.check(settings)
-        if restart := [name for name in names if not is_dynamic(target.kind, name)]:
+        restart = [name for name in names if not is_dynamic(target.kind, name)]
+        if restart and target.config is None:
             raise StudyError(
                 f"target.settings.{restart[0]}: {target.kind} must be restarted to change it, and this one is not ours",
-                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
+                remedy="Change it by hand, give the study a private server (leave out target.attach), or, where its "
+                "owner does not mind, target.config and target.restart.",
             )
+
+
+def _check_restart(study: Study) -> None:
+    """How somebody's server is restarted: with a file and a command, both or neither."""
+    target = study.target
+    if (target.config is None) != (not target.restart):
+        raise StudyError(
+            "target.config and target.restart belong together",
+            remedy='For instance config = "/etc/mysql/mariadb.conf.d/zz-loadframe.cnf" and '
+            'restart = ["systemctl", "restart", "mariadb"]; or neither.',
+        )
+    if target.config is None:
+        return
+    if not Path(target.config).is_absolute():
+        raise StudyError(f"target.config = {target.config!r} is no absolute path", remedy="Begin it with /.")
+    if shutil.which(target.restart[0]) is None:
+        raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
+    if named := process_settings(study):
+        raise StudyError(
+            f"target.restart: the study changes {named[0]} too, which would end with the processes",
+            remedy="Give each a study of its own.",
+        )
 
 
 def unseen(study: Study) -> tuple[str, ...]:
@@ -155,12 +194,7 @@ def _check_alternatives(study: Study, workload: Workload) -> None:
             _check_other_kind(study, workload, alternative.name, kind)
         own = study.target.settings if kind == study.target.kind else {}
         targets.check_settings(kind, {**own, **alternative.target.settings})
-        if alternative.cage.open_files is not None and targets.KINDS[kind].embedded:
-            raise StudyError(
-                f"cage.open_files of alternative {alternative.name!r} has no meaning for {kind}, which runs inside the "
-                "driver's processes",
-                remedy="Leave it out.",
-            )
+        _check_cage_of(study, kind, f"alternative {alternative.name!r}", alternative.cage)
 
 
 def _check_cold(study: Study, workload: Workload) -> None:
@@ -182,41 +216,49 @@ def _check_cold(study: Study, workload: Workload) -> None:
 def _check_changes(study: Study) -> None:
     """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
     kind, settings = study.target.kind, targets.check_settings(study.target.kind, study.target.settings)
-    limits, cpus = dict(study.target_limits), dict[str, str]()
+    limits, cpus = dict(study.target_limits), dict(study.target_cpus)
     for change in study.change:
         after = targets.check_settings(kind, {**settings, **change.target.settings})
-        opened = {} if change.cage.open_files is None else {"RLIMIT_NOFILE": change.cage.open_files}
-        if (after, {**limits, **opened}, {**cpus, **change.cage.bound}) == (settings, limits, cpus):
+        if (after, {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}) == (settings, limits, cpus):
             raise StudyError(
                 f"change {change.name!r} changes nothing: the state before it has these values already",
                 remedy="Leave it out, or give it other values.",
             )
-        _check_cage_of(study, change)
+        _check_cage_of(study, kind, f"change {change.name!r}", change.cage)
         given_up = targets.gives_up(kind, change.target.settings)
         if given_up is not None and study.remedies.durability == "keep":
             raise StudyError(
                 f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
                 remedy='Leave it out, or set remedies.durability = "relax".',
             )
-        settings, limits, cpus = after, {**limits, **opened}, {**cpus, **change.cage.bound}
+        settings, limits, cpus = after, {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}
 
 
-def _check_cage_of(study: Study, change: ChangeTable) -> None:
-    """That the target can have what a change gives it."""
-    kind, cage = study.target.kind, change.cage
+def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> None:
+    """That a target of this kind can have what a change or an alternative gives it."""
     if kind == url.UrlTarget.kind:
         raise StudyError(
-            f"change {change.name!r}: a server that runs already cannot be changed",
-            remedy="Change it yourself, and compare two runs.",
+            f"{whose}: a server that runs already cannot be changed", remedy="Change it yourself, and compare two runs."
         )
-    if (cage.open_files or cage.bound) and (targets.KINDS[kind].embedded or study.target.shards is not None):
-        what = "runs inside the driver's processes" if targets.KINDS[kind].embedded else "is made of several pieces"
+    embedded = targets.KINDS[kind].embedded
+    if ((cage.limits or cage.bound) and embedded) or (cage.bound and study.target.shards is not None):
+        what = "runs inside the driver's processes" if embedded else "is made of several pieces"
+        named = ", ".join(f"cage.{name}" for name in sorted(cage.model_fields_set))
         raise StudyError(
-            f"change {change.name!r} changes the cage of {kind}, which {what}",
+            f"{whose} changes {named} of {kind}, which {what}",
             remedy="Change settings of the target only.",
         )
     for cpus in cage.bound.values():
         available_cpus(cpus)
+    _check_nice(study, whose, cage.nice)
+
+
+def _check_nice(study: Study, whose: str, nice: int | None) -> None:
+    if nice is not None and study.target.attach is None:
+        raise StudyError(
+            f"{whose}: nice = {nice} is for a server that runs already (target.attach)",
+            remedy="Leave it out: a server of our own has what [cage] allows.",
+        )
 
 
 def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:

@@ -16,11 +16,10 @@ from loadframe.targets import registry as targets
 
 def changed(state: TargetState, change: ChangeTable) -> TargetState:
     """The state with this change made in it."""
-    limits = {} if change.cage.open_files is None else {"RLIMIT_NOFILE": change.cage.open_files}
     return replace(
         state,
         settings={**state.settings, **change.target.settings},
-        limits={**state.limits, **limits},
+        limits={**state.limits, **change.cage.limits},
         cpus={**state.cpus, **change.cage.bound},
     )
 

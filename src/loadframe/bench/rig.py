@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from dataclasses import replace
 
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import CagedTarget
@@ -27,6 +28,15 @@ class Rig:
         self._now: TargetState | None = None
         self._installed = False
         self._put_back: list[Outcome] = []
+        self._checked: list[TargetState] = []
+
+    def check(self, state: TargetState) -> None:
+        """Raises as Target.check does for a state with which the target would not start. Each state is looked at once,
+        and one that the target has been in not at all."""
+        state = replace(state, cpus={}) if self.target.private else state
+        if state not in self._checked:
+            self.target.check(state)
+            self._checked.append(state)
 
     def bring(self, treatment: str, state: TargetState, workload: Workload) -> dict[str, SettingValue]:
         """The target in this state, with the workload's data in it; answers what it really uses."""
@@ -35,10 +45,12 @@ class Rig:
             self.target.start(begin)
             self._first = begin if self._first is None else self._first
             self._now = begin
+            self._checked.append(replace(begin, cpus={}) if self.target.private else begin)
         if not self._installed:
             self.target.install(workload)
             self._installed = True
         if self._now != state:
+            self.check(state)
             before, self._now = self._now, None  # not known until the change has succeeded
             try:
                 self._journal.go(treatment, before, state)

@@ -92,6 +92,13 @@ def parent_of(pid: int) -> int | None:
     return int(text[text.rindex(")") + 2 :].split()[1])
 
 
+def children(pid: int) -> tuple[int, ...]:
+    """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but few kernels
+    are built with that."""
+    folders = (folder.name for folder in PROC.iterdir() if folder.name.isdigit())
+    return tuple(sorted(int(name) for name in folders if parent_of(int(name)) == pid))
+
+
 def _ancestors(pid: int) -> set[int]:
     chain: set[int] = set()
     while pid > 0 and pid not in chain:

@@ -19,7 +19,7 @@ from loadframe.errors import CageError, MissingTool
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
-CAP_SYS_RESOURCE = 24  # linux/capability.h
+CAP_SYS_NICE, CAP_SYS_RESOURCE = 23, 24  # linux/capability.h
 
 Stream = int | IO[bytes] | None
 """What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
@@ -60,10 +60,15 @@ def online_cpus() -> frozenset[int]:
 
 
 def may_raise_limits() -> bool:
-    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not (capabilities(7))."""
+    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not."""
+    return holds(CAP_SYS_RESOURCE)
+
+
+def holds(capability: int) -> bool:
+    """Whether we have a capability, by its number in linux/capability.h (capabilities(7))."""
     lines = Path("/proc/self/status").read_text().splitlines()
     effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    return bool(effective >> CAP_SYS_RESOURCE & 1)
+    return bool(effective >> capability & 1)
 
 
 def most_open_files() -> int:
@@ -209,7 +214,7 @@ def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
     start later. Processes that have ended are passed over. CageError where the kernel refuses."""
     for pid in pids:
         bound: set[int] = set()
-        while new := _threads(pid) - bound:
+        while new := threads(pid) - bound:
             for thread in new:
                 try:
                     os.sched_setaffinity(thread, cpus)
@@ -232,11 +237,20 @@ def bound_to(pid: int) -> str | None:
         return None
 
 
-def _threads(pid: int) -> set[int]:
+def threads(pid: int) -> set[int]:
+    """The threads of a process, without those that the kernel runs in it for io_uring and lets nobody bind; none of one
+    that has ended."""
     try:
-        return {int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir()}
-    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return {int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir() if not _of_the_kernel(folder)}
+    except (FileNotFoundError, ProcessLookupError):
         return set()
+
+
+def _of_the_kernel(folder: Path) -> bool:
+    try:
+        return (folder / "comm").read_bytes().startswith((b"iou-wrk-", b"iou-sqp-"))
+    except OSError:  # it has just ended
+        return True
 
 
 def _check_cpus(cpus: frozenset[int]) -> None:

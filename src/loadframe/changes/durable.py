@@ -22,6 +22,7 @@ from loadframe.cage import identity
 from loadframe.cage.identity import Identity
 from loadframe.cage.state import locked, remove_torn, state_directory, writable, write_durably
 from loadframe.changes.host import Host
+from loadframe.changes.process import Gone, ServerProcess
 from loadframe.errors import ChangeError, UserError
 from loadframe.model import SettingValue
 
@@ -195,6 +196,8 @@ def put_back(change: Standing, place: Place) -> Outcome:
             return Outcome("left", change, now, because)
         place.write(change.setting, change.before)
         after = place.read(change.setting)
+    except Gone:
+        return Outcome("reverted", change, None, "the process has ended, and what was changed of it with it")
     except UserError as error:
         because = f"cannot be put back to {_shown(change.before)}: {error.fact} {error.remedy}".rstrip()
         return Outcome("failed", change, None, because)
@@ -240,7 +243,7 @@ def _without(changes: Iterable[Standing], outcomes: Iterable[Outcome]) -> list[S
 
 
 def _rebooted(record: Record, change: Standing) -> bool:
-    return change.place["kind"] == "host" and record.boot != identity.boot_id()
+    return change.place["kind"] in ("host", "process") and record.boot != identity.boot_id()
 
 
 def _gone_with_the_boot(change: Standing) -> Outcome:
@@ -265,6 +268,8 @@ KINDS: Mapping[str, Callable[[Mapping[str, str]], Place]] = {
     "host": lambda address: Host(Path(address["root"])),
     "mariadb": lambda address: _server(address),
     "postgres": lambda address: _server(address),
+    "process": ServerProcess.at,
+    "config": lambda address: _config_file(address),
     "schema": lambda address: _schema(address),
 }
 """How a place is found again by its address. UserError where it does not let us in."""
@@ -274,6 +279,12 @@ def _server(address: Mapping[str, str]) -> Attached:
     from loadframe.targets.attached import again  # most commands change no server, and need none of its packages
 
     return again(address)
+
+
+def _config_file(address: Mapping[str, str]) -> Place:
+    from loadframe.changes.config_file import ConfigFile
+
+    return ConfigFile.at(address)
 
 
 def _schema(address: Mapping[str, str]) -> Place:

@@ -90,7 +90,8 @@ class Journal:
         """What outlives the command was put back, or left to whoever has changed it."""
         for outcome in outcomes:
             self._number += 1
-            change = Change(self._layer, outcome.change.setting, outcome.change.after, outcome.change.before)
+            layer: Layer = "process" if outcome.change.place["kind"] == "process" else self._layer
+            change = Change(layer, outcome.change.setting, outcome.change.after, outcome.change.before)
             entry = self._entry(self._number, outcome.what, "", change)
             self._append(replace(entry, read_back=outcome.value))
 

@@ -79,6 +79,12 @@ class TargetTable(Table):
         description="a server that runs already: its socket or HOST:PORT. Its settings are changed while it runs, and "
         "put back at the end; the load has a schema of its own",
     )
+    config: str | None = Field(
+        None,
+        description="attach: a file among the server's configuration that is not there: settings that need a restart "
+        "are written into it, and it is gone at the end. It takes target.restart",
+    )
+    restart: list[str] = Field(default_factory=list, description="attach: the command that restarts the server")
     option_file: str = Field("", description="attach: a file with the account; otherwise from the environment")
     authorised: bool = Field(False, description="kind url: a server on another machine may be loaded")
     owner: str = Field("", description="kind url: who has authorised that")
@@ -95,6 +101,9 @@ def _as_list(value: object) -> object:
 
 
 Cpus = Annotated[str | None, BeforeValidator(_as_list)]
+Nice = Annotated[
+    int | None, Field(ge=-20, le=19, description="attach: the server's nice value, from -20 (goes first) to 19")
+]
 
 
 Size = Annotated[
@@ -155,6 +164,7 @@ class CageTable(ComponentCage):
     __pydantic_extra__: dict[str, ComponentCage] = Field(init=False)
 
     driver: ComponentCage = ComponentCage()
+    nice: Nice = None
 
     @property
     def components(self) -> dict[str, ComponentCage]:
@@ -336,8 +346,29 @@ class AlternativeTarget(Table):
     )
 
 
-class AlternativeCage(Table):
+class ChangeDriver(Table):
+    cpus: Cpus = Field(None, description='CPUs that the load driver may use, for instance "1"')
+
+
+class ChangeCage(Table):
+    """What an alternative or a change of a ladder gives the target's processes."""
+
     open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
+    nice: Nice = None
+    cpus: Cpus = Field(None, description='CPUs that the target may use, for instance "0"')
+    driver: ChangeDriver = ChangeDriver()
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What it changes of a state's limits."""
+        given = {"RLIMIT_NOFILE": self.open_files, "nice": self.nice}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def bound(self) -> dict[str, str]:
+        """The CPUs that it changes, by the keys of a study."""
+        given = {"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus}
+        return {name: cpus for name, cpus in given.items() if cpus is not None}
 
 
 class AlternativeTable(Table):
@@ -345,28 +376,12 @@ class AlternativeTable(Table):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
     target: AlternativeTarget = AlternativeTarget()
-    cage: AlternativeCage = AlternativeCage()
+    cage: ChangeCage = ChangeCage()
     host: HostTable = HostTable()
 
 
 class ChangeTarget(Table):
     settings: dict[str, SettingValue] = Field(default_factory=dict, description="what differs from the state before it")
-
-
-class ChangeDriver(Table):
-    cpus: Cpus = Field(None, description='CPUs that the load driver may use, for instance "1"')
-
-
-class ChangeCage(Table):
-    open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
-    cpus: Cpus = Field(None, description='CPUs that the target may use, for instance "0"')
-    driver: ChangeDriver = ChangeDriver()
-
-    @property
-    def bound(self) -> dict[str, str]:
-        """The CPUs that it changes, by the keys of a study."""
-        given = {"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus}
-        return {name: cpus for name, cpus in given.items() if cpus is not None}
 
 
 class ChangeTable(Table):
@@ -378,7 +393,7 @@ class ChangeTable(Table):
 
     @model_validator(mode="after")
     def _changes_something(self) -> ChangeTable:
-        if not (self.target.settings or self.cage.open_files or self.cage.bound):
+        if not (self.target.settings or self.cage.limits or self.cage.bound):
             raise ValueError(f"the change {self.name!r} changes nothing; give it target.settings, or cage")
         return self
 
@@ -429,6 +444,7 @@ class Study(Table):
         in_front = {name: cage for name, cage in self.cage.components.items() if name not in ("driver", "shard")}
         return {
             **self.target_cage.process_limits(),
+            **({} if self.cage.nice is None else {"nice": self.cage.nice}),
             **self.target_cage.group_limits(),
             **{
                 f"{name}.{limit}": most
@@ -436,6 +452,11 @@ class Study(Table):
                 for limit, most in cage.group_limits().items()
             },
         }
+
+    @property
+    def target_cpus(self) -> dict[str, str]:
+        """To which CPUs a server that runs already is bound; a private one is bound from its start on."""
+        return {} if self.target.attach is None or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property
     def levels(self) -> tuple[float, ...]:

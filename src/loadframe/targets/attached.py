@@ -41,6 +41,10 @@ class Attached(Protocol):
     def pid(self) -> int | None:
         """Its process; None where it is on another machine or hidden."""
 
+    def listener(self) -> int | None:
+        """The same for certain, as the kernel knows who listens at a socket; None by network, where only the server's
+        word says which process it is."""
+
     def pids(self) -> tuple[int, ...]:
         """All its processes, that one first; empty where it is out of sight."""
 

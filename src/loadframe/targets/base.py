@@ -24,6 +24,11 @@ class Target(Protocol):
     def create(self) -> None:
         """Check that the binaries exist (MissingTool), make the data directory."""
 
+    def check(self, state: TargetState) -> None:
+        """Have the server's own check look at a state, whether it runs or not; nothing changes by that. TargetError, in
+        its words, for one with which it would not start. Whether there is memory for the state is only tried while
+        it does not run."""
+
     def start(self, state: TargetState) -> None:
         """Start with this state and wait until it answers."""
 

@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from loadframe import __version__
+from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets import postgres
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 from loadframe.targets.postgres_shards import PostgresShards
-from loadframe.targets.private_server import PrivateServer, children, write_secret
+from loadframe.targets.private_server import PrivateServer, write_secret
 
 OURS = "bulk_loader_server.py"
 DEFAULTS: dict[str, SettingValue] = {"pool": 0, "batch_bytes": 1 << 18}
@@ -68,6 +69,11 @@ class BulkLoaderTarget:
         self._server.check_place()
         self._server.make_folders()
         self._shards.create()
+
+    def check(self, state: TargetState) -> None:
+        """The shards' own; the loader takes whatever its catalogue allows."""
+        _, behind = parted(check_settings(state.settings))
+        self._shards.check(TargetState({**PREPARED, **behind}, state.limits))
 
     def start(self, state: TargetState) -> None:
         own, behind = parted(check_settings(state.settings))

@@ -52,6 +52,11 @@ class MariadbTarget:
         driver()
         self._server.create()
 
+    def check(self, state: TargetState) -> None:
+        """The server starts without connections and ends, or, where it runs, another one reads the options alone."""
+        wanted = TargetState(check_settings(state.settings), dict(state.limits))
+        self._server.check(wanted, _options(wanted), self._allowed(wanted))
+
     def start(self, state: TargetState) -> None:
         """Start with these settings on the command line and these limits, and wait until it answers."""
         wanted = TargetState(check_settings(state.settings), dict(state.limits))
@@ -61,9 +66,8 @@ class MariadbTarget:
         self._control = Control(
             server.socket, server.control_account.user, server.control_account.password, server.died
         )
-        limits = {**self._allowance.limits, **wanted.limits}
-        options = [f"--{name}={_word(value)}" for name, value in wanted.settings.items()]
-        server.start(options, replace(self._allowance, limits=limits), self._control.ping)
+        options = _options(wanted)
+        server.start(options, self._allowed(wanted), self._control.ping)
         self._state = wanted
         self._log(f"MariaDB started with {' '.join(options) or 'its default settings'}")
 
@@ -166,6 +170,9 @@ class MariadbTarget:
         assert self._state is not None, "a server that runs was started with a state"
         return self._state
 
+    def _allowed(self, state: TargetState) -> Allowance:
+        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
+
     def _talk(self) -> Control:
         self._running()
         assert self._control is not None, "a server that runs has a connection"
@@ -203,6 +210,10 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 def _needs_restart(name: str) -> bool:
     spec = CATALOGUE.get(name)
     return spec is None or not spec.dynamic or spec.sized_at_start
+
+
+def _options(state: TargetState) -> list[str]:
+    return [f"--{name}={_word(value)}" for name, value in state.settings.items()]
 
 
 def _word(value: SettingValue) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import socket as sockets
-import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from loadframe.targets.mariadb_control import CANNOT_CONNECT, TIMEOUT_S, Control
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
 from loadframe.targets.mariadb_options import configured_options, read_client_options
 from loadframe.targets.mariadb_settings import CATALOGUE
+from loadframe.unix_socket import peer
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -107,6 +107,11 @@ class AttachedMariadb:
         """Its process, None where it is on another machine or hidden from us."""
         return self._control.peer or self._pid_from_file()
 
+    def listener(self) -> int | None:
+        """Who listens at its socket, where that is a MariaDB; None by network."""
+        found = self._control.peer
+        return found if found is not None and _name_of(found) in NAMES else None
+
     def pids(self) -> tuple[int, ...]:
         """Its one process."""
         pid = self.pid()
@@ -138,10 +143,9 @@ class AttachedMariadb:
             return None
         try:
             pid = int((Path(str(data)) / str(file)).read_text())
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
         except (OSError, ValueError):  # not ours to read, or not of this machine after all
             return None
-        return pid if name in NAMES else None
+        return pid if _name_of(pid) in NAMES else None
 
 
 class _Control(Control):
@@ -173,7 +177,7 @@ class _Control(Control):
         if self.socket is None:
             return self._by_network()
         connection = super()._connected()
-        self.peer = _peer(connection._sock)  # type: ignore[attr-defined]
+        self.peer = peer(connection._sock)  # type: ignore[attr-defined]
         return connection
 
     def _by_network(self) -> Connection[Any]:
@@ -209,11 +213,11 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
     return None, host or address, int(port)
 
 
-def _peer(connection: sockets.socket) -> int | None:
-    """The process at the other end of a Unix socket (unix(7), SO_PEERCRED); None where it is out of our sight."""
-    size = struct.calcsize("=iII")
-    pid, _, _ = struct.unpack("=iII", connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, size))
-    return int(pid) or None
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:  # not of this machine after all
+        return ""
 
 
 def _command_line(pid: int | None) -> list[str]:

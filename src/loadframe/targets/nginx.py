@@ -74,6 +74,14 @@ class NginxTarget:
         """MissingTool without nginx; TargetError where its folder cannot be made."""
         self._server.create()
 
+    def check(self, state: TargetState) -> None:
+        """It starts and ends, or, where it runs, `nginx -t`."""
+        wanted = TargetState(self.catalogue.check(state.settings), dict(state.limits))
+        try:
+            self._server.check(wanted, self._allowed(wanted), lambda: self._ready(wanted))
+        finally:
+            self._status.close()
+
     def start(self, state: TargetState) -> None:
         """Start with these settings and limits, and wait until it answers."""
         wanted = TargetState(self.catalogue.check(state.settings), dict(state.limits))

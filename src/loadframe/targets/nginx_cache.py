@@ -23,9 +23,10 @@ FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
 
 
 class CacheServer(Server):
-    """The same processes with a cache on the disk. origin: host:port, known before the start."""
+    """The same processes with a cache on the disk. origin: host:port, known before the start; until then any will do
+    to have the configuration checked."""
 
-    origin = ""
+    origin = "127.0.0.1:80"
 
     @property
     def store(self) -> Path:

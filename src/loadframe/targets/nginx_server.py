@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Formatter
 
+from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance, spawn
+from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
-from loadframe.model import SettingValue
+from loadframe.model import SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.targets.private_server import PrivateServer, children
+from loadframe.targets.private_server import LAST_LINES, PrivateServer
 
 INSTALL = "apt-get install nginx"
 RELOAD_TIMEOUT_S = 30.0
@@ -30,6 +31,8 @@ NO_DESCRIPTOR = b"(24: "
 """EMFILE, as nginx writes errno into a line of its log."""
 NO_CONNECTION = b" worker_connections are not enough"
 """A client's connection was closed at once, or, where REUSED is in the line too, others were for it."""
+NO_WORKER = b" cannot be respawned"
+"""A worker has ended at its start, for instance because there is no memory for its connections; its master lives on."""
 REUSED = b"reusing connections"
 """A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
 KEPT_FREE = 16
@@ -79,7 +82,8 @@ class Server(PrivateServer):
         self._aside = self.folder / "next.conf"
         self._temporary = self.folder / "tmp"
         self._read_to = 0
-        self._logged = dict.fromkeys((NO_CONNECTION, NO_DESCRIPTOR, REUSED), 0)
+        self._logged = dict.fromkeys((NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER), 0)
+        self._lost = 0
 
     @property
     def socket(self) -> Path:
@@ -99,11 +103,30 @@ class Server(PrivateServer):
                 f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
             ) from error
 
+    def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """TargetError, in nginx's words, where it would not start in this state. `nginx -t` says nothing of workers, so
+        where it does not run it is started, and stopped: that takes 0.1 s."""
+        if self.started:
+            self._test(state, allowance)
+            return
+        try:
+            self.start(state.settings, allowance, answers)
+        except TargetError as error:
+            raise (self.refusal(state, error.details) if error.details else error) from error
+        self.stop()
+
+    def _test(self, state: TargetState, allowance: Allowance) -> None:
+        self._aside.write_text(self._text(state.settings))
+        status, said = self.said_to_its_end(self._command(self._aside, "-t", "-q"), allowance)
+        if status != 0:
+            raise self.refusal(state, said)
+
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
         """Start with these settings and return when `answers` says yes. TargetError, with nginx's own words, where it
         does not take them."""
         self.take_port()
         self._configure(settings, allowance)
+        self._lost = self.logged()[NO_WORKER]
         self.launch(self._command(self.configuration, "-g", "daemon off;"), allowance, answers)
 
     def reload(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
@@ -111,12 +134,15 @@ class Server(PrivateServer):
         then nothing has changed."""
         assert self.pid is not None, "a server that runs has a process"
         self._configure(settings, allowance)
+        self._lost = self.logged()[NO_WORKER]
         before = set(self.workers())
         os.kill(self.pid, signal.SIGHUP)
         deadline = time.monotonic() + RELOAD_TIMEOUT_S
         while not (now := set(self.workers())) or now & before:
             if (error := self.died()) is not None:
                 raise error
+            if self.given_up():
+                raise TargetError("nginx's new workers would not start", remedy=LAST_LINES, details=self.log_tail())
             if time.monotonic() > deadline:
                 raise TargetError(
                     f"nginx has not changed its workers after {RELOAD_TIMEOUT_S:.0f} s",
@@ -124,6 +150,9 @@ class Server(PrivateServer):
                     details=self.log_tail(),
                 )
             time.sleep(LOOK_EVERY_S)
+
+    def given_up(self) -> bool:
+        return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
         """The workers that are there; a cache has two more processes, which manage and load it."""
@@ -154,7 +183,7 @@ class Server(PrivateServer):
             self._process = None
 
     def logged(self) -> dict[bytes, int]:
-        """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR and REUSED."""
+        """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
         try:
             with self.log.open("rb") as log:
                 log.seek(self._read_to)
@@ -174,18 +203,7 @@ class Server(PrivateServer):
 
     def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
         """Write the configuration for the next start or reload; TargetError where nginx would not start with it."""
-        self._aside.write_text(self._text(settings))
-        said = self.folder / "test.log"
-        with said.open("wb") as output:
-            process = spawn(
-                self._command(self._aside, "-t", "-q"), allowance, stdout=output, stderr=output, cwd=self._lease.folder
-            )
-            self._lease.add_process(process.pid)
-            status = process.wait()
-        if status != 0:
-            raise TargetError(
-                "nginx does not take these settings", remedy="Its words are below.", details=said.read_text()
-            )
+        self._test(TargetState(settings, allowance.limits), allowance)
         self._aside.replace(self.configuration)
 
     def _text(self, settings: Mapping[str, SettingValue]) -> str:

@@ -71,15 +71,18 @@ class PostgresTarget:
         driver()
         self._server.create(None if other is None else other._server)
 
+    def check(self, state: TargetState) -> None:
+        """Another postmaster tries it, and ends before it lets anybody in."""
+        wanted = TargetState(check_settings(state.settings), dict(state.limits))
+        self._server.check(wanted, self._allowed(wanted))
+
     def start(self, state: TargetState) -> None:
         """Start with these settings in its configuration and these limits, and wait until it answers."""
         wanted = TargetState(check_settings(state.settings), dict(state.limits))
         server = self._server
         if server.started:
             raise TargetError("PostgreSQL is running already", remedy="Use apply, or stop it first.")
-        limits = {**self._allowance.limits, **wanted.limits}
-        allowance = replace(self._allowance, limits=limits)
-        server.start(wanted.settings, allowance, lambda: self._reach().ping())
+        server.start(wanted.settings, self._allowed(wanted), lambda: self._reach().ping())
         self._state = wanted
         self._enter()
         words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
@@ -182,6 +185,9 @@ class PostgresTarget:
             raise died
         assert self._state is not None, "a server that runs was started with a state"
         return self._state
+
+    def _allowed(self, state: TargetState) -> Allowance:
+        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
 
     def _talk(self) -> Control:
         self._running()

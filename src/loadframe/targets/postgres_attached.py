@@ -138,6 +138,11 @@ class AttachedPostgres:
         found = parent_of(self._control.pid()) if self._is_here() else None
         return found if found is not None and _name_of(found) in NAMES else None
 
+    def listener(self) -> int | None:
+        """Who listens at its socket, where that is a PostgreSQL; None by network."""
+        found = self._control.listener() if self._where["host"].startswith("/") else None
+        return found if found is not None and _name_of(found) in NAMES else None
+
     def pids(self) -> tuple[int, ...]:
         """The postmaster and a process for each connection and worker; empty where they are out of our sight."""
         first = self.pid()

@@ -5,11 +5,14 @@ The one place of the targets where psycopg is imported and its exceptions become
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loadframe.errors import MissingTool, TargetError
+from loadframe.unix_socket import peer
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -66,6 +69,14 @@ class Control:
         """The server's process at the other end of this connection."""
         with self._lock:
             return 0 if self._connection is None else self._connection.info.backend_pid
+
+    def listener(self) -> int | None:
+        """The process that listens at the socket of this connection; None where it is out of our sight."""
+        with self._lock:
+            if self._connection is None:
+                return None
+            with socket.socket(fileno=os.dup(self._connection.fileno())) as same:
+                return peer(same)
 
     def close(self) -> None:
         """Let go of the connection. Idempotent; never raises."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
-from loadframe.model import SettingValue
+from loadframe.model import SettingValue, TargetState
 from loadframe.postgres_programs import program
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.postgres_settings import CATALOGUE
@@ -25,6 +25,7 @@ PORT = 5432
 """Of a server that listens on no port it is only a part of the socket's name."""
 OLDEST = 14
 """pg_stat_wal and pg_stat_database.sessions are there from this version on."""
+LOCKED = 'lock file "postmaster.pid" already exists'
 REFUSED = b" 53300 FATAL"
 """too_many_connections (errcodes.txt) in a line of the log, whose prefix ends in the SQLSTATE."""
 
@@ -130,8 +131,31 @@ class Server(PrivateServer):
         command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={self.configuration}")
         self.launch(command, allowance, answers)
 
+    def check(self, state: TargetState, allowance: Allowance) -> None:
+        """TargetError, in the server's words, where it would not start in this state.
+
+        PostgreSQL's own checks (postgres -C, --check) leave out what the postmaster alone looks at, so one is started
+        with a list of whom to let in that is not there: it reads that once it has its memory, before it touches the
+        data, and ends (postmaster.c). Where one runs on the same data it ends earlier, at their lock.
+        """
+        if not self.started:
+            self.take_port()
+        nobody = self.folder / "nobody.conf"
+        configuration = self.folder / "check.conf"
+        configuration.write_text(self._text(state.settings, hba_file=str(nobody)))
+        command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={configuration}")
+        _, said = self.said_to_its_end(command, allowance)
+        if str(nobody) not in said and LOCKED not in said:
+            lines = [line for line in said.splitlines() if "LOG:  starting" not in line]
+            raise self.refusal(state, "\n".join(lines))
+
     def configure(self, settings: Mapping[str, SettingValue]) -> None:
         """Write the configuration that the next start or reload reads: what is not named has the server's default."""
+        aside = self.configuration.with_suffix(".new")
+        aside.write_text(self._text(settings))
+        aside.replace(self.configuration)
+
+    def _text(self, settings: Mapping[str, SettingValue], **instead: str) -> str:
         own: dict[str, str] = {
             "listen_addresses": "" if self.port is None else "127.0.0.1",
             "port": str(self.port or PORT),
@@ -142,10 +166,7 @@ class Server(PrivateServer):
             "lc_messages": "C",
         }
         asked = {name: word(CATALOGUE.get(name), value) for name, value in settings.items()}
-        lines = (f"{name} = '{_quoted(text)}'\n" for name, text in (own | asked).items())
-        aside = self.configuration.with_suffix(".new")
-        aside.write_text("".join(lines))
-        aside.replace(self.configuration)
+        return "".join(f"{name} = '{_quoted(text)}'\n" for name, text in (own | asked | instead).items())
 
     def write_option_file(self, host: str, port: int) -> None:
         """The account of load drivers as a connection service file (libpq), for those that read one."""

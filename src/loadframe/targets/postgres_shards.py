@@ -36,6 +36,10 @@ class PostgresShards:
         for shard in others:
             shard.create_like(first)
 
+    def check(self, state: TargetState) -> None:
+        """The first one's check: all are alike."""
+        self._first.check(state)
+
     def start(self, state: TargetState) -> None:
         for shard in self._shards.values():
             shard.start(state)

@@ -21,11 +21,14 @@ from pathlib import Path
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, spawn, unreachable
 from loadframe.errors import TargetError
+from loadframe.model import SettingValue, TargetState
 
 SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
 START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s
 STOP_TIMEOUT_S = 120.0
 KILL_TIMEOUT_S = 10.0
+LAST_LINES = "Its last log lines say why."
+CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,33 @@ class PrivateServer:
             )
         self.log.rename(self.folder / log)
 
+    def said_to_its_end(self, command: Sequence[str], allowance: Allowance) -> tuple[int, str]:
+        """Run a program that checks something, as the server would run; its exit status, and what it says."""
+        said = self.folder / "check.log"
+        with said.open("wb") as output:
+            process = spawn(
+                command, allowance, stdout=output, stderr=output, cwd=self._lease.folder, death_signal=self.death_signal
+            )
+            self._lease.add_process(process.pid)
+            try:
+                status = process.wait(CHECK_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.send_signal(self.kill_signal)
+                status = process.wait()
+        return status, said.read_text(errors="replace").strip()
+
+    def refusal(self, state: TargetState, said: str) -> TargetError:
+        """That it would not start with a state, and what it says; of the state, what it speaks of, else all."""
+        asked: dict[str, SettingValue] = {**state.settings, **state.limits}
+        words = said.replace("-", "_")
+        named = {name: value for name, value in asked.items() if name in words} or asked
+        told = ", ".join(f"{name} = {value}" for name, value in named.items()) or "its default settings"
+        return TargetError(
+            f"{self.name} would not start with {told}",
+            remedy="Give other values, or leave them out. Its own words are below.",
+            details=said,
+        )
+
     def take_port(self) -> None:
         """Take a free port where 0 was asked for; TargetError where the one asked for is taken."""
         if self.port is None:
@@ -145,6 +175,9 @@ class PrivateServer:
             if (error := self.died("would not start")) is not None:
                 self._process = None
                 raise error
+            if self.given_up():
+                self.kill()
+                raise TargetError(f"{self.name} would not start", remedy=LAST_LINES, details=self.log_tail())
             if time.monotonic() > deadline:
                 self.kill()
                 raise TargetError(f"{self.name} does not answer after {START_TIMEOUT_S:.0f} s", details=self.log_tail())
@@ -163,6 +196,10 @@ class PrivateServer:
             remedy=f"Its last log lines say why; the command was: {' '.join(self.command)}",
             details=self.log_tail(),
         )
+
+    def given_up(self) -> bool:
+        """Whether it says that it will not answer, though its process lives."""
+        return False
 
     def stop(self) -> None:
         """Ask it to end and wait; the data stay. TargetError where it had to be killed."""
@@ -231,18 +268,3 @@ def soft_nofile(pid: int | None) -> int:
     except OSError as error:
         raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
     raise TargetError(f"/proc/{pid}/limits does not tell the open-files limit")
-
-
-def children(pid: int) -> tuple[int, ...]:
-    """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but few kernels
-    are built with that."""
-    return tuple(sorted(int(folder.name) for folder in Path("/proc").glob("[0-9]*") if _parent(folder) == pid))
-
-
-def _parent(folder: Path) -> int | None:
-    """Who started the process of this folder in /proc; None where it has ended meanwhile."""
-    try:
-        after_name = (folder / "stat").read_bytes().rpartition(b")")[2]
-    except OSError:
-        return None
-    return int(after_name.split()[1])

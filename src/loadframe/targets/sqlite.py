@@ -47,6 +47,15 @@ class SqliteTarget:
                 f"Cannot make {self._folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH."
             ) from error
 
+    def check(self, state: TargetState) -> None:
+        """SQLite takes whatever the catalogue allows; StudyError for all else."""
+        if state.limits:
+            raise StudyError(
+                f"SQLite has no process of its own that {', '.join(state.limits)} could hold",
+                remedy="Leave the limits out, or study a server.",
+            )
+        CATALOGUE.check(state.settings)
+
     def start(self, state: TargetState) -> None:
         """Make the file what this state says."""
         self.apply(state)
@@ -56,11 +65,7 @@ class SqliteTarget:
 
         Changing page_size rewrites the file (VACUUM). TargetError where somebody still uses the database.
         """
-        if state.limits:
-            raise StudyError(
-                f"SQLite has no process of its own that {', '.join(state.limits)} could hold",
-                remedy="Leave the limits out, or study a server.",
-            )
+        self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**DEFAULTS, **settings}
         with self._connection(settings) as connection:

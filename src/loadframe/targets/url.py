@@ -50,6 +50,10 @@ class UrlTarget:
     def create(self) -> None:
         """Nothing: it is there."""
 
+    def check(self, state: TargetState) -> None:
+        """It runs, whatever is asked of it."""
+        check_settings(state.settings)
+
     def start(self, state: TargetState) -> None:
         """See that it answers."""
         self._state = TargetState(check_settings(state.settings), {})

@@ -58,14 +58,18 @@ class VarnishTarget:
         self._server.create()
         self._origin.create()
 
+    def check(self, state: TargetState) -> None:
+        """`varnishd -C`."""
+        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        self._server.check(wanted, _complete(wanted.settings), self._allowed(wanted))
+
     def start(self, state: TargetState) -> None:
         """Start the origin and the cache with these settings and limits, and wait until it answers."""
         wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
         if self._server.started:
             raise TargetError("Varnish is running already", remedy="Use apply, or stop it first.")
         self._origin.start()
-        allowed = replace(self._allowance, limits={**self._allowance.limits, **wanted.limits})
-        self._server.start(_complete(wanted.settings), self._origin.address, allowed, self._answers)
+        self._server.start(_complete(wanted.settings), self._origin.address, self._allowed(wanted), self._answers)
         self._entered(wanted)
         words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
         self._log(f"Varnish started with {words or 'its default settings'}")
@@ -173,6 +177,9 @@ class VarnishTarget:
             )
         assert self._state is not None, "a server that runs was started with a state"
         return self._state
+
+    def _allowed(self, state: TargetState) -> Allowance:
+        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
 
     def _answers(self) -> bool:
         """Whether it says anything at all to a request that the origin cannot serve."""

@@ -13,11 +13,12 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
-from loadframe.model import SettingValue
-from loadframe.targets.private_server import PrivateServer, children
+from loadframe.model import SettingValue, TargetState
+from loadframe.targets.private_server import PrivateServer
 from loadframe.targets.varnish_counters import INSTALL
 
 ANSWER_S = 30.0
@@ -86,24 +87,25 @@ class Server(PrivateServer):
         """Start before this origin (host:port) and return when `answers` says yes. TargetError, with Varnish's own
         words, where it does not take the settings."""
         self.take_port()
-        storage = [str(settings["storage_kind"])]
-        if settings["storage_kind"] == "file":
-            storage.append(str(self.store / "objects.bin"))
-        storage.append(str(settings["storage_size"]))
-        if settings["storage_kind"] == "file":
-            storage.append(str(settings["storage_granularity"]))
-        parameters = [
-            part
-            for name, value in settings.items()
-            if name not in SETTINGS_OF_STORAGE
-            for part in ("-p", f"{name}={word(value)}")
-        ]
         command = (
             required("varnishd"), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",
             "-a", f"127.0.0.1:{self.port}", "-a", f"{self.socket},HTTP", "-b", origin,
-            "-s", f"{STORAGE}={','.join(storage)}", *parameters,
+            *_storage(settings, self.store / "objects.bin"), *_parameters(settings),
         )  # fmt: skip
         self.launch(command, allowance, answers)
+
+    def check(self, state: TargetState, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """TargetError, in Varnish's words, where it would not start with these settings. It reads all options before it
+        compiles its configuration (`varnishd -C`). While it runs, its storage is not made a second time."""
+        beside = self.store / "check.bin"
+        storage = () if self.started else _storage(settings, beside)
+        command = (required("varnishd"), "-C", "-j", "none", "-n", str(self.directory), "-b", "127.0.0.1:80")
+        try:
+            status, said = self.said_to_its_end((*command, *storage, *_parameters(settings)), allowance)
+        finally:
+            beside.unlink(missing_ok=True)
+        if status != 0:
+            raise self.refusal(state, said)
 
     def cache_process(self) -> int | None:
         """The process that answers requests; None where the manager has none."""
@@ -145,6 +147,22 @@ class Server(PrivateServer):
                 f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr
             )
         return done.stdout
+
+
+def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str]:
+    """The option that says where answers are kept."""
+    kind, size = str(settings["storage_kind"]), str(settings["storage_size"])
+    words = [kind, size] if kind != "file" else [kind, str(file), size, str(settings["storage_granularity"])]
+    return "-s", f"{STORAGE}={','.join(words)}"
+
+
+def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
+    return [
+        part
+        for name, value in settings.items()
+        if name not in SETTINGS_OF_STORAGE
+        for part in ("-p", f"{name}={word(value)}")
+    ]
 
 
 def word(value: SettingValue) -> str:

@@ -1,0 +1,129 @@
+"""A file of our own among the configuration of a server that is somebody's, and its restart: for settings that only a
+start reads. The study names both; the file is not there before and not there after."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadframe.errors import ChangeError, UserError
+from loadframe.model import SettingValue
+from loadframe.targets.attached import Attached, again
+
+RESTARTED_WITHIN_S = 120.0
+NAME = "configuration file"
+BETWEEN = "; "
+HEADS = {"mariadb": "[mysqld]\n", "postgres": ""}
+"""The lines before the settings, by the kind of server."""
+UNBLOCKED = (
+    "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, ()); os.execvp(sys.argv[1], sys.argv[1:])"
+)
+"""Signals wait while we put back; the command, and a server that it starts, must not inherit that."""
+
+
+class ConfigFile:
+    """See durable.Place. Its only setting is what stands in the file, line by line; "" while there is none."""
+
+    def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
+        """path: of a name that the server reads. restart: the command that restarts it. server: its address, as
+        Attached has it."""
+        self._path, self._restart, self._server = path, tuple(restart), dict(server)
+        self._aside = path.with_name(f"{path.name}.aside")
+        self.words = words
+        self.address: Mapping[str, str] = {
+            **server,
+            "kind": "config",
+            "server": server["kind"],
+            "path": str(path),
+            "restart": json.dumps(list(restart)),
+            "words": words,
+        }
+
+    @classmethod
+    def at(cls, address: Mapping[str, str]) -> ConfigFile:
+        """Found again by the address that it once gave."""
+        server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
+        return cls(Path(address["path"]), json.loads(address["restart"]), server, address["words"])
+
+    def make_room(self) -> None:
+        """ChangeError where there is a file already: it is not ours."""
+        if self.read(NAME) != "" or self._path.exists():
+            raise ChangeError(
+                f"target.config: {self._path} is there already",
+                remedy="Give the name of a file that is not there and that the server reads when it starts.",
+            )
+
+    def read(self, name: str) -> SettingValue:
+        """Also what is aside: half written, or on its way out as long as the server has not been restarted without it.
+        ChangeError."""
+        try:
+            for path in (self._path, self._aside):
+                if path.exists():
+                    return BETWEEN.join(path.read_text().removeprefix(HEADS[self._server["kind"]]).splitlines())
+        except OSError as error:
+            raise self._refused(error) from error
+        return ""
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Write the file and restart the server; "": restart it without the file, then the file is gone. ChangeError
+        where that fails, or the server does not answer within RESTARTED_WITHIN_S."""
+        try:
+            if value != "":
+                lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
+                self._aside.write_text(HEADS[self._server["kind"]] + "".join(lines))
+                self._aside.chmod(0o644)
+                self._aside.replace(self._path)
+            elif self._path.exists():
+                self._path.replace(self._aside)  # of this name it is not read, and tells of a restart that is due
+        except OSError as error:
+            raise self._refused(error) from error
+        self._restarted()
+        if value == "":
+            self._aside.unlink(missing_ok=True)
+
+    def _restarted(self) -> None:
+        command = " ".join(self._restart)
+        try:
+            done = subprocess.run(
+                (sys.executable, "-I", "-c", UNBLOCKED, *self._restart),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=RESTARTED_WITHIN_S,
+                start_new_session=True,  # Ctrl-C is for us
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ChangeError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise ChangeError(f"`{command}` ended with {done.returncode}", remedy=BY_HAND, details=said)
+        until = time.monotonic() + RESTARTED_WITHIN_S
+        while (why := _silent(self._server)) is not None:
+            if time.monotonic() > until:
+                raise ChangeError(
+                    f"{self.words} does not answer {RESTARTED_WITHIN_S:.0f} s after `{command}`: {why}", remedy=BY_HAND
+                )
+            time.sleep(0.1)
+
+    def _refused(self, error: OSError) -> ChangeError:
+        return ChangeError(
+            f"target.config: {self._path}: {error.strerror}",
+            remedy="Its folder must be there and ours to write; otherwise leave out target.config and target.restart.",
+        )
+
+
+BY_HAND = "See the server's own log; `loadframe changes revert` takes the file away and restarts it."
+
+
+def _silent(address: Mapping[str, str]) -> str | None:
+    """Why a server does not answer; None where it does."""
+    try:
+        server: Attached = again(address)
+    except UserError as error:
+        return error.fact
+    server.close()
+    return None

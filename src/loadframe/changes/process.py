@@ -1,0 +1,152 @@
+"""A server that runs already, as processes: the CPUs that it may use, its nice value, how many files it may open.
+
+One value holds for all threads of its first process and of those that this one has started; what they start later
+inherits it. Which process it is says its pid together with its start time, so that a pid used again is never touched.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadframe.cage.identity import Identity, alive, children
+from loadframe.cage.processes import CAP_SYS_NICE, holds, parse_cpus, threads
+from loadframe.errors import ChangeError, RecordingError
+from loadframe.model import SettingValue
+
+if TYPE_CHECKING:
+    from loadframe.recording.procfs import ResourceLimit
+
+CPUS, NICE, FILES = "cage.cpus", "nice", "RLIMIT_NOFILE"
+"""By their names in a TargetState. FILES is the soft limit: below the hard one a user may put it back."""
+DIFFERENT = " and "
+
+
+class Gone(ChangeError):  # noqa: N818 - it is no error of anybody's
+    """The process has ended, and what was changed of it with it."""
+
+
+class ServerProcess:
+    """See durable.Place."""
+
+    def __init__(self, process: Identity, words: str) -> None:
+        """process: the server's first one. words: what it is, for people."""
+        self._process = process
+        self.words = words
+        self.address: Mapping[str, str] = {
+            "kind": "process",
+            "pid": str(process.pid),
+            "started_ticks": str(process.started_ticks),
+            "words": words,
+        }
+
+    @classmethod
+    def at(cls, address: Mapping[str, str]) -> ServerProcess:
+        """Found again by the address that it once gave."""
+        return cls(Identity(int(address["pid"]), int(address["started_ticks"])), address["words"])
+
+    def check(self, name: str, value: SettingValue) -> None:
+        """ChangeError where it cannot be set to this value, or could not be put back. Nothing changes: what is set is
+        set once more, which the kernel allows only to those who may change it."""
+        now = self.read(name)
+        if DIFFERENT in str(now):
+            raise ChangeError(
+                f"{name} of {self.words} is not one value: its threads have {now}",
+                remedy="Somebody has set them one by one, and that could not be put back. Leave it out.",
+            )
+        self.write(name, now)
+        if name == NICE and now != value and not self._may_go_down_to(min(int(now), int(value))):
+            raise ChangeError(
+                f"nice of {self.words} cannot go from {now} to {value} and back",
+                remedy="Run Loadframe as root, give the server's user a limit of nice, or leave it out.",
+            )
+        if name == FILES and int(value) > (most := _limit("Max open files", self._process.pid).hard):
+            raise ChangeError(
+                f"{self.words} may open at most {most:.0f} files: that is its hard limit, {value} are asked for",
+                remedy="Ask for less, or have the server started with a higher limit.",
+            )
+
+    def read(self, name: str) -> SettingValue:
+        """The value of all its threads, or the different ones in words. Gone, ChangeError."""
+        found = {value: None for task in self._tasks(name) if (value := self._value(name, task)) is not None}
+        if len(found) == 1:
+            return next(iter(found))
+        if not found:
+            raise self._gone()
+        return DIFFERENT.join(map(str, found))
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Set it for all threads, also those that are started meanwhile. Gone, ChangeError."""
+        done: set[int] = set()
+        while new := [task for task in self._tasks(name) if task not in done]:
+            for task in new:
+                try:
+                    _set(name, task, value)
+                except ProcessLookupError:  # a thread that has ended
+                    pass
+                except (OSError, ValueError) as error:
+                    raise self._refused(f"{name} of {self.words} cannot be set to {value}", error) from error
+            done.update(new)
+
+    def _tasks(self, name: str) -> Iterator[int]:
+        """Its processes, or their threads: what the kernel keeps the setting for."""
+        pid = self._process.pid
+        if not alive(self._process):
+            raise self._gone()
+        for process in (pid, *children(pid)):
+            yield from (process,) if name == FILES else sorted(threads(process))
+
+    def _value(self, name: str, task: int) -> SettingValue | None:
+        """None of one that has ended."""
+        try:
+            return _get(name, task)
+        except ProcessLookupError:
+            return None
+        except OSError as error:
+            raise self._refused(f"{name} of {self.words} cannot be read", error) from error
+
+    def _may_go_down_to(self, nice: int) -> bool:
+        """Whether we may set this nice value from a higher one (setpriority(2), getrlimit(2) on RLIMIT_NICE)."""
+        return holds(CAP_SYS_NICE) or 20 - nice <= _limit("Max nice priority", self._process.pid).soft
+
+    def _gone(self) -> Gone:
+        return Gone(f"process {self._process.pid} of {self.words} has ended", remedy="Run again with the new one.")
+
+    def _refused(self, what: str, error: OSError | ValueError) -> ChangeError:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        return ChangeError(
+            f"{what}: {why}", remedy="Run Loadframe as root or as the user who runs the server, or leave it out."
+        )
+
+
+def _get(name: str, task: int) -> SettingValue:
+    if name == CPUS:
+        return ",".join(map(str, sorted(os.sched_getaffinity(task))))
+    if name == NICE:
+        return os.getpriority(os.PRIO_PROCESS, task)
+    return int(_limit("Max open files", task).soft)
+
+
+def _set(name: str, task: int, value: SettingValue) -> None:
+    if name == CPUS:
+        wanted = parse_cpus(str(value))
+        os.sched_setaffinity(task, wanted)
+        if (given := os.sched_getaffinity(task)) != wanted:  # what a cpuset forbids is left out silently
+            raise ValueError(f"the kernel lets it have only CPU {','.join(map(str, sorted(given)))}")
+    elif name == NICE:
+        os.setpriority(os.PRIO_PROCESS, task, int(value))
+    else:
+        resource.prlimit(task, resource.RLIMIT_NOFILE, (int(value), int(_limit("Max open files", task).hard)))
+
+
+def _limit(title: str, pid: int) -> ResourceLimit:
+    """As everybody may read it (proc_pid_limits(5)). ProcessLookupError of one that has ended."""
+    from loadframe.recording.procfs import parse_limits  # most commands change no process
+
+    try:
+        return parse_limits(Path(f"/proc/{pid}/limits").read_bytes())[title]
+    except (FileNotFoundError, RecordingError) as error:  # of one that is just ending the kernel says nothing
+        raise ProcessLookupError from error

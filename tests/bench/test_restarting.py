@@ -1,0 +1,238 @@
+"""Somebody's server that is restarted for a study with a file of ours, and without it again at the end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.bench.bench import Bench
+from loadframe.bench.checking import check_study
+from loadframe.cage import identity
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.changes import durable
+from loadframe.changes.config_file import _silent
+from loadframe.errors import ChangeError, StudyError, TargetError, UserError
+from loadframe.model import SettingValue, TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study, parse
+from loadframe.targets.attached import again
+from loadframe.targets.mariadb import MariadbTarget
+from loadframe.targets.postgres import PostgresTarget
+
+MANAGER = """
+import json, os, signal, subprocess, sys, time
+own = json.load(open(sys.argv[1]))
+def runs(pid):
+    try:
+        return "Z" not in open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+if os.path.exists(own["pid"]):
+    pid = int(open(own["pid"]).read())
+    if runs(pid):
+        os.kill(pid, own["signal"])
+    while runs(pid):
+        time.sleep(0.01)
+with open(own["log"], "ab") as log:
+    started = subprocess.Popen(own["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=own["folder"],
+                               start_new_session=True, user=own["user"])
+open(own["pid"], "w").write(str(started.pid))
+"""
+"""What its owner restarts it with: it ends the process that it has started last, and starts another one."""
+
+STUDY = """\
+[study]
+name = "somebodys"
+question = "What does a setting give?"
+[target]
+kind = "{kind}"
+attach = "{address}"
+option_file = "{option_file}"
+config = "{config}"
+restart = {restart}
+[workload]
+kind = "oltp"
+[workload.options]
+rows = 100
+tables = 1
+[load]
+axis = "concurrency"
+levels = [1]
+[measure]
+window = "300ms"
+profile = "off"
+"""
+AT_START: dict[str, dict[str, SettingValue]] = {
+    "mariadb": {"innodb_log_buffer_size": 33554432},
+    "postgres": {"shared_buffers": 67108864},
+}
+AT_ONCE: dict[str, dict[str, SettingValue]] = {"mariadb": {"max_connections": 77}, "postgres": {"work_mem": 8 << 20}}
+
+
+@dataclass
+class Restartable:
+    kind: str
+    study: str
+    config: Path
+    address: dict[str, str]
+
+    def settings(self) -> dict[str, SettingValue]:
+        server = again(self.address)
+        effective = server.effective()
+        server.close()
+        return {name: effective[name] for name in (*AT_START[self.kind], *AT_ONCE[self.kind])}
+
+
+def _start(target: Any, folder: Path) -> Restartable:
+    """A server of its own configuration, which includes a folder, and of its own manager."""
+    server, account, endpoint = target._server, target._server.control_account, target.endpoint()
+    included, (program, *options) = folder / "conf.d", server.command
+    included.mkdir()
+    if target.kind == "mariadb":
+        target._control.ask("DROP SCHEMA loadframe")
+        (folder / "my.cnf").write_text(f"!includedir {included}\n")
+        command = [program, f"--defaults-file={folder}/my.cnf", *options[1:]]
+        command = [word for word in command if not word.startswith("--init-file=")]
+        address, section = endpoint.address, "client"
+    else:
+        command = [program, *options]
+        with server.configuration.open("a") as configuration:
+            configuration.write(f"include_dir = '{included}'\n")
+        address, section = str(server.socket), "owner"
+    target.stop()
+    option_file, manager, own = folder / "account", folder / "manager.py", folder / "own.json"
+    option_file.write_text(f"[{section}]\nuser={account.user}\npassword={account.password}\n")
+    manager.write_text(MANAGER)
+    user = server._user
+    told = {"command": command, "pid": f"{folder}/pid", "log": f"{folder}/log", "folder": str(folder), "user": user}
+    own.write_text(json.dumps({**told, "signal": int(server.stop_signal)}))
+    restart, config = [sys.executable, "-I", str(manager), str(own)], included / "zz-loadframe.conf"
+    config = config.with_suffix(".cnf") if target.kind == "mariadb" else config
+    folder.chmod(0o755)
+    subprocess.run(restart, check=True)
+    given = {"address": address, "option_file": option_file, "config": config, "restart": json.dumps(restart)}
+    where = {"kind": target.kind, "address": address, "option_file": str(option_file), "user": ""}
+    while _silent(where) is not None:
+        assert identity.identify(int((folder / "pid").read_text())) is not None, (folder / "log").read_text()
+    return Restartable(target.kind, STUDY.format(kind=target.kind, **given), config, where)
+
+
+@pytest.fixture(scope="module", params=["mariadb", "postgres"])
+def server(request: pytest.FixtureRequest) -> Iterator[Restartable]:
+    with Lease.acquire("somebody's server") as lease:
+        kinds: dict[str, Any] = {"mariadb": MariadbTarget, "postgres": PostgresTarget}
+        target = kinds[request.param](lease=lease, allowance=Allowance())
+        folder = lease.folder / "theirs"
+        folder.mkdir()
+        try:
+            target.create()
+            target.start(TargetState({"max_connections": 50}))
+            yield _start(target, folder)
+        finally:
+            for process in identity.naming(lease.folder.name):
+                identity.end(process, 5.0)
+            target.destroy()
+
+
+def opened(study: Study, folder: Path) -> RunFolder:
+    run = RunFolder.create(folder, "somebodys")
+    run.write_document("study.json", "study", study.resolved())
+    run.write_text("study.toml", study.as_toml())
+    return run
+
+
+@pytest.mark.server
+def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable, tmp_path: Path) -> None:
+    study = parse(server.study)
+    check_study(study)
+    before, at_start, at_once = server.settings(), AT_START[server.kind], AT_ONCE[server.kind]
+    with Bench(study, opened(study, tmp_path)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.declare("B", "at the start", TargetState(at_start))
+        bench.declare("C", "both", TargetState({**at_start, **at_once}))
+        bench.declare("D", "at once", TargetState(at_once))
+        states = {"A": before, "B": {**before, **at_start}, "C": {**at_start, **at_once}, "D": {**before, **at_once}}
+        for name in "ABCDCA":
+            bench.use(name)
+            assert server.settings() == states[name], name
+            assert server.config.exists() is (name in "BC")
+        assert bench.take_step(round_number=1, block=1, treatment="C", level=1).requests > 0
+    assert server.settings() == before
+    assert not list(server.config.parent.iterdir())
+    assert {outcome.what for outcome in bench.put_back} == {"reverted"}
+    assert durable.read() == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from loadframe.bench.bench import Bench
+from loadframe.model import TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import load
+study = load(Path(sys.argv[1]))
+run = RunFolder.create(Path(sys.argv[2]), "killed")
+with Bench(study, run) as bench:
+    bench.declare("A", "as given", bench.start_state)
+    bench.use("A")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+NEXT = "from loadframe.changes import durable; print(*(outcome.what for outcome in durable.revert()))"
+
+
+@pytest.mark.server
+def test_after_a_kill_the_next_command_restarts_it_as_it_was(server: Restartable, tmp_path: Path) -> None:
+    before, lines = server.settings(), {**AT_START[server.kind], **AT_ONCE[server.kind]}
+    table = "".join(f"{name} = {value}\n" for name, value in lines.items())
+    (tmp_path / "study.toml").write_text(f"{server.study}[target.settings]\n{table}")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "study.toml"), str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert server.settings() == lines
+    done = subprocess.run([sys.executable, "-c", NEXT], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"reverted"}
+    assert server.settings() == before
+    assert durable.read() == []
+    assert not list(server.config.parent.iterdir())
+
+
+@pytest.mark.server
+def test_a_file_that_is_not_read_is_noticed(server: Restartable, tmp_path: Path) -> None:
+    study = parse(server.study, [f"target.config={server.config.with_suffix('.off')}"])
+    with (
+        pytest.raises(TargetError, match="as before its restart"),
+        Bench(study, opened(study, tmp_path)) as bench,
+    ):
+        bench.declare("B", "at the start", TargetState(AT_START[server.kind]))
+        bench.use("B")
+    assert not list(server.config.parent.iterdir())
+    server.config.write_text("")
+    with pytest.raises(ChangeError, match="there already"), Bench(parse(server.study), opened(study, tmp_path)):
+        pass
+    server.config.unlink()
+
+
+def test_the_file_and_the_command_belong_together() -> None:
+    given = {"address": "/run/x.sock", "option_file": "", "config": "/etc/x.cnf", "restart": '["true"]'}
+    text = STUDY.format(kind="mariadb", **given) + "[target.settings]\ninnodb_log_buffer_size = 33554432\n"
+    check_study(parse(text))
+    for wrong, words in (
+        ("target.restart=[]", "belong together"),
+        ("target.config=x.cnf", "no absolute path"),
+        ('target.restart=["no-such-program"]', "there is no program no-such-program"),
+        ("cage.open_files=100", "would end with the processes"),
+    ):
+        with pytest.raises(UserError, match=words):
+            check_study(parse(text, [wrong]))
+    with pytest.raises(StudyError, match="must be restarted"):
+        check_study(parse(text.replace("config", "#").replace("restart =", "#")))

@@ -1,0 +1,124 @@
+"""A configuration file of ours is there only between two restarts, whenever the command is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loadframe.changes import config_file, durable
+from loadframe.changes.config_file import NAME, ConfigFile
+from loadframe.changes.durable import DurableJournal
+from loadframe.errors import ChangeError
+
+SERVER = {"kind": "mariadb", "address": "/run/theirs.sock", "option_file": "", "user": ""}
+RESTART = 'cat "$1" >> "$2" 2>/dev/null; echo restarted >> "$2"'
+"""A server that writes down what it finds in its configuration when it starts."""
+VALUE = "innodb_log_buffer_size = 33554432; thread_handling = pool-of-threads"
+
+
+class Theirs:
+    def __init__(self, folder: Path) -> None:
+        self.file, self.log = folder / "zz-loadframe.cnf", folder / "log"
+        self.place = ConfigFile(self.file, ["sh", "-c", RESTART, "sh", str(self.file), str(self.log)], SERVER, "theirs")
+
+    def starts(self) -> list[str]:
+        """What it found at each of its starts."""
+        return self.log.read_text().split("restarted\n")[:-1] if self.log.exists() else []
+
+    def killed(self, code: str) -> None:
+        """A command that does what `code` says, and is killed."""
+        frame = (
+            "import os, signal; from pathlib import Path; from loadframe.changes import config_file\n"
+            "from loadframe.changes.durable import DurableJournal\n"
+            "config_file._silent = lambda address: None\n"
+            f"place = config_file.ConfigFile.at({dict(self.place.address)!r})\n"
+            "journal = DurableJournal('a study', Path('run'))\n"
+            "def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", f"{frame}{code}\ndie()"], check=False)
+        assert done.returncode == -signal.SIGKILL
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theirs:
+    monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(config_file, "_silent", lambda address: None)
+    (tmp_path / "conf.d").mkdir()
+    return Theirs(tmp_path / "conf.d")
+
+
+WHOLE = "[mysqld]\ninnodb_log_buffer_size = 33554432\nthread_handling = pool-of-threads\n"
+SET = f"journal.set(place, config_file.NAME, {VALUE!r})"
+
+
+def test_the_server_finds_it_at_one_start_and_not_at_the_next(theirs: Theirs, tmp_path: Path) -> None:
+    theirs.place.make_room()
+    journal = DurableJournal("a study", tmp_path)
+    assert journal.set(theirs.place, NAME, VALUE) == VALUE
+    assert [outcome.what for outcome in journal.back(theirs.place)] == ["reverted"]
+    assert theirs.starts() == [WHOLE, ""]
+    assert [path.name for path in theirs.file.parent.iterdir()] == ["log"]
+    assert durable.read() == []
+
+
+@pytest.mark.parametrize(
+    ("code", "starts"),
+    [
+        (SET, [WHOLE, ""]),
+        (f"config_file.Path.chmod = die; {SET}", [""]),
+        (f"config_file.subprocess.run = die; {SET}", [""]),
+        (f"{SET}; config_file.subprocess.run = die; journal.back(place)", [WHOLE, ""]),
+        (f"{SET}; config_file.Path.unlink = die; journal.back(place)", [WHOLE, "", ""]),
+    ],
+    ids=[
+        "while it is there",
+        "half written",
+        "before the first restart",
+        "before the last restart",
+        "after the last restart",
+    ],
+)
+def test_after_a_kill_the_next_one_takes_it_away_and_restarts(theirs: Theirs, code: str, starts: list[str]) -> None:
+    theirs.killed(code)
+    assert [outcome.what for outcome in durable.revert()] == ["reverted"]
+    assert theirs.starts() == starts
+    assert [path.name for path in theirs.file.parent.iterdir()] == ["log"]
+    assert (durable.read(), durable.revert()) == ([], [])
+
+
+def test_a_file_that_is_there_already_is_not_ours(theirs: Theirs) -> None:
+    for text in ("[mysqld]\nport = 1\n", ""):
+        theirs.file.write_text(text)
+        with pytest.raises(ChangeError, match="there already"):
+            theirs.place.make_room()
+
+
+def test_a_restart_that_fails_is_told_with_its_words_and_tried_again(theirs: Theirs, tmp_path: Path) -> None:
+    place = ConfigFile(theirs.file, ["sh", "-c", f"echo no >&2; test -e {tmp_path}/ok"], SERVER, "theirs")
+    journal = DurableJournal("a study", tmp_path)
+    with pytest.raises(ChangeError, match="ended with 1") as caught:
+        journal.set(place, NAME, VALUE)
+    assert caught.value.details == "no"
+    assert [outcome.what for outcome in journal.back(place)] == ["failed"]
+    (tmp_path / "ok").touch()
+    assert [outcome.what for outcome in journal.back(place)] == ["reverted"]
+    assert not list(theirs.file.parent.iterdir())
+
+
+def test_signals_that_wait_for_us_do_not_wait_for_the_server(theirs: Theirs, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    place = ConfigFile(theirs.file, ["sh", "-c", f"grep SigBlk /proc/self/status >> {said}"], SERVER, "theirs")
+    journal = DurableJournal("a study", tmp_path)
+    journal.set(place, NAME, VALUE)
+    journal.back(place)
+    assert [int(line.split()[1], 16) for line in said.read_text().splitlines()] == [0, 0]
+
+
+def test_a_folder_that_is_not_there_is_named(theirs: Theirs, tmp_path: Path) -> None:
+    place = ConfigFile(tmp_path / "none" / "x.cnf", ["true"], SERVER, "theirs")
+    with pytest.raises(ChangeError, match=r"none/x\.cnf: No such file"):
+        place.write(NAME, VALUE)
