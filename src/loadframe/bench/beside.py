@@ -66,7 +66,7 @@ def declare(book: Bookkeeping) -> list[Pair]:
         state = TargetState(
             {**own, **alternative.target.settings},
             {**start.limits, **limits},
-            host=host_settings(study, alternative.name),
+            host=host_settings(study.host, alternative.host),
         )
         states[book.next_treatment(alternative.name, state, kind)] = (alternative.name, state, kind)
     pairs = _pairs({name: title for name, (title, _, _) in states.items()})

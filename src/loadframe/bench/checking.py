@@ -182,11 +182,12 @@ def _check_cold(study: Study, workload: Workload) -> None:
 def _check_changes(study: Study) -> None:
     """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
     kind, settings = study.target.kind, targets.check_settings(study.target.kind, study.target.settings)
-    limits, cpus = dict(study.target_limits), dict[str, str]()
+    limits, cpus, host = dict(study.target_limits), dict[str, str](), dict(study.host.settings)
     for change in study.change:
         after = targets.check_settings(kind, {**settings, **change.target.settings})
         opened = {} if change.cage.open_files is None else {"RLIMIT_NOFILE": change.cage.open_files}
-        if (after, {**limits, **opened}, {**cpus, **change.cage.bound}) == (settings, limits, cpus):
+        others = {**limits, **opened}, {**cpus, **change.cage.bound}, {**host, **change.host.settings}
+        if (after, *others) == (settings, limits, cpus, host):
             raise StudyError(
                 f"change {change.name!r} changes nothing: the state before it has these values already",
                 remedy="Leave it out, or give it other values.",
@@ -198,7 +199,7 @@ def _check_changes(study: Study) -> None:
                 f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
                 remedy='Leave it out, or set remedies.durability = "relax".',
             )
-        settings, limits, cpus = after, {**limits, **opened}, {**cpus, **change.cage.bound}
+        settings, (limits, cpus, host) = after, others
 
 
 def _check_cage_of(study: Study, change: ChangeTable) -> None:
