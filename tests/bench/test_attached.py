@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,35 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(serve
     assert not any(entry.private for entry in told)
     for path in run.path.rglob("*"):
         assert path.is_dir() or server.secret.encode() not in path.read_bytes(), path
+
+
+SLOW = {
+    "mariadb": "SET GLOBAL max_connections = (SELECT 61 + SLEEP(0.5))",
+    "postgres": "CREATE SCHEMA loadframe; SELECT pg_sleep(0.5)",
+}
+DOING = {
+    "mariadb": "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SET GLOBAL%'",
+    "postgres": "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'CREATE SCHEMA%'",
+}
+
+
+@pytest.mark.server
+def test_what_a_killed_command_has_begun_is_waited_for(server: Somebodys) -> None:
+    """Until it is over, everything reads as before."""
+    place, killed = server.attached(), server.attached()
+    before = server.settings(), server.schemas()
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(killed._control.ask, SLOW[server.kind])  # type: ignore[attr-defined]
+        while not server.owner.ask(DOING[server.kind]):
+            assert not begun.done()
+        place.settle()
+        assert (server.settings(), server.schemas()) != before
+    if server.kind == "mariadb":
+        place.write("max_connections", before[0]["max_connections"])
+    else:
+        server.owner.ask("DROP SCHEMA loadframe")
+    for each in (place, killed):
+        each.close()
 
 
 @pytest.mark.server

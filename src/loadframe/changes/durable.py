@@ -280,6 +280,7 @@ def _schema(address: Mapping[str, str]) -> Place:
     from loadframe.changes.schema import OwnSchema
 
     server = _server({**address, "kind": address["server"]})
+    server.settle()
     return OwnSchema(server.endpoint(), server)
 
 
