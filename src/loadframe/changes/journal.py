@@ -3,11 +3,13 @@
 A change is three lines: the intent is fsynced before anything is touched, then what was read back, then - where the
 change did not stay - that it was reverted. Settings of a private target end with its process: a run that was killed
 between its intent and its end needs no action of the user, and `loadframe changes list` says so. What outlives the
-command is put back from the state directory (durable.py); here it is told.
+command is put back from the state directory (durable.py); here it is told, of a killed run by the command that has put
+it back.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -90,9 +92,7 @@ class Journal:
         """What outlives the command was put back, or left to whoever has changed it."""
         for outcome in outcomes:
             self._number += 1
-            change = Change(self._layer, outcome.change.setting, outcome.change.after, outcome.change.before)
-            entry = self._entry(self._number, outcome.what, "", change)
-            self._append(replace(entry, read_back=outcome.value))
+            self._append(_reverted(self._number, self._target.kind, self._layer, outcome))
 
     def _told(self, changes: list[Change]) -> list[Change]:
         """Where nothing is private: with what is there before the first change, and again after going back."""
@@ -134,6 +134,37 @@ class Journal:
 
     def _append(self, entry: Entry) -> None:
         self._run.append_line(FILE, "change", entry)
+
+
+def tell(path: Path, outcomes: Iterable[Outcome]) -> None:
+    """Add to the journal of a run that was killed what became of its changes; its last line may be torn. Nothing where
+    the folder is gone or not ours to write. RunError where the disk will not take it."""
+    from loadframe.runs.folder import RunFolder
+
+    if not os.access(path / FILE, os.W_OK):
+        return
+    run = RunFolder(path)
+    run.cut_torn_line(FILE)
+    for number, outcome in enumerate(outcomes, start=1 + max((entry.number for entry in read(path)), default=0)):
+        place = outcome.change.place
+        layer: Layer = "host" if place["kind"] == "host" else "server"
+        run.append_line(FILE, "change", _reverted(number, place.get("server", place["kind"]), layer, outcome))
+
+
+def _reverted(number: int, target: str, layer: Layer, outcome: Outcome) -> Entry:
+    return Entry(
+        number=number,
+        phase=outcome.what,
+        at=_now(),
+        target=target,
+        treatment="",
+        layer=layer,
+        setting=outcome.change.setting,
+        before=outcome.change.after,
+        after=outcome.change.before,
+        read_back=outcome.value,
+        private=False,
+    )
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
