@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from loadframe import lab
 from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.changes import durable
-from loadframe.changes.journal import read
+from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, StudyError, TargetError
 from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
@@ -140,6 +141,47 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(serve
     assert not any(entry.private for entry in told)
     for path in run.path.rglob("*"):
         assert path.is_dir() or server.secret.encode() not in path.read_bytes(), path
+
+
+LADDER = """\
+blocks = {{ min = 2, max = 2 }}
+[remedies]
+durability = "relax"
+[[change]]
+name = "fewer-flushes"
+target = {{ settings = {{ {change} }} }}
+[tune]
+trials = 2
+[tune.settings]
+{searched}
+"""
+TO_SEARCH = {
+    "mariadb": ("innodb_flush_log_at_trx_commit", "innodb_log_buffer_size", "[0, 2]", '["16M", "32M"]'),
+    "postgres": ("synchronous_commit", "shared_buffers", '["off"]', '["64MB", "96MB"]'),
+}
+
+
+@pytest.mark.server
+def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_back(
+    server: Somebodys, tmp_path: Path
+) -> None:
+    name, restart, values, sizes = TO_SEARCH[server.kind]
+    value = CHANGES[server.kind].settings[name]
+    change = f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}"
+    searched = f"{name} = {values}\n{restart} = {sizes}"
+    study = parse(server.study + LADDER.format(change=change, searched=searched))
+    before, schemas = server.settings(), server.schemas()
+    climbed = lab.ladder(study, tmp_path)
+    assert [rung.refused for rung in climbed.rungs] == [""]
+    found = lab.tune(study, tmp_path)
+    assert [each.name for each in found.settings] == [name]
+    assert "restart" in found.left_out[restart]
+    assert any(trial.changes and not trial.failed for trial in found.trials)
+    for path in (climbed.run, found.run):
+        told = read(Path(path))
+        assert name in {entry.setting for entry in told if entry.phase == "applied"}
+        assert standing(told) == []
+    assert (server.settings(), server.schemas(), durable.read()) == (before, schemas, [])
 
 
 SLOW = {
