@@ -1,18 +1,21 @@
 """Killed at any moment, nothing stays changed: python benchmarks/crash.py [--kills N] [--kind mariadb|postgres]
 
-A private server plays somebody else's: it has an account of theirs, data of theirs, and goes on. `loadframe compare`
-is run on it, with an alternative that changes the server's settings and those of a machine whose /proc is a folder,
-and is killed (-9): every other time at a random moment, else within milliseconds of a change. After each kill the next
-command (`loadframe changes revert`) has to leave settings, schemas and data as they were, nothing in the state
-directory, and every run folder readable, with the password nowhere. Prints a line per miss, then how many kills fell
-where; ends with 1 where anything was missed.
+A private server plays somebody else's: it has an account of theirs, data of theirs, and goes on. `loadframe compare`,
+`ladder` and `tune` are run on it in turn, with a study that changes the server's settings and those of a machine whose
+/proc is a folder, and are killed (-9): every other time at a random moment, else within milliseconds of a change. A
+search that was killed between its trials is gone on with. After each kill the next command (`loadframe report` of the
+killed run, or `changes revert`, as chance has it) has to leave settings, schemas and data as they were, nothing in the
+state directory, every run folder readable, with what became of its changes in its journal, and the password nowhere.
+Prints a line per miss, then how many kills of each verb fell where; ends with 1 where anything was missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -20,14 +23,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from loadframe.bench.beside import START
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.changes import host
 from loadframe.changes.journal import read
+from loadframe.errors import UserError
 from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.targets.mariadb import MariadbTarget
@@ -35,10 +42,26 @@ from loadframe.targets.postgres import PostgresTarget
 from loadframe.targets.private_server import Account
 
 MACHINE = {"vm/dirty_ratio": "20", "vm/dirty_bytes": "0", "vm/swappiness": "60"}
-SETTINGS = {
+CHANGED = {
     "mariadb": "innodb_flush_log_at_trx_commit = 2, max_connections = 77",
     "postgres": 'synchronous_commit = "off", work_mem = "8MB"',
 }
+SEARCHED = {
+    "mariadb": """\
+innodb_flush_log_at_trx_commit = [0, 1, 2]
+innodb_log_file_size = ["96M", "112M", "128M"]
+innodb_buffer_pool_size = ["64M", "128M", "160M"]
+thread_cache_size = [0, 16, 64]
+innodb_log_buffer_size = ["16M", "32M"]
+""",
+    "postgres": """\
+synchronous_commit = ["on", "off"]
+work_mem = ["4MB", "8MB", "16MB"]
+random_page_cost = [1.1, 2.0, 4.0]
+shared_buffers = ["64MB", "128MB"]
+""",
+}
+"""The last one of each needs a restart, and is left out."""
 STUDY = """\
 [study]
 name = "crash"
@@ -47,6 +70,8 @@ question = "Is everything put back?"
 kind = "{kind}"
 attach = "{address}"
 option_file = "{option_file}"
+[host.settings]
+"vm.swappiness" = 10
 [workload]
 kind = "oltp"
 [workload.options]
@@ -57,28 +82,121 @@ axis = "concurrency"
 levels = [1]
 [measure]
 window = "300ms"
-blocks = {{ min = 5, max = 5 }}
+blocks = {{ min = 2, max = 2 }}
 budget = "60s"
 [remedies]
 allow = ["target", "host"]
+durability = "relax"
 [[alternative]]
 name = "changed"
-target = {{ settings = {{ {settings} }} }}
+target = {{ settings = {{ {changed} }} }}
 host = {{ settings = {{ "vm.dirty_ratio" = 5, "vm.swappiness" = 1 }} }}
-"""
-LONGEST_S = 9.0
-"""Starting, five blocks, and the end take about as long on two cores."""
+[[change]]
+name = "server"
+target = {{ settings = {{ {changed} }} }}
+[[change]]
+name = "machine"
+host = {{ settings = {{ "vm.dirty_ratio" = 5, "vm.swappiness" = 1 }} }}
+[tune]
+trials = {trials}
+[tune.settings]
+{searched}"""
+TRIALS = 3
+LONGEST_S = {"compare": 3.0, "ladder": 4.0, "tune": 5.0}
+"""Random moments lie before this. The whole of each takes a little longer on two cores."""
+MOST_CHANGES = 20
+"""So many times the list of what is changed is written, at most, before a kill that waits for a change."""
 SOON_S = 0.004
 CHILD = "--as-the-command"
 
 
+class Command:
+    """A loadframe command that runs."""
+
+    def __init__(self, commands: Commands, pid: int) -> None:
+        self._commands = commands
+        self._descriptor = os.pidfd_open(pid)
+
+    def ended(self, within_s: float = 0.0) -> bool:
+        """Whether it has ended by then."""
+        return bool(select.select([self._descriptor], [], [], within_s)[0])
+
+    def kill(self) -> None:
+        """SIGKILL, for it alone."""
+        with suppress(ProcessLookupError):  # it has just ended
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    def wait(self) -> tuple[int, str]:
+        """Its exit status (minus the signal), and what it said."""
+        status = self._commands.status()
+        os.close(self._descriptor)
+        return status, (self._commands.folder / "said").read_text()
+
+
+class Commands:
+    """Runs loadframe commands one at a time, each forked from a process that has imported everything: it begins at
+    once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._server = subprocess.Popen(
+            [sys.executable, __file__, CHILD],
+            cwd=folder,
+            env={**os.environ, "LOADFRAME_STATE": str(folder / "state")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for us alone
+        )
+
+    def start(self, *arguments: str) -> Command:
+        """Of `loadframe` with these arguments."""
+        assert self._server.stdin is not None
+        print(json.dumps(arguments), file=self._server.stdin, flush=True)
+        return Command(self, self.status())
+
+    def status(self) -> int:
+        """The next number that it says: of a process, then how that has ended."""
+        assert self._server.stdout is not None
+        return int(self._server.stdout.readline())
+
+    def close(self) -> None:
+        """No more commands."""
+        self._server.communicate()
+
+
+def serve() -> None:
+    """What Commands talks to: a list of arguments per line."""
+    import altair  # noqa: F401 - so that no command has to
+
+    from loadframe import lab  # noqa: F401
+    from loadframe.cli import entry, main  # noqa: F401
+
+    host.ROOT = Path.cwd() / "machine"
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(said, 1)
+            os.dup2(said, 2)
+            sys.argv = ["loadframe", *json.loads(line)]
+            entry.main()
+            return
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
 @dataclass
 class Somebodys:
-    """The server, and what its owner asks it. folder: of the studies and runs."""
+    """The server, and what its owner asks it. folder: of the study and the runs. first: all that has to stay as it is,
+    as it was in the beginning. go_on: a killed search with trials."""
 
     kind: str
     target: Any
     folder: Path
+    first: dict[str, Any] = field(default_factory=dict)
+    go_on: Path | None = None
 
     @property
     def account(self) -> Account:
@@ -102,10 +220,37 @@ class Somebodys:
             path = self.folder / "machine/proc/sys" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{value}\n")
-        text = STUDY.format(kind=self.kind, address=address, option_file=option_file, settings=SETTINGS[self.kind])
+        text = STUDY.format(
+            kind=self.kind,
+            address=address,
+            option_file=option_file,
+            changed=CHANGED[self.kind],
+            searched=SEARCHED[self.kind],
+            trials=TRIALS,
+        )
         (self.folder / "study.toml").write_text(text)
+        self.first = self.seen()
 
-    def seen(self) -> dict[str, object]:
+    def arguments(self, verb: str) -> list[str]:
+        """Of the command that is killed."""
+        resume = ["--resume", str(self.go_on)] if verb == "tune" and self.go_on is not None else []
+        return [verb, "study.toml", "--runs", "runs", *resume]
+
+    def differences(self) -> list[str]:
+        """What is not as it was in the beginning, in words."""
+        now, told = self.seen(), list[str]()
+        for name, value in self.first.items():
+            if isinstance(value, dict):
+                told += [
+                    f"{key} was {value.get(key)}, is {now[name].get(key)}"
+                    for key in sorted({*value, *now[name]})
+                    if value.get(key) != now[name].get(key)
+                ]
+            elif now[name] != value:
+                told.append(f"{name}: was {value}, is {now[name]}")
+        return told
+
+    def seen(self) -> dict[str, Any]:
         """All that has to stay as it is."""
         ask = self.target._control.ask
         if self.kind == "mariadb":
@@ -123,86 +268,83 @@ class Somebodys:
             "state": sorted(path.name for path in self.folder.glob("state/*/*") if not path.name.endswith("lock")),
         }
 
+    def standing(self) -> set[str]:
+        """The settings that a killed command has left on its list."""
+        lists = [json.loads(path.read_text()) for path in self.folder.glob("state/changes/*.json")]
+        return {change["setting"] for each in lists for change in each["changes"]}
 
-def command(somebodys: Somebodys, *arguments: str) -> subprocess.Popen[str]:
-    """A loadframe command on that machine."""
-    environment = {**os.environ, "LOADFRAME_STATE": str(somebodys.folder / "state")}
-    return subprocess.Popen(
-        [sys.executable, __file__, CHILD, str(somebodys.folder / "machine"), *arguments],
-        cwd=somebodys.folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    def runs(self) -> list[Path]:
+        """The run folders; a kill may come before there is one."""
+        return sorted(path for path in self.folder.glob("runs/*") if (path / "run.json").exists())
 
 
-def await_change(somebodys: Somebodys, running: subprocess.Popen[str], count: int) -> None:
-    """Until the list of what is changed was written so often, or the command has ended."""
+def await_change(somebodys: Somebodys, running: Command, count: int, within_s: float) -> None:
+    """Until the list of what is changed was written so often, or the command has ended, or the time is over."""
     seen: tuple[int, ...] = ()
-    while running.poll() is None and count > 0:
+    until = time.monotonic() + within_s
+    while count > 0 and time.monotonic() < until and not running.ended(0.0005):
         now = tuple(path.stat().st_ino for path in (somebodys.folder / "state/changes").glob("*.json") if path.exists())
         count -= now != seen
         seen = now
-        time.sleep(0.0002)
 
 
-def kill_once(somebodys: Somebodys, chance: random.Random, *, at_a_change: bool) -> tuple[str, list[str]]:
-    """One run that is killed, and the command after it: where the kill fell, and what was missed."""
-    before = somebodys.seen()
-    running = command(somebodys, "compare", "study.toml", "--runs", "runs")
+def kill_once(
+    somebodys: Somebodys, commands: Commands, verb: str, chance: random.Random, *, at_a_change: bool, report: bool
+) -> tuple[str, list[str]]:
+    """One run that is killed, and the command after it: where the kill fell, and what was missed. report: that command
+    is its report, where it has measured enough for one."""
+    running = commands.start(*somebodys.arguments(verb))
     if at_a_change:
-        await_change(somebodys, running, chance.randint(1, 30))
-        time.sleep(chance.uniform(0.0, SOON_S))
+        await_change(somebodys, running, chance.randint(1, MOST_CHANGES), LONGEST_S[verb])
+        running.ended(chance.uniform(0.0, SOON_S))
     else:
-        time.sleep(chance.uniform(0.0, LONGEST_S))
-    ended = running.poll() is not None
-    running.send_signal(signal.SIGKILL)
-    said, _ = running.communicate()
-    missed = [f"the command failed by itself: {said}"] if ended and running.returncode != 0 else []
-    stood = differences(before, somebodys.seen())
-    after = command(somebodys, "changes", "revert", "--runs", "runs")
-    words, _ = after.communicate()
-    missed += [f"changes revert ended with {after.returncode}: {words}"] if after.returncode != 0 else []
-    missed += [f"{name} (the command said: {words})" for name in differences(before, somebodys.seen())]
-    for path in somebodys.folder.glob("runs/*"):
-        missed += unreadable(path, somebodys.account.password)
-        shutil.rmtree(path)
+        running.ended(chance.uniform(0.0, LONGEST_S[verb]))
+    running.kill()
+    status, said = running.wait()
+    ended = status != -signal.SIGKILL
+    missed = [f"the command failed by itself: {said}"] if ended and status != 0 else []
+    names = somebodys.standing()
+    stood = somebodys.differences()
+    run = next(iter(somebodys.runs()[-1:]), None)
+    reports = report and run is not None and any(step.treatment == START for step in RunFolder(run).steps())
+    following = ["report", str(run)] if reports else ["changes", "revert", "--runs", "runs"]
+    status, words = commands.start(*following).wait()
+    missed += [f"{' '.join(following)} ended with {status}: {words}"] if status != 0 else []
+    missed += [f"{name} (the command said: {words})" for name in somebodys.differences()]
+    missed += [] if run is None else unreadable(run, somebodys.account.password, names)
+    look_after(somebodys, run if verb == "tune" else None)
     where = "after its end" if ended else "while something was changed" if stood else "while nothing was changed"
     return where, missed
 
 
-def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """What is not as it was, in words."""
-    told = []
-    for name, value in before.items():
-        if isinstance(value, dict):
-            told += [f"{key} was {value.get(key)}, is {after[name].get(key)}" for key in sorted({*value, *after[name]})
-                     if value.get(key) != after[name].get(key)]  # fmt: skip
-        elif after[name] != value:
-            told.append(f"{name}: was {value}, is {after[name]}")
-    return told
-
-
-def unreadable(path: Path, password: str) -> list[str]:
-    """What of a run folder cannot be read, or holds the password."""
-    if not (path / "run.json").exists():
-        return []  # killed before it was one
-    run = RunFolder.open(path)
-    told = []
+def unreadable(path: Path, password: str, stood: set[str]) -> list[str]:
+    """What of a run folder cannot be read, holds the password, or does not say what became of what stood."""
+    run, told = RunFolder.open(path), list[str]()
     try:
-        run.steps(), run.treatments(), read(path)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is a miss
-        told.append(f"{path} cannot be read: {error!r}")
+        run.steps(), run.treatments(), run.tuning_trials(), run.ladder()
+        journal = read(path)
+    except UserError as error:
+        return [f"{path} cannot be read: {error}"]
+    if journal:
+        back = {entry.setting for entry in journal if entry.phase == "reverted"}
+        told += [f"{path} does not say that {name} was put back" for name in sorted(stood - back)]
     files = [file for file in path.rglob("*") if file.is_file()]
     return told + [f"{file} has the password" for file in files if password.encode() in file.read_bytes()]
 
 
-def crash(kind: str, kills: int, chance: random.Random) -> tuple[Counter[str], list[str]]:
-    """So many kills: where they fell, and all that was missed."""
-    where: Counter[str] = Counter()
-    missed: list[str] = []
+def look_after(somebodys: Somebodys, search: Path | None) -> None:
+    """Keep a search that has trials, and more to come, for the next one; what else there is of runs goes."""
+    if search is not None:
+        trials = len(RunFolder.open(search).tuning_trials())
+        somebodys.go_on = search if 0 < trials < TRIALS else None
+    for path in somebodys.folder.glob("runs/*"):
+        if path != somebodys.go_on:
+            shutil.rmtree(path)
+
+
+@contextmanager
+def somebodys_server(kind: str) -> Iterator[Somebodys]:
+    """A server of theirs, in a folder that is gone afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="loadframe-crash-", dir="/var/tmp") as name,
         Lease.acquire("crash") as lease,
@@ -214,14 +356,32 @@ def crash(kind: str, kills: int, chance: random.Random) -> tuple[Counter[str], l
             target.start(TargetState())
             somebodys = Somebodys(kind, target, Path(name))
             somebodys.prepare()
-            for number in range(kills):
-                fell, wrong = kill_once(somebodys, chance, at_a_change=number % 2 == 1)
-                where[fell] += 1
-                missed += [f"kill {number + 1}, {fell}: {words}" for words in wrong]
-                for words in missed[-len(wrong) :] if wrong else ():
-                    print(words, flush=True)
+            yield somebodys
         finally:
             target.destroy()
+
+
+def crash(
+    kind: str, kills: int, chance: random.Random, *, reported: float = 0.5
+) -> tuple[dict[str, Counter[str]], list[str]]:
+    """So many kills: where they fell, by verb, and all that was missed. reported: the share that a report follows."""
+    where: dict[str, Counter[str]] = {verb: Counter() for verb in LONGEST_S}
+    missed: list[str] = []
+    with somebodys_server(kind) as somebodys:
+        commands = Commands(somebodys.folder)
+        try:
+            for number in range(kills):
+                verb = list(LONGEST_S)[number % len(LONGEST_S)]
+                at_a_change, report = number % 2 == 1, chance.random() < reported
+                fell, wrong = kill_once(somebodys, commands, verb, chance, at_a_change=at_a_change, report=report)
+                where[verb][fell] += 1
+                wrong = [f"kill {number + 1}, of {verb} {fell}: {words}" for words in wrong]
+                missed += wrong
+                for words in wrong:
+                    print(words, flush=True)
+        finally:
+            commands.close()
+        missed += [f"after all: {words}" for words in somebodys.differences()]
     return where, missed
 
 
@@ -229,23 +389,19 @@ def main() -> int:
     """Kill, and say what was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--kind", choices=sorted(SETTINGS), default="mariadb")
+    parser.add_argument("--kind", choices=sorted(CHANGED), default="mariadb")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     options = parser.parse_args()
     started = time.monotonic()
     where, missed = crash(options.kind, options.kills, random.Random(options.seed))
-    fell = ", ".join(f"{count} {words}" for words, count in where.most_common())
-    seconds = time.monotonic() - started
-    print(f"{options.kind}, seed {options.seed}: {fell}; {len(missed)} missed; {seconds:.0f} s")
+    for verb, fell in where.items():
+        print(f"{verb}: {fell.total()} kills, {', '.join(f'{count} {words}' for words, count in fell.most_common())}")
+    print(f"{options.kind}, seed {options.seed}: {len(missed)} missed; {time.monotonic() - started:.0f} s")
     return 1 if missed else 0
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [CHILD]:
-        from loadframe.cli import entry
-
-        host.ROOT = Path(sys.argv[2])
-        sys.argv = ["loadframe", *sys.argv[3:]]
-        entry.main()
+        serve()
     else:
         sys.exit(main())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loadframe import lab
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import state_of
 from loadframe.bench.checking import check_study
@@ -141,6 +143,76 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(serve
     assert not any(entry.private for entry in told)
     for path in run.path.rglob("*"):
         assert path.is_dir() or server.secret.encode() not in path.read_bytes(), path
+
+
+LADDER = """\
+blocks = {{ min = 2, max = 2 }}
+[remedies]
+durability = "relax"
+[[change]]
+name = "fewer-flushes"
+target = {{ settings = {{ {change} }} }}
+[tune]
+trials = 2
+[tune.settings]
+{searched}
+"""
+TO_SEARCH = {
+    "mariadb": ("innodb_flush_log_at_trx_commit", "innodb_log_buffer_size", "[0, 2]", '["16M", "32M"]'),
+    "postgres": ("synchronous_commit", "shared_buffers", '["off"]', '["64MB", "96MB"]'),
+}
+
+
+@pytest.mark.server
+def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_back(
+    server: Somebodys, tmp_path: Path
+) -> None:
+    name, restart, values, sizes = TO_SEARCH[server.kind]
+    value = CHANGES[server.kind].settings[name]
+    change = f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}"
+    searched = f"{name} = {values}\n{restart} = {sizes}"
+    study = parse(server.study + LADDER.format(change=change, searched=searched))
+    before, schemas = server.settings(), server.schemas()
+    climbed = lab.ladder(study, tmp_path)
+    assert [rung.refused for rung in climbed.rungs] == [""]
+    found = lab.tune(study, tmp_path)
+    assert [each.name for each in found.settings] == [name]
+    assert "restart" in found.left_out[restart]
+    assert any(trial.changes and not trial.failed for trial in found.trials)
+    for path in (climbed.run, found.run):
+        told = read(Path(path))
+        assert name in {entry.setting for entry in told if entry.phase == "applied"}
+        assert standing(told) == []
+    assert (server.settings(), server.schemas(), durable.read()) == (before, schemas, [])
+
+
+SLOW = {
+    "mariadb": "SET GLOBAL max_connections = (SELECT 61 + SLEEP(0.5))",
+    "postgres": "CREATE SCHEMA loadframe; SELECT pg_sleep(0.5)",
+}
+DOING = {
+    "mariadb": "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SET GLOBAL%'",
+    "postgres": "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'CREATE SCHEMA%'",
+}
+
+
+@pytest.mark.server
+def test_what_a_killed_command_has_begun_is_waited_for(server: Somebodys) -> None:
+    """Until it is over, everything reads as before."""
+    place, killed = server.attached(), server.attached()
+    before = server.settings(), server.schemas()
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(killed._control.ask, SLOW[server.kind])  # type: ignore[attr-defined]
+        while not server.owner.ask(DOING[server.kind]):
+            assert not begun.done()
+        place.settle()
+        assert (server.settings(), server.schemas()) != before
+    if server.kind == "mariadb":
+        place.write("max_connections", before[0]["max_connections"])
+    else:
+        server.owner.ask("DROP SCHEMA loadframe")
+    for each in (place, killed):
+        each.close()
 
 
 @pytest.mark.server

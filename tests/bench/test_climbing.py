@@ -81,7 +81,9 @@ def test_a_change_leaves_the_rest_of_the_state_as_it_is() -> None:
     start = TargetState({"a": 1}, {"RLIMIT_NOFILE": 100}, host={"vm.swappiness": 10}, cpus={"cage.cpus": "0"})
     change = ChangeTable.model_validate({"name": "b", "target": {"settings": {"b": 2}}, "cage": {"cpus": "1"}})
     after = TargetState({"a": 1, "b": 2}, {"RLIMIT_NOFILE": 100}, host={"vm.swappiness": 10}, cpus={"cage.cpus": "1"})
-    assert changed(start, change) == after
+    assert changed(start, change, {}) == after
+    both = {"vm.swappiness": 10, "vm.dirty_ratio": 5}
+    assert changed(start, change, {"vm.dirty_ratio": 5}).host == both
 
 
 def test_a_rung_is_tried_on_top_of_what_was_kept_only(simulated: Simulated) -> None:

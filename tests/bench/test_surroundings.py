@@ -9,6 +9,7 @@ import pytest
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import declare
 from loadframe.bench.checking import check_study
+from loadframe.bench.ladder_states import LadderStates
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.changes import durable, host
 from loadframe.changes.host import Host
@@ -85,6 +86,24 @@ def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, tmp
     assert told[5] == ("applied", "vm.dirty_ratio", 5, 20, 20)
     assert told[-2:] == [("reverted", "vm.dirty_ratio", 5, 20, 20), ("reverted", "vm.swappiness", 10, 60, 60)]
     assert standing(read(run.path)) == []
+
+
+def test_a_ladder_sets_the_machine_rung_by_rung(root: Path, tmp_path: Path) -> None:
+    rungs = ('"vm.swappiness" = 20', '"vm.swappiness" = 30, "vm.dirty_ratio" = 5')
+    tables = "".join(
+        f'[[change]]\nname = "c{n}"\nhost = {{ settings = {{ {each} }} }}\n' for n, each in enumerate(rungs)
+    )
+    study = parse(STUDY + ALSO + tables)
+    check_study(study)
+    with Bench(study, opened(study, tmp_path)) as bench:
+        book = Bookkeeping(bench, None, None, None)  # type: ignore[arg-type]
+        book.next_treatment("as given", bench.start_state)
+        states = LadderStates(book)
+        for state, dirty, swappiness in (((), 20, 10), (("c0", "c1"), 5, 30), (("c0",), 20, 20)):
+            effective = bench.use(states.name(state))
+            assert (effective["vm.dirty_ratio"], effective["vm.swappiness"]) == (dirty, swappiness)
+            assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (dirty, swappiness)
+    assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (20, 60)
 
 
 def test_what_fails_in_the_middle_is_put_back_too(root: Path, tmp_path: Path) -> None:

@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from loadframe import lab
 from loadframe.bench.examination import examine
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.writing import partial, write_down
+from loadframe.errors import RunError
 from loadframe.model import TargetState
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
@@ -43,6 +46,18 @@ def test_a_state_that_was_only_tried_is_none_that_was_reached(simulated: Simulat
     assert one.treatment == "A"
     assert one.effective == {"table_open_cache": 48}
     assert "64" in one.silent_cuts[0], "asked for 64, granted 48"
+
+
+def test_of_a_run_that_was_killed_before_its_first_state_was_measured_nothing_is_concluded(
+    simulated: Simulated, tmp_path: Path
+) -> None:
+    """Blocks begin with any of their states."""
+    run, book = tried_and_killed(simulated, tmp_path)
+    (run.path / "steps.jsonl").unlink()
+    run.add_step(book.of("B")[0], b"", np.array([1.0], dtype=np.float32))
+    assert partial(run) == []
+    with pytest.raises(RunError, match="no finished round"):
+        lab.conclude(run)
 
 
 def test_rounds_that_were_kept_are_told_as_they_were(simulated: Simulated, tmp_path: Path) -> None:

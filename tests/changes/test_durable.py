@@ -16,8 +16,10 @@ from loadframe.cage import identity
 from loadframe.changes import durable
 from loadframe.changes.durable import DurableJournal, Record
 from loadframe.changes.host import Host
-from loadframe.errors import ChangeError
+from loadframe.changes.journal import FILE, Entry, read, standing
+from loadframe.errors import ChangeError, RunError
 from loadframe.model import SettingValue
+from loadframe.runs.folder import RunFolder
 
 
 class Looking(Host):
@@ -184,6 +186,39 @@ def test_a_reboot_has_put_the_machine_back(root: Path, monkeypatch: pytest.Monke
     (outcome,) = durable.revert()
     assert "started anew" in str(outcome)
     assert values(root)[0] == 5
+
+
+def test_the_journal_of_a_killed_run_says_what_became_of_its_changes(root: Path) -> None:
+    run = RunFolder.create(root.parent, "study")
+    intent = Entry(4, "intent", "now", "host", "B", "host", "vm.dirty_ratio", 20, 5, private=False)
+    run.append_line(FILE, "change", intent)
+    with (run.path / FILE).open("a") as file:
+        file.write('{"schema":"loadframe.change/1","num')  # torn by the kill
+    mine = f"journal = DurableJournal('a study', Path({str(run.path)!r}))"
+    killed(root, f"{mine}; journal.set(host, 'vm.dirty_ratio', 5); journal.set(host, 'vm.swappiness', 1)")
+    away = root / "away"
+    (root / "proc/sys/vm/swappiness").rename(away)
+    durable.revert()
+    away.rename(root / "proc/sys/vm/swappiness")
+    Host(root).write("vm.swappiness", 33)
+    durable.revert()
+    assert standing(read(run.path)) == []
+    told = [(each.number, each.phase, each.setting, each.before, each.after, each.read_back) for each in read(run.path)]
+    assert told == [
+        (4, "intent", "vm.dirty_ratio", 20, 5, None),
+        (5, "reverted", "vm.dirty_ratio", 5, 20, 20),
+        (6, "left", "vm.swappiness", 1, 60, 33),
+    ]
+
+
+def test_what_a_killed_run_has_changed_goes_back_though_its_journal_takes_no_more(root: Path) -> None:
+    run = RunFolder.create(root.parent, "study")
+    (run.path / FILE).mkdir()
+    mine = f"journal = DurableJournal('a study', Path({str(run.path)!r}))"
+    killed(root, f"{mine}; journal.set(host, 'vm.dirty_ratio', 5)")
+    with pytest.raises(RunError, match="cannot be written"):
+        durable.revert()
+    assert (values(root), durable.read()) == ((20, 60), [])
 
 
 @pytest.mark.parametrize("damage", [{"schema": "loadframe.standing/2"}, {"changes": [{"what": 1}]}])

@@ -55,7 +55,7 @@ class Server:
         process = identify(self.popen.pid)
         assert process is not None
         self.process = process
-        self.place = ServerProcess(process, "somebody's server")
+        self.place = ServerProcess(process, "mariadb", "somebody's server")
 
     def _said(self) -> bytes:
         assert self.popen.stdout is not None
@@ -167,7 +167,9 @@ def test_what_has_ended_needs_nothing(server: Server) -> None:
 def test_a_pid_that_is_used_again_is_never_touched(server: Server) -> None:
     """What has this pid now began at another time."""
     before = server.values(FILES)
-    other = ServerProcess(Identity(server.process.pid, server.process.started_ticks - 1), "a server that has ended")
+    other = ServerProcess(
+        Identity(server.process.pid, server.process.started_ticks - 1), "mariadb", "a server that has ended"
+    )
     for use in (lambda: other.read(FILES), lambda: other.write(FILES, 200), lambda: other.check(FILES, 200)):
         with pytest.raises(Gone):
             use()
@@ -212,7 +214,7 @@ import loadframe.recording.procfs  # as long as we may read it
 from loadframe.cage.identity import Identity
 from loadframe.changes.process import ServerProcess
 from loadframe.errors import ChangeError
-place = ServerProcess(Identity(int(sys.argv[1]), int(sys.argv[2])), "somebody's server")
+place = ServerProcess(Identity(int(sys.argv[1]), int(sys.argv[2])), "mariadb", "somebody's server")
 os.setgid(65534); os.setuid(65534)
 for name, value in (("cage.cpus", sys.argv[3]), ("RLIMIT_NOFILE", 200), ("nice", 5)):
     try:

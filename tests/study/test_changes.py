@@ -65,6 +65,7 @@ def test_a_wrong_change_is_refused_with_its_line(tables: list[str], words: list[
 
 
 POOL = 'name = "pool"\ntarget = { settings = { innodb_buffer_pool_size = "1G" } }'
+SWAPPY = 'name = "swappy"\nhost = { settings = { "vm.swappiness" = 10 } }'
 RESTART = 'name = "large"\ntarget = { settings = { innodb_log_buffer_size = "64M" } }'
 
 
@@ -78,6 +79,11 @@ RESTART = 'name = "large"\ntarget = { settings = { innodb_log_buffer_size = "64M
         (changes('name = "a"\ncage = { driver = { cpus = "0" } }', start=QUEUE), "inside the driver's processes"),
         (changes(RESTART, start=ATTACHED), "must be restarted"),
         (changes('name = "a"\ncage = { cpus = "0" }', start=ATTACHED), "by network"),
+        (changes(SWAPPY), "remedies.allow does not name that"),
+        (
+            f'{changes(SWAPPY, start=MARIADB)}[host.settings]\n"vm.swappiness" = 10\n[remedies]\nallow = ["host"]\n',
+            "'swappy' changes nothing: the state before it",
+        ),
     ],
 )
 def test_what_cannot_be_a_rung_is_refused(text: str, words: str) -> None:

@@ -62,7 +62,7 @@ class AttachedTarget:
                 remedy="Name a socket of this machine in target.attach, and run outside of the server's container; or "
                 "leave out what the study says of its processes.",
             )
-        self._process = ServerProcess(process, self._server.words)
+        self._process = ServerProcess(process, self._server.kind, self._server.words)
 
     def check(self, state: TargetState) -> None:
         """TargetError for all that needs a restart, ChangeError for what we may not do to its processes. Of these only

@@ -94,7 +94,7 @@ class Bench:
         self.version = ""
         self.put_back: list[Outcome] = []
         """Once it is left: what became of the settings that outlive it."""
-        self._start_host = host_settings(study)  # before anything is changed
+        self._start_host = host_settings(study.host)  # before anything is changed
         self._stack = ExitStack()
         self._steps = self._profiled = 0
         self._may_sample: Permission | None = None
@@ -134,9 +134,7 @@ class Bench:
                     target.create()
                     self._rigs[kind] = Rig(target, self.run)
             self._rig = self._rigs[study.target.kind]
-            named = (host_settings(study, each.name) for each in study.alternative)
-            names = [name for settings in (self._start_host, *named) for name in settings]
-            self._surroundings = Surroundings(names, durable, self.run)
+            self._surroundings = Surroundings(host_settings(*study.host_tables), durable, self.run)
             stack.callback(self._put_back)
             self._make_driver()
             recording = self.run.path / "raw" / "host.lfr"

@@ -83,7 +83,7 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
     state = TargetState(
         {**own, **alternative.target.settings},
         {**start.limits, **alternative.cage.limits},
-        host=host_settings(study, alternative.name),
+        host=host_settings(study.host, alternative.host),
         cpus={**start.cpus, **alternative.cage.bound},
     )
     return state, kind

@@ -216,10 +216,11 @@ def _check_cold(study: Study, workload: Workload) -> None:
 def _check_changes(study: Study) -> None:
     """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
     kind, settings = study.target.kind, targets.check_settings(study.target.kind, study.target.settings)
-    limits, cpus = dict(study.target_limits), dict(study.target_cpus)
+    limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
     for change in study.change:
         after = targets.check_settings(kind, {**settings, **change.target.settings})
-        if (after, {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}) == (settings, limits, cpus):
+        others = {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}, {**host, **change.host.settings}
+        if (after, *others) == (settings, limits, cpus, host):
             raise StudyError(
                 f"change {change.name!r} changes nothing: the state before it has these values already",
                 remedy="Leave it out, or give it other values.",
@@ -231,7 +232,7 @@ def _check_changes(study: Study) -> None:
                 f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
                 remedy='Leave it out, or set remedies.durability = "relax".',
             )
-        settings, limits, cpus = after, {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}
+        settings, (limits, cpus, host) = after, others
 
 
 def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> None:

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from loadframe.analysis.ladder import State
 from loadframe.bench.beside import START
+from loadframe.bench.surroundings import host_settings
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.changes.journal import differences
-from loadframe.model import Change, TargetState
+from loadframe.model import Change, SettingValue, TargetState
 from loadframe.study.declaration import ChangeTable
 from loadframe.targets import registry as targets
 
 
-def changed(state: TargetState, change: ChangeTable) -> TargetState:
-    """The state with this change made in it."""
+def changed(state: TargetState, change: ChangeTable, host: Mapping[str, SettingValue]) -> TargetState:
+    """The state with this change made in it. host: what it sets of the machine."""
     return replace(
         state,
         settings={**state.settings, **change.target.settings},
         limits={**state.limits, **change.cage.limits},
+        host={**state.host, **host},
         cpus={**state.cpus, **change.cage.bound},
     )
 
 
 @dataclass
 class LadderStates:
-    """The states of a study's ladder as treatments of its bench; each is declared when it is first asked for."""
+    """The states of a study's ladder as treatments of its bench; each is declared when it is first asked for. Made
+    before anything is changed: what a change sets of the machine is held against what is there."""
 
     book: Bookkeeping
     _names: dict[State, str] = field(default_factory=dict)
+    _host: dict[str, dict[str, SettingValue]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._host = {change.name: host_settings(change.host) for change in self.book.bench.study.change}
 
     def of(self, state: State) -> TargetState:
         """What the target is set to."""
@@ -37,7 +44,7 @@ class LadderStates:
         found = self.book.bench.start_state
         for change in study.change:
             if change.name in state:
-                found = changed(found, change)
+                found = changed(found, change, self._host[change.name])
         return found
 
     def name(self, state: State) -> str:

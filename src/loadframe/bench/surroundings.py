@@ -11,6 +11,7 @@ from loadframe.errors import StudyError
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
+from loadframe.study.declaration import HostTable
 
 
 class Surroundings:
@@ -23,7 +24,7 @@ class Surroundings:
         self._names = tuple(dict.fromkeys(names))
         self._host = Host()
         self._durable = durable
-        self._journal = Journal(run, self, private=False, layer="host")
+        self._journal = Journal(run, self, private=False)
         self._now: Mapping[str, SettingValue] = {}
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -54,19 +55,15 @@ class Surroundings:
         return outcomes
 
 
-def host_settings(study: Study, name: str | None = None) -> dict[str, SettingValue]:
-    """What the study changes of the machine in the state that it declares, or for the alternative of this name. Raises
-    as Host.check does."""
-    declared = dict(study.host.settings)
-    for alternative in study.alternative:
-        if alternative.name == name:
-            declared |= alternative.host.settings
-    return Host().check(declared)
+def host_settings(*tables: HostTable) -> dict[str, SettingValue]:
+    """What these tables, each on top of those before it, set of the machine. Raises as Host.check does."""
+    check = Host().check
+    return {name: value for table in tables for name, value in check(table.settings).items()}
 
 
 def check_host(study: Study) -> None:
     """StudyError where the study changes the machine and does not say that it may; raises as Host.check does."""
-    named = [study.host.settings, *(each.host.settings for each in study.alternative)]
+    named = [table.settings for table in study.host_tables]
     if any(named) and "host" not in study.remedies.allow:
         first = next(name for settings in named for name in settings)
         raise StudyError(

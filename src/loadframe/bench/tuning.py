@@ -360,6 +360,6 @@ def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:
         before=each.values[each.start],
         values=each.values,
         after=after,
-        restart=not spec.dynamic or spec.sized_at_start,
+        restart=study.target.attach is None and (not spec.dynamic or spec.sized_at_start),
         gives_up=spec.gives_up if loses else None,
     )

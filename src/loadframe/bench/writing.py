@@ -119,13 +119,15 @@ def conduct_from(steps: Sequence[Step]) -> Conduct:
 
 def partial(run: RunFolder) -> list[Round]:
     """The rounds as far as they went; of a run that was ended in its first sweep, what its steps say of the state it
-    began with. A state that was only tried is none to report as reached."""
+    began with, if they say anything of it. A state that was only tried is none to report as reached."""
     rounds, steps = run.rounds(), run.steps()
     if rounds or not steps:
         return rounds
-    study = validate(run.study(), name=str(run.path / "study.json"))
     name, treatment = next(iter(run.treatments().items()))
     mine = [step for step in steps if step.treatment == name]
+    if not mine:
+        return []
+    study = validate(run.study(), name=str(run.path / "study.json"))
     effective = run.effective().get(name)
     examined = examine(
         mine,

@@ -228,11 +228,16 @@ def revert() -> list[Outcome]:
 
 
 def _revert_one(record: Record) -> list[Outcome]:
+    from loadframe.changes.journal import tell  # most commands find nothing to put back
+
     outcomes = [
         _gone_with_the_boot(change) if _rebooted(record, change) else _put_back(change)
         for change in reversed(record.changes)
     ]
-    _save(replace(record, changes=tuple(_without(record.changes, outcomes))))
+    try:
+        tell(Path(record.run), [outcome for outcome in outcomes if outcome.what != "failed"])
+    finally:
+        _save(replace(record, changes=tuple(_without(record.changes, outcomes))))
     return outcomes
 
 
@@ -291,6 +296,7 @@ def _schema(address: Mapping[str, str]) -> Place:
     from loadframe.changes.schema import OwnSchema
 
     server = _server({**address, "kind": address["server"]})
+    server.settle()
     return OwnSchema(server.endpoint(), server)
 
 

@@ -3,11 +3,13 @@
 A change is three lines: the intent is fsynced before anything is touched, then what was read back, then - where the
 change did not stay - that it was reverted. Settings of a private target end with its process: a run that was killed
 between its intent and its end needs no action of the user, and `loadframe changes list` says so. What outlives the
-command is put back from the state directory (durable.py); here it is told.
+command is put back from the state directory (durable.py); here it is told, of a killed run by the command that has put
+it back.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -56,13 +58,12 @@ class Changed(Protocol):
 class Journal:
     """Every change of a run goes through here."""
 
-    def __init__(self, run: RunFolder, target: Changed, *, private: bool = True, layer: Layer = "server") -> None:
+    def __init__(self, run: RunFolder, target: Changed, *, private: bool = True) -> None:
         """private: what is changed ends with the target; otherwise what was there first is read, and is what "before"
-        and "back to what it was" mean. layer: of what is put back then."""
+        and "back to what it was" mean."""
         self._run = run
         self._target = target
         self._private = private
-        self._layer: Layer = layer
         self._first: dict[str, SettingValue] = {}
         self._number = 0
 
@@ -90,10 +91,7 @@ class Journal:
         """What outlives the command was put back, or left to whoever has changed it."""
         for outcome in outcomes:
             self._number += 1
-            layer: Layer = "process" if outcome.change.place["kind"] == "process" else self._layer
-            change = Change(layer, outcome.change.setting, outcome.change.after, outcome.change.before)
-            entry = self._entry(self._number, outcome.what, "", change)
-            self._append(replace(entry, read_back=outcome.value))
+            self._append(_reverted(self._number, self._target.kind, outcome))
 
     def _told(self, changes: list[Change]) -> list[Change]:
         """Where nothing is private: with what is there before the first change, and again after going back."""
@@ -135,6 +133,38 @@ class Journal:
 
     def _append(self, entry: Entry) -> None:
         self._run.append_line(FILE, "change", entry)
+
+
+def tell(path: Path, outcomes: Iterable[Outcome]) -> None:
+    """Add to the journal of a run that was killed what became of its changes; its last line may be torn. Nothing where
+    the folder is gone or not ours to write. RunError where the disk will not take it."""
+    from loadframe.runs.folder import RunFolder
+
+    if not os.access(path / FILE, os.W_OK):
+        return
+    run = RunFolder(path)
+    run.cut_torn_line(FILE)
+    for number, outcome in enumerate(outcomes, start=1 + max((entry.number for entry in read(path)), default=0)):
+        place = outcome.change.place
+        run.append_line(FILE, "change", _reverted(number, place.get("server", place["kind"]), outcome))
+
+
+def _reverted(number: int, target: str, outcome: Outcome) -> Entry:
+    kind = outcome.change.place["kind"]
+    layer: Layer = "host" if kind == "host" else "process" if kind == "process" else "server"
+    return Entry(
+        number=number,
+        phase=outcome.what,
+        at=_now(),
+        target=target,
+        treatment="",
+        layer=layer,
+        setting=outcome.change.setting,
+        before=outcome.change.after,
+        after=outcome.change.before,
+        read_back=outcome.value,
+        private=False,
+    )
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:

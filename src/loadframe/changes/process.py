@@ -32,12 +32,13 @@ class Gone(ChangeError):  # noqa: N818 - it is no error of anybody's
 class ServerProcess:
     """See durable.Place."""
 
-    def __init__(self, process: Identity, words: str) -> None:
-        """process: the server's first one. words: what it is, for people."""
+    def __init__(self, process: Identity, server: str, words: str) -> None:
+        """process: the server's first one. server: its kind. words: what it is, for people."""
         self._process = process
         self.words = words
         self.address: Mapping[str, str] = {
             "kind": "process",
+            "server": server,
             "pid": str(process.pid),
             "started_ticks": str(process.started_ticks),
             "words": words,
@@ -46,7 +47,8 @@ class ServerProcess:
     @classmethod
     def at(cls, address: Mapping[str, str]) -> ServerProcess:
         """Found again by the address that it once gave."""
-        return cls(Identity(int(address["pid"]), int(address["started_ticks"])), address["words"])
+        process = Identity(int(address["pid"]), int(address["started_ticks"]))
+        return cls(process, address["server"], address["words"])
 
     def check(self, name: str, value: SettingValue) -> None:
         """ChangeError where it cannot be set to this value, or could not be put back. Nothing changes: what is set is

@@ -169,6 +169,11 @@ class RunFolder:
             file.flush()
             os.fsync(file.fileno())
 
+    def cut_torn_line(self, name: str) -> None:
+        """What a killed run left of a last line goes, so that whole ones can follow."""
+        with self._writing(name), (self.path / name).open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+
     def add_step(self, step: Step, requests: bytes, latencies_ms: NDArray[np.float32]) -> None:
         """A finished step: its raw requests and histogram first, its line last, so that a line is never alone.
 

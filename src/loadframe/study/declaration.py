@@ -390,11 +390,12 @@ class ChangeTable(Table):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
     target: ChangeTarget = ChangeTarget()
     cage: ChangeCage = ChangeCage()
+    host: HostTable = HostTable()
 
     @model_validator(mode="after")
     def _changes_something(self) -> ChangeTable:
-        if not (self.target.settings or self.cage.limits or self.cage.bound):
-            raise ValueError(f"the change {self.name!r} changes nothing; give it target.settings, or cage")
+        if not (self.target.settings or self.cage.limits or self.cage.bound or self.host.settings):
+            raise ValueError(f"the change {self.name!r} changes nothing; give it target.settings, cage, or host")
         return self
 
 
@@ -457,6 +458,12 @@ class Study(Table):
     def target_cpus(self) -> dict[str, str]:
         """To which CPUs a server that runs already is bound; a private one is bound from its start on."""
         return {} if self.target.attach is None or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
+
+    @property
+    def host_tables(self) -> tuple[HostTable, ...]:
+        """What is set of the machine: at the start, by each alternative and by each change."""
+        alternatives = (each.host for each in self.alternative)
+        return (self.host, *alternatives, *(each.host for each in self.change))
 
     @property
     def levels(self) -> tuple[float, ...]:

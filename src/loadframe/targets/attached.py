@@ -30,10 +30,14 @@ class Attached(Protocol):
         """The settings as the server uses them."""
 
     def read(self, name: str) -> SettingValue:
-        """A setting of the catalogue, as `write` takes it."""
+        """A setting of the catalogue, as `write` takes it, once the server has settled."""
 
     def write(self, name: str, value: SettingValue) -> None:
         """Set it for all new connections, without a restart. TargetError where the server refuses that."""
+
+    def settle(self) -> None:
+        """Wait until no other connection of the account changes a setting or the load's schema: a server goes on with
+        the statement of a client that was killed, or did not wait. TargetError where it does so for too long."""
 
     def configured(self) -> dict[str, SettingValue]:
         """The settings as asked for, as far as that can be read."""

@@ -30,7 +30,14 @@ NAMES = ("mariadbd", "mysqld")
 SCHEMA = "loadframe"
 """Of load drivers."""
 POOL = "innodb_buffer_pool_size"
-RESIZED_WITHIN_S = 30.0
+RESIZED_WITHIN_S = SETTLED_WITHIN_S = 30.0
+
+
+CHANGING = (
+    "SELECT info FROM information_schema.processlist"
+    " WHERE id <> CONNECTION_ID() AND user = SUBSTRING_INDEX(USER(), '@', 1) AND (info LIKE %s OR info LIKE %s)"
+)
+"""What other connections of the account are doing. Without a privilege it sees no others."""
 
 
 class AttachedMariadb:
@@ -76,6 +83,7 @@ class AttachedMariadb:
 
     def read(self, name: str) -> SettingValue:
         """As the server uses it."""
+        self.settle()
         found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
         if name not in found:
             raise TargetError(f"{self.words} has no setting {name}", remedy="Leave it out.")
@@ -89,6 +97,14 @@ class AttachedMariadb:
         self._control.ask(f"SET GLOBAL {name} = %s", [("OFF", "ON")[value] if isinstance(value, bool) else value])
         until = time.monotonic() + RESIZED_WITHIN_S
         while name == POOL and before != value and self.read(name) == before and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def settle(self) -> None:
+        """A redo log of half a gigabyte is resized for two seconds, and reads as before meanwhile (MariaDB 10.11)."""
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while doing := self._control.ask(CHANGING, ["SET GLOBAL %", f"%`{SCHEMA}`%"]):
+            if time.monotonic() > until:
+                raise TargetError(f"{self.words} has not ended `{doing[0][0]}` after {SETTLED_WITHIN_S:.0f} s")
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:

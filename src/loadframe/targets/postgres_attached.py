@@ -25,6 +25,12 @@ NAMES = ("postgres", "postmaster")
 SCHEMA = "loadframe"
 """Of load drivers."""
 RELOADED_WITHIN_S = 10.0
+SETTLED_WITHIN_S = 30.0
+CHANGING = (
+    "SELECT query FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = current_user"
+    " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
+)
+"""What other connections of the account are doing."""
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
 
 
@@ -97,6 +103,7 @@ class AttachedPostgres:
     def read(self, name: str) -> SettingValue:
         """What ALTER SYSTEM has set, as it stands in the server's file; "" where it has not: then other configuration
         rules, or the default."""
+        self.settle()
         rows = self._control.ask(
             "SELECT setting FROM pg_file_settings WHERE name = %s AND sourcefile LIKE %s ORDER BY seqno DESC LIMIT 1",
             [name, "%/postgresql.auto.conf"],
@@ -122,6 +129,14 @@ class AttachedPostgres:
             if time.monotonic() > until:
                 raise TargetError(f"{self.words} has not read its configuration after {RELOADED_WITHIN_S:.0f} s")
             time.sleep(0.005)
+
+    def settle(self) -> None:
+        """ALTER SYSTEM writes a file and flushes it."""
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while doing := self._control.ask(CHANGING, ["ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%"]):
+            if time.monotonic() > until:
+                raise TargetError(f"{self.words} has not ended `{doing[0][0]}` after {SETTLED_WITHIN_S:.0f} s")
+            time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
         """The catalogue's settings that somebody has set: in the configuration, with ALTER SYSTEM or on the command
