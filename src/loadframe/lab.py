@@ -265,7 +265,8 @@ def _trials_of(path: Path, study: Study) -> list[TuningTrial]:
     """The trials of a run of the same study."""
     run = open_run(path)
     before, now = run.study(), study.resolved()
-    differing = [table for table in ("target", "cage", "workload", "load") if before.get(table) != now[table]]
+    tables = ("target", "cage", "workload", "load", "objective")
+    differing = [table for table in tables if before.get(table) != now[table]]
     if differing:
         raise RunError(
             f"{path} is a run of another study: {', '.join(differing)} differ",

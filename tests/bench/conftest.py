@@ -60,6 +60,7 @@ class SimulatedBench:
     kills: Callable[[TargetState], bool] = lambda state: False
     dead: bool = False
     flags: tuple[str, ...] = ()
+    p95_ms: Callable[[TargetState, float], float] = lambda state, level: 2.0
     used: list[str] = field(default_factory=list)
     states: dict[str, TargetState] = field(default_factory=dict)
     random: random.Random = field(default_factory=lambda: random.Random(7))
@@ -133,7 +134,7 @@ class SimulatedBench:
             errors=0,
             throughput=throughput,
             batches=(throughput,),
-            latency=Latency(1, 1, 2, 3, 4),
+            latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
             waiting_share=0,
             operations=(),
             metrics=metrics,

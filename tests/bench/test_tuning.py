@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.bench import tuning
+from loadframe.bench import tuning, within
 from loadframe.bench.examination import Examined, examine
 from loadframe.bench.sweep import Bookkeeping, curve_of
 from loadframe.errors import StudyError
-from loadframe.model import SettingValue, TargetState, Tuning
+from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 
@@ -139,6 +139,81 @@ def test_trials_of_settings_that_are_not_varied_any_more_are_left_out(simulated:
     first = tune(simulated(busy, *SETTINGS), tmp_path, trials=6)
     strange = [replace(trial, changes={"sync_binlog": 1}) for trial in first.trials]
     assert len(tune(simulated(busy, *SETTINGS), tmp_path, trials=3, earlier=strange).trials) == 3
+
+
+WITHIN = "objective.within.latency_p95_ms=100"
+
+
+def with_index(p95_ms: float, otherwise_ms: float = 50.0) -> Callable[[TargetState, float], float]:
+    return lambda state, level: p95_ms if state.settings["innodb_adaptive_hash_index"] else otherwise_ms
+
+
+def test_what_is_faster_and_breaks_the_objective_does_not_win(simulated: Simulated, tmp_path: Path) -> None:
+    def tempting(state: TargetState, level: float) -> Answer:
+        throughput, _ = busy(state, level)
+        return throughput * (2 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+    free = tune(simulated(tempting, *SETTINGS, p95_ms=with_index(300)), tmp_path)
+    assert after(free)["innodb_adaptive_hash_index"] is True and free.objective is None
+    found = tune(simulated(tempting, *SETTINGS, WITHIN, p95_ms=with_index(300)), tmp_path)
+    assert found.end == "gained" and "innodb_adaptive_hash_index" not in after(found)
+    assert float(after(found)["innodb_io_capacity"]) >= 1600
+    missing = [trial for trial in found.trials if trial.missed]
+    assert missing and all(trial.changes["innodb_adaptive_hash_index"] for trial in missing)
+    assert len(missing) <= len(found.trials) / 3, "the search turns back"
+    assert all(trial.ended_early and trial.objective_use == 3 for trial in missing)
+    assert "at 32: p95 latency 300 ms, more than 100 ms" in missing[0].missed
+    assert found.objective is not None and found.objective.met
+
+
+def test_the_proof_decides_what_no_trial_shows_clearly(simulated: Simulated, tmp_path: Path) -> None:
+    def steady(state: TargetState, level: float) -> Answer:
+        return 1000.0 * (1.5 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+    near = tune(simulated(steady, *SETTINGS, WITHIN, p95_ms=with_index(110)), tmp_path)
+    assert not any(trial.missed for trial in near.trials)
+    assert near.verdict is not None and near.verdict.decision == "better"
+    assert near.end == "no-proven-gain" and near.file_text == ""
+    assert near.objective is not None and not near.objective.met
+    assert [(each.before.met, each.after and each.after.met) for each in near.objective.levels] == [(True, False)] * 2
+    kept = tune(simulated(steady, *SETTINGS, WITHIN, p95_ms=with_index(95)), tmp_path)
+    assert kept.end == "gained" and kept.objective is not None and kept.objective.met
+
+
+def test_settings_are_judged_where_the_start_meets_the_objective(simulated: Simulated, tmp_path: Path) -> None:
+    """Else nothing could win: past its capacity a closed loop has any latency."""
+    found = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=lambda state, level: 10 * level), tmp_path)
+    assert found.end == "gained" and found.verdict is not None
+    assert max(found.verdict.levels) == 8
+    assert found.objective is not None and max(each.load for each in found.objective.levels) == 8
+
+
+def test_in_an_open_loop_also_at_the_first_level_that_the_start_misses(simulated: Simulated) -> None:
+    book = simulated(idle, WITHIN, p95_ms=lambda state, level: 10 * level)
+    curve, objective = examined(book).round.curve, CapacityObjective(latency_p95_ms=100)
+    closed = within.loads_within(curve, book.steps, objective)
+    assert [point.load for point in closed.points] == [4, 8]
+    opened = within.loads_within(replace(curve, axis="rate"), book.steps, objective)
+    assert [point.load for point in opened.points] == [4, 8, 16]
+    nowhere = within.loads_within(curve, book.steps, CapacityObjective(latency_p95_ms=1))
+    assert [point.load for point in nowhere.points] == [4]
+
+
+def test_where_the_start_misses_everything_only_what_meets_wins(simulated: Simulated, tmp_path: Path) -> None:
+    missing = simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(400, 400))
+    found = tune(missing, tmp_path)
+    assert found.end == "nothing-better" and not after(found)
+    assert found.objective is not None and not found.objective.levels[0].before.met
+    assert found.objective.levels[0].after is None
+    cured = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(60, 400)), tmp_path)
+    assert cured.end == "gained" and after(cured)["innodb_adaptive_hash_index"] is True
+
+
+def test_what_an_earlier_run_missed_is_not_forgotten(simulated: Simulated, tmp_path: Path) -> None:
+    first = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(300)), tmp_path, trials=12)
+    assert any(trial.missed for trial in first.trials)
+    second = tune(simulated(busy, *SETTINGS, WITHIN), tmp_path, trials=12, earlier=first.trials)
+    assert second.end == "gained" and "innodb_adaptive_hash_index" not in after(second)
 
 
 START: dict[str, SettingValue] = {

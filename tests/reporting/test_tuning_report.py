@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import LevelRatio, TunedSetting, Tuning, TuningTrial, Verdict
+from loadframe.model import (
+    CapacityObjective,
+    LevelRatio,
+    ObjectiveLevel,
+    ObjectiveSide,
+    TunedSetting,
+    Tuning,
+    TuningObjective,
+    TuningTrial,
+    Verdict,
+)
 from loadframe.reporting import render_tuning, tuning_json
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
@@ -83,3 +93,35 @@ def test_the_json_has_every_fact() -> None:
     assert shape["trials"][0]["throughput"] == [{"load": 4, "throughput": 1900}, {"load": 8, "throughput": 2100}]
     assert shape["trials"][2]["ratio"] is None and shape["trials"][2]["failed"]
     assert shape["file_text"] == FOUND.file_text
+
+
+def objective(after: ObjectiveSide | None) -> TuningObjective:
+    before = ObjectiveSide(latency_p95_ms=40.0, lost_share=0.0, met=True)
+    return TuningObjective(CapacityObjective(latency_p95_ms=50.0), (ObjectiveLevel(8.0, before, after),))
+
+
+def test_what_became_of_the_objective_is_said() -> None:
+    kept = replace(FOUND, objective=objective(ObjectiveSide(30.0, 0.0, met=True)))
+    text = render_tuning(kept)
+    assert "The objective (p95 latency within 50 ms)" in text
+    assert "- 8 threads: as given 40 ms (met); in the proof with the best settings 30 ms (met)." in text
+    assert tuning_json(kept)["objective"]["met"] is True
+    missed = replace(
+        FOUND,
+        end="no-proven-gain",
+        file_text="",
+        objective=objective(ObjectiveSide(70.0, 0.02, met=False)),
+        trials=(*FOUND.trials, TuningTrial(5, "search", {}, {8.0: 1.0}, 2.0, objective_use=1.4, missed="at 8: ...")),
+    )
+    text = render_tuning(missed)
+    assert text.startswith("No gain within the objective: the best of 5 trials of 3 settings is 1.8 of the start")
+    assert "70 ms, 2 % lost (missed)" in text and "1 trial clearly missed it" in text
+    shape = json.loads(json.dumps(tuning_json(missed), allow_nan=False))
+    assert (shape["objective"]["met"], shape["objective"]["latency_p95_ms"]) == (False, 50)
+    assert shape["objective"]["levels"][0]["after"] == {"latency_p95_ms": 70, "lost_share": 0.02, "met": False}
+    assert shape["trials"][4]["missed"] and tuning_json(FOUND)["objective"] is None
+
+
+def test_without_a_proof_the_objective_is_told_as_it_was_given() -> None:
+    text = render_tuning(replace(FOUND, end="nothing-better", verdict=None, file_text="", objective=objective(None)))
+    assert "as given 40 ms (met).\n" in text

@@ -106,10 +106,13 @@ from loadframe.model.target import (
     TargetState,
 )
 from loadframe.model.tuning import (
+    ObjectiveLevel,
+    ObjectiveSide,
     TrialReason,
     TunedSetting,
     Tuning,
     TuningEnd,
+    TuningObjective,
     TuningTrial,
 )
 from loadframe.model.verdict import (
@@ -170,6 +173,8 @@ __all__ = [
     "LoadInterval",
     "Margin",
     "NextLimit",
+    "ObjectiveLevel",
+    "ObjectiveSide",
     "Observation",
     "Observations",
     "OperationSummary",
@@ -206,6 +211,7 @@ __all__ = [
     "TunedSetting",
     "Tuning",
     "TuningEnd",
+    "TuningObjective",
     "TuningTrial",
     "UnreadLimit",
     "UntriedRemedy",

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from loadframe.model import TunedSetting, Tuning, TuningTrial
+from loadframe.model import ObjectiveSide, TunedSetting, Tuning, TuningObjective, TuningTrial
 from loadframe.reporting import facts, words
 from loadframe.reporting.json_shapes import verdict_json
 
@@ -25,6 +25,7 @@ def tuning_json(found: Tuning) -> dict[str, Any]:
         "trials": trials,
         "verdict": None if found.verdict is None else verdict_json(found.verdict),
         "levels": list(shape["levels"]),
+        "objective": None if found.objective is None else _objective(found.objective),
         "settings": list(shape["settings"]),
         "warnings": list(found.warnings),
     }
@@ -36,7 +37,7 @@ def render_tuning(found: Tuning) -> str:
     lines += [_setting(each) for each in changed(found)] if found.end != "nothing-better" else []
     if found.file_text:
         lines += ["", f"To copy ({found.run}/{found.file_name}):", *_indented(found.file_text)]
-    lines += ["", *_trials(found), *found.warnings]
+    lines += ["", *objective_sentences(found), *_trials(found), *found.warnings]
     lines += [f"Not varied: {name}, {why}." for name, why in found.left_out.items()]
     return "\n".join([*lines, f"Run folder: {found.run}"])
 
@@ -49,10 +50,42 @@ def answer(found: Tuning) -> str:
     assert found.verdict is not None, "what was recommended was proved or not"
     if found.end == "gained":
         return f"{words.sentence(words.gain_sentence(found.verdict, found.axis_unit))} Found in {varied}."
+    if found.verdict.decision == "better":
+        return (
+            f"No gain within the objective: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh "
+            "blocks, and misses the objective there. Leave the settings as they are."
+        )
     return (
         f"No proven gain: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh blocks. "
         "Leave the settings as they are."
     )
+
+
+def objective_sentences(found: Tuning) -> list[str]:
+    """What became of the study's objective at each judged level; [] where it asks for nothing."""
+    if found.objective is None:
+        return []
+    asked = found.objective.asked
+    limits = [f"p95 latency within {asked.latency_p95_ms:g} ms"] * (asked.latency_p95_ms is not None)
+    limits += [f"at most {100 * (asked.loss_ratio or 0):g} % of the requests lost"] * (asked.loss_ratio is not None)
+    lines = [f"The objective ({', '.join(limits)}) at the levels that were judged:"]
+    for each in found.objective.levels:
+        proof = "" if each.after is None else f"; in the proof with the best settings {_side(each.after)}"
+        lines.append(f"- {words.load(each.load, found.axis_unit)}: as given {_side(each.before)}{proof}.")
+    missed = sum(bool(trial.missed) for trial in found.trials)
+    trials = f"{missed} trial{'' if missed == 1 else 's'}"
+    return [*lines, f"{trials} clearly missed it, and could not become the best."] if missed else lines
+
+
+def _side(side: ObjectiveSide) -> str:
+    lost = f", {100 * side.lost_share:.2g} % lost" if side.lost_share else ""
+    return f"{words.milliseconds(side.latency_p95_ms)}{lost} ({'met' if side.met else 'missed'})"
+
+
+def _objective(objective: TuningObjective) -> dict[str, Any]:
+    """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. after: null without a proof."""
+    shape = dataclasses.asdict(objective)
+    return {**shape["asked"], "met": objective.met, "levels": list(shape["levels"])}
 
 
 def changed(found: Tuning) -> list[TunedSetting]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,10 +48,12 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trial. value: log throughput against the start; None where the target did not work."""
+    """What came of a trial. value: log throughput against the start; None where the target did not work. missed: it
+    broke what is asked besides, so that its settings are not recommended; its value then says how far off it is."""
 
     point: Point
     value: float | None
+    missed: bool = False
 
 
 class Search:
@@ -115,12 +118,19 @@ class Search:
         return sum(outcome.point == point for outcome in self.outcomes)
 
     def _refused(self) -> set[Point]:
-        """Points with which the target did not work."""
-        return {outcome.point for outcome in self.outcomes if outcome.value is None}
+        """Points with which the target did not work, or that missed what is asked."""
+        return {outcome.point for outcome in self.outcomes if outcome.value is None} | self._missing()
+
+    def _missing(self) -> set[Point]:
+        """Points that missed what is asked in at least half of their trials. The start is what there is, and stays."""
+        missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
+        return {point for point, times in missed.items() if 2 * times >= self._times(point)} - {self.space.start}
 
     def _leader(self) -> Point:
-        """Of the points that were tried, the one with the highest expectation."""
-        tried = list(dict.fromkeys(each.point for each in self.outcomes if each.value is not None))
+        """Of the points that were tried and may be recommended, the one with the highest expectation."""
+        missing = self._missing()
+        worked = (each.point for each in self.outcomes if each.value is not None)
+        tried = [point for point in dict.fromkeys(worked) if point not in missing]
         means = self._surrogate().mean(self._scaled(tried))
         return tried[int(np.argmax(means))]
 
