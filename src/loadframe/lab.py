@@ -141,6 +141,7 @@ def compare(
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
+        book.warms = True
         judged = comparing.alternatives(book, enough=enough)
     series = series_of(run)
     notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
@@ -233,7 +234,7 @@ def tune(
     earlier = _trials_of(resume, study) if resume is not None else []
     run = _new_run(study, runs)
     with _explaining(run, []), _book(_alone(study), run, progress) as book:
-        book.tries_remedies = False
+        book.tries_remedies, book.warms = False, True
         effective = _read_back(book, run, "A")
         tuning.measure_start(book)
         curve = curve_of(book.steps, study, "A")

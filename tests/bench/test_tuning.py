@@ -10,7 +10,7 @@ import pytest
 
 from loadframe.bench import tuning, within
 from loadframe.bench.examination import Examined, examine
-from loadframe.bench.sweep import Bookkeeping, curve_of
+from loadframe.bench.sweep import WARMING, Bookkeeping, curve_of
 from loadframe.errors import StudyError
 from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
@@ -139,6 +139,41 @@ def test_trials_of_settings_that_are_not_varied_any_more_are_left_out(simulated:
     first = tune(simulated(busy, *SETTINGS), tmp_path, trials=6)
     strange = [replace(trial, changes={"sync_binlog": 1}) for trial in first.trials]
     assert len(tune(simulated(busy, *SETTINGS), tmp_path, trials=3, earlier=strange).trials) == 3
+
+
+def cold_at_first(answer: Callable[[TargetState, float], Answer]) -> Callable[[TargetState, float], Answer]:
+    """A server that serves a tenth in the first step after a restart, and is restarted for every other state."""
+    states: list[TargetState] = []
+
+    def cold(state: TargetState, level: float) -> Answer:
+        first = states[-1:] != [state]
+        states.append(state)
+        throughput, metrics = answer(state, level)
+        return throughput * (0.1 if first else 1.0), metrics
+
+    return cold
+
+
+def test_a_server_that_was_restarted_is_warmed_before_it_is_judged(simulated: Simulated, tmp_path: Path) -> None:
+    book = simulated(cold_at_first(busy), *SETTINGS)
+    book.warms = True
+    found = tune(book, tmp_path)
+    assert found.end == "gained" and all((trial.ratio or 0) > 0.8 for trial in found.trials)
+    assert found.verdict is not None and found.verdict.ratio == pytest.approx(found.expected, rel=0.2)
+    warming = {step.number for step in book.steps if step.block == WARMING}
+    assert warming and not warming.intersection(number for trial in found.trials for number in trial.steps)
+    assert all(point.throughput > 900 for point in curve_of(book.steps, book.bench.study, "A").points)
+    cold = tune(simulated(cold_at_first(busy), *SETTINGS), tmp_path)
+    assert any((trial.ratio or 0) < 0.2 for trial in cold.trials), "without it these are no steps to judge by"
+
+
+def test_warming_is_within_the_budget(simulated: Simulated, tmp_path: Path) -> None:
+    book = simulated(busy, *SETTINGS, "measure.budget=90s")
+    book.warms = True
+    found = tune(book, tmp_path, trials=1000)
+    assert book.budget.left_s() >= 0
+    assert 3 < len(found.trials) < 40
+    assert found.verdict is not None and found.verdict.blocks >= 3
 
 
 WITHIN = "objective.within.latency_p95_ms=100"
