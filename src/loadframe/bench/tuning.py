@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean
 
-from loadframe.bench import within
+from loadframe.bench import tuning_writing, within
 from loadframe.bench.attached import is_dynamic
 from loadframe.bench.beside import START
 from loadframe.bench.examination import Examined, cuts
@@ -19,15 +19,14 @@ from loadframe.errors import RunError, StudyError
 from loadframe.model import (
     CLIENT_AXES,
     CapacityObjective,
-    LevelRatio,
     SettingValue,
+    SettingWorth,
     Step,
     TargetState,
     TunedSetting,
     Tuning,
     TuningEnd,
     TuningTrial,
-    Verdict,
 )
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -49,6 +48,8 @@ HOPELESS = 0.7
 PROOF_SHARE = 0.3
 """Of the budget, what is kept for the proof where as many blocks as the study allows would take more."""
 USUAL_CONNECTIONS = 151
+NORMAL = 1.96
+"""Standard deviations of a normal 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +299,10 @@ def tune(
         search.observe(Outcome(varied.space.start, value))
     for trial in earlier:
         _recall(tuner, trial)
+    findings = tuple(finding.title for finding in one.findings)
+    tuning_writing.save(run, _found(tuner, varied, findings, best=varied.space.start, end="stopped"))
     _search(tuner, trials)
-    return _conclude(tuner, varied, tuple(finding.title for finding in one.findings))
+    return _conclude(tuner, varied, findings)
 
 
 def measure_start(book: Bookkeeping) -> None:
@@ -348,43 +351,59 @@ def _recall(tuner: _Tuner, trial: TuningTrial) -> None:
 
 
 def _conclude(tuner: _Tuner, varied: Varied, findings: tuple[str, ...]) -> Tuning:
-    book, space, search = tuner.book, tuner.space, tuner.search
-    study = book.bench.study
-    best = search.best()
-    expected = search.expected_gain(best)
-    end: TuningEnd = "nothing-better"
-    verdict: Verdict | None = None
-    ratios: tuple[LevelRatio, ...] = ()
-    warnings: list[str] = []
-    start, fresh = book.of(START), list[Step]()
-    if best != space.start:
-        name = tuner.treatment(best)
-        effective = book.bench.use(name)
-        warnings += cuts(study.target.kind, TargetState(space.changes(best), {}), effective)
-        verdict, ratios, taken = prove(book, START, name, sorted(tuner.levels), round_number=PROOF_ROUND)
-        start, fresh = ([step for step in taken if step.treatment == each] for each in (START, name))
-    objective = within.shown(tuner.objective, tuner.levels, start, fresh)
-    if verdict is not None:
-        kept = objective is None or objective.met
-        end = "gained" if verdict.decision == "better" and kept else "no-proven-gain"
+    """The best of the trials, proved in fresh blocks where it is not the start."""
+    book, space = tuner.book, tuner.space
+    study, best = book.bench.study, tuner.search.best()
+    if best == space.start:
+        return _found(tuner, varied, findings, best=best, end="nothing-better")
+    name = tuner.treatment(best)
+    effective = book.bench.use(name)
+    verdict, ratios, taken = prove(book, START, name, sorted(tuner.levels), round_number=PROOF_ROUND)
+    found = _found(tuner, varied, findings, best=best, end="no-proven-gain", proof=taken)
+    found = replace(
+        found,
+        verdict=verdict,
+        levels=ratios,
+        warnings=cuts(study.target.kind, TargetState(space.changes(best), {}), effective),
+    )
+    if verdict.decision != "better" or not (found.objective is None or found.objective.met):
+        return found
     file_name, text = written(study.target.kind, space.changes(best))
+    return replace(found, end="gained", file_name=file_name, file_text=text)
+
+
+def _found(
+    tuner: _Tuner, varied: Varied, findings: tuple[str, ...], *, best: Point, end: TuningEnd, proof: Sequence[Step] = ()
+) -> Tuning:
+    """What the search found, without a verdict. proof: the fresh blocks."""
+    book, study = tuner.book, tuner.book.bench.study
+    before = [step for step in proof or book.of(START) if step.treatment == START]
+    after = [step for step in proof if step.treatment != START]
+    worth = tuner.search.worth(best)
     return Tuning(
         end=end,
         axis=study.load.axis,
         axis_unit=book.bench.axis_unit,
         target_kind=study.target.kind,
-        settings=tuple(_setting(study, each, place) for each, place in zip(space.dimensions, best, strict=True)),
+        settings=tuple(
+            replace(_setting(study, each, place), worth=None if end == "stopped" else _worth(each, *told))
+            for each, place, told in zip(tuner.space.dimensions, best, worth, strict=True)
+        ),
         trials=tuple(tuner.trials),
-        expected=expected,
-        verdict=verdict,
-        levels=ratios,
+        expected=tuner.search.expected_gain(best),
+        verdict=None,
+        levels=(),
         left_out=varied.left_out,
-        file_name=file_name if end == "gained" else "",
-        file_text=text if end == "gained" else "",
+        file_name="",
+        file_text="",
         findings=findings,
-        objective=objective,
-        warnings=tuple(warnings),
+        objective=within.shown(tuner.objective, tuner.levels, before, after),
     )
+
+
+def _worth(each: Dimension, place: int, gain: float, spread: float) -> SettingWorth:
+    low, high = (math.exp(gain + sign * NORMAL * spread) for sign in (-1, 1))
+    return SettingWorth(each.values[place], math.exp(gain), low, high)
 
 
 def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:

@@ -108,6 +108,7 @@ from loadframe.model.target import (
 from loadframe.model.tuning import (
     ObjectiveLevel,
     ObjectiveSide,
+    SettingWorth,
     TrialReason,
     TunedSetting,
     Tuning,
@@ -199,6 +200,7 @@ __all__ = [
     "Scalability",
     "Scored",
     "SettingValue",
+    "SettingWorth",
     "Shape",
     "Stack",
     "StateSummary",

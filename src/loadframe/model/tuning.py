@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loadframe.model.capacity import CapacityObjective
+from loadframe.model.investigation import Conduct, Host, StudySummary
 from loadframe.model.target import SettingValue
 from loadframe.model.verdict import LevelRatio, Verdict
 
-TuningEnd = Literal["gained", "no-proven-gain", "nothing-better"]
+TuningEnd = Literal["gained", "no-proven-gain", "nothing-better", "stopped"]
 """gained: proved against the start, within the objective. no-proven-gain: what was recommended was not proved to be
 better, or missed the objective in the proof. nothing-better: within the objective nothing promised more than the start,
-so there was nothing to prove."""
+so there was nothing to prove. stopped: the run was ended before its proof."""
 
 TrialReason = Literal["start", "diagnosis", "search", "again"]
 """Why settings are tried: they are the start; a remedy for what gave asks for them; they promise most; they are the
@@ -41,9 +42,21 @@ class TuningTrial:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingWorth:
+    """What all trials together say of one value of a setting: throughput with it against that with the value before,
+    all other settings as they came out best, after shrinkage; low, high: 95 % interval."""
+
+    value: SettingValue
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class TunedSetting:
     """A setting that was varied. before: at the start; values: all that it might have; after: what came out best, the
-    same as before where it stays. restart: the running target does not take it. gives_up: what may be lost then."""
+    same as before where it stays. restart: the running target does not take it. gives_up: what may be lost then. worth:
+    of the value after; of a setting that stays, of its most promising other value. None where no trial had ended."""
 
     name: str
     before: SettingValue
@@ -51,6 +64,7 @@ class TunedSetting:
     after: SettingValue
     restart: bool
     gives_up: str | None = None
+    worth: SettingWorth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,7 @@ class Tuning:
     fresh blocks in which the best settings were held against the start; None where nothing was worth a proof. left_out:
     settings of the target that were not varied, and why. file_name, file_text: the settings as the target's own file
     has them; empty where nothing is proved. findings: what gave at the start, in words. objective: what the study asks
-    besides throughput; None where it asks for nothing."""
+    besides throughput; None where it asks for nothing. study, host, conduct: None until the run is written down."""
 
     end: TuningEnd
     axis: str
@@ -109,3 +123,8 @@ class Tuning:
     run: str = ""
     resumed_from: str = ""
     warnings: tuple[str, ...] = ()
+    report: str = ""
+    study: StudySummary | None = None
+    host: Host | None = None
+    conduct: Conduct | None = None
+    seconds: float = 0.0

@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from loadframe import __version__
 from loadframe.errors import RunError
-from loadframe.model import Investigation, Ladder, ProfileKind, Round
+from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
 from loadframe.reporting import (
     alternatives,
     answers,
@@ -33,6 +33,7 @@ from loadframe.reporting import (
     ladder_report,
     profiles,
     rounding,
+    tuning_report,
     words,
 )
 from loadframe.units import METRICS, show, show_metric
@@ -62,6 +63,11 @@ def write_page(inv: Investigation, path: Path) -> None:
 def write_ladder_page(found: Ladder, path: Path) -> None:
     """The same for a ladder."""
     _write(_rendered("ladder.html", found, chart=charts.ladder_chart(found)), path, found.run)
+
+
+def write_tuning_page(found: Tuning, path: Path) -> None:
+    """The same for a search for settings."""
+    _write(_rendered("tuning.html", found, chart=charts.tuning_chart(found)), path, found.run)
 
 
 def _write(page: str, path: Path, run: str) -> None:
@@ -114,7 +120,7 @@ def render_page(inv: Investigation) -> str:
     )
 
 
-def _rendered(name: str, record: Investigation | Ladder, **shown: Any) -> str:
+def _rendered(name: str, record: Investigation | Ladder | Tuning, **shown: Any) -> str:
     """A template with what all of them need, and what it shows besides."""
     return (
         _environment()
@@ -150,6 +156,7 @@ def _environment() -> jinja2.Environment:
         flame=flame,
         forecasts=forecasts,
         ladder_report=ladder_report,
+        tuning_report=tuning_report,
     )
     environment.globals.update(show=show, show_metric=show_metric)
     environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)

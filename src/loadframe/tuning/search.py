@@ -105,6 +105,20 @@ class Search:
         gain, spread = self._surrogate().gains(self._scaled([point]), self._scaled([plain])[0])
         return bool(with_it - without >= FEWEST_GAIN and gain[0] >= SURELY * spread[0])
 
+    def worth(self, best: Point) -> list[tuple[int, float, float]]:
+        """For each setting the position of a value, its gain over the value at the start, all others as in `best`, and
+        the standard deviation of that, in logarithms: of the value in `best`, or where that is the start's, of the most
+        promising other one."""
+        found = []
+        for place, dimension in enumerate(self.space.dimensions):
+            here, start = best[place], dimension.start
+            values = [here] if here != start else [each for each in range(len(dimension.values)) if each != start]
+            points = [(*best[:place], value, *best[place + 1 :]) for value in (start, *values)]
+            gains, spreads = self._surrogate().gains(self._scaled(points[1:]), self._scaled(points[:1])[0])
+            top = int(np.argmax(gains))
+            found.append((values[top], float(gains[top]), float(spreads[top])))
+        return found
+
     def leading_value(self) -> float:
         """Expected log throughput of the best point so far against the start's."""
         return math.log(self.expected_gain(self._leader()))
