@@ -188,11 +188,11 @@ def test_what_became_of_the_objective_is_said() -> None:
         end="no-proven-gain",
         file_text="",
         objective=objective(ObjectiveSide(70.0, 0.02, met=False)),
-        trials=(*FOUND.trials, TuningTrial(5, "search", {}, {8.0: 1.0}, 2.0, objective_use=1.4, missed="at 8: ...")),
+        trials=(*FOUND.trials, TuningTrial(5, "search", {}, {8.0: 1.0}, 2.0, objective_use=1.6, missed="at 8: ...")),
     )
     text = render_tuning(missed)
     assert text.startswith("No gain within the objective: the best of 5 trials of 3 settings is 1.8 of the start")
-    assert "70 ms, 2 % lost (missed)" in text and "1 trial clearly missed it" in text
+    assert "70 ms, 2 % lost (missed)" in text and "1 trial clearly missed it." in text
     shape = json.loads(json.dumps(tuning_json(missed), allow_nan=False))
     assert (shape["objective"]["met"], shape["objective"]["latency_p95_ms"]) == (False, 50)
     assert shape["objective"]["levels"][0]["after"] == {"latency_p95_ms": 70, "lost_share": 0.02, "met": False}

@@ -19,9 +19,10 @@ from loadframe.model import (
 )
 from loadframe.study import Study
 
-CLEARLY = 1.25
-"""A trial is a step of seconds at each level, and its p95 scatters: only one that uses so many times what is allowed
-misses for sure. What lies between is decided by the proof."""
+CLEARLY = 1.5
+"""A trial is a step of seconds at each level, and its p95 scatters: the standard deviation of its logarithm is 0.19 in
+windows of one second (docs/journal/2026-11-22-tuning.md). One that uses so many times what is allowed, two deviations
+above, misses for sure. What lies between is decided by the proof."""
 
 
 def asked(study: Study) -> CapacityObjective | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadframe.model import Tuning, TuningTrial
 from loadframe.reporting import rounding, vega, words
+from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Size
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
         {"number": each.number, "ratio": ratio} for each, ratio in zip(found.trials, best_so_far(found), strict=True)
     ]
     used = [name for name in KINDS if any(row["kind"] == name for row in rows)]
-    legend = alt.Legend(orient="top", title=None) if len(used) > 1 else None
+    columns = 2 if size.width < TERSE_BELOW else len(KINDS)
+    legend = alt.Legend(orient="top", title=None, columns=columns) if len(used) > 1 else None
     colour = alt.Scale(domain=used, range=[KINDS[name][0] for name in used])
     shape = alt.Scale(domain=used, range=[KINDS[name][1] for name in used])
     layers: list[Any] = [

@@ -87,7 +87,7 @@ def objective_sentences(found: Tuning) -> list[str]:
         lines.append(f"- {words.load(each.load, found.axis_unit)}: as given {_side(each.before)}{proof}.")
     missed = sum(bool(trial.missed) for trial in found.trials)
     trials = f"{missed} trial{'' if missed == 1 else 's'}"
-    return [*lines, f"{trials} clearly missed it, and could not become the best."] if missed else lines
+    return [*lines, f"{trials} clearly missed it."] if missed else lines
 
 
 def _side(side: ObjectiveSide) -> str:

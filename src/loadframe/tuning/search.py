@@ -136,9 +136,9 @@ class Search:
         return {outcome.point for outcome in self.outcomes if outcome.value is None} | self._missing()
 
     def _missing(self) -> set[Point]:
-        """Points that missed what is asked in at least half of their trials. The start is what there is, and stays."""
+        """Points that missed what is asked in more than half of their trials. The start is what there is, and stays."""
         missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
-        return {point for point, times in missed.items() if 2 * times >= self._times(point)} - {self.space.start}
+        return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
     def _leader(self) -> Point:
         """Of the points that were tried and may be recommended, the one with the highest expectation."""
