@@ -162,7 +162,9 @@ def test_a_server_that_was_restarted_is_warmed_before_it_is_judged(simulated: Si
     assert found.verdict is not None and found.verdict.ratio == pytest.approx(found.expected, rel=0.2)
     warming = {step.number for step in book.steps if step.block == WARMING}
     assert warming and not warming.intersection(number for trial in found.trials for number in trial.steps)
-    assert all(point.throughput > 900 for point in curve_of(book.steps, book.bench.study, "A").points)
+    counting = [step for step in book.steps if step.treatment == "A" and step.number not in warming]
+    assert book.of("A") == counting
+    assert sum(point.steps for point in curve_of(book.steps, book.bench.study, "A").points) == len(counting)
     cold = tune(simulated(cold_at_first(busy), *SETTINGS), tmp_path)
     assert any((trial.ratio or 0) < 0.2 for trial in cold.trials), "without it these are no steps to judge by"
 
@@ -170,6 +172,8 @@ def test_a_server_that_was_restarted_is_warmed_before_it_is_judged(simulated: Si
 def test_warming_is_within_the_budget(simulated: Simulated, tmp_path: Path) -> None:
     book = simulated(busy, *SETTINGS, "measure.budget=90s")
     book.warms = True
+    book.take(round_number=1, block=1, treatment="A", level=32)
+    assert book.budget.cost_s([32]) == 3.0, "two steps of 1.5 s"
     found = tune(book, tmp_path, trials=1000)
     assert book.budget.left_s() >= 0
     assert 3 < len(found.trials) < 40
@@ -242,6 +246,14 @@ def test_where_the_start_misses_everything_only_what_meets_wins(simulated: Simul
     assert found.objective.levels[0].after is None
     cured = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(60, 400)), tmp_path)
     assert cured.end == "gained" and after(cured)["innodb_adaptive_hash_index"] is True
+
+
+def test_what_misses_by_less_than_the_start_does_not_win(simulated: Simulated, tmp_path: Path) -> None:
+    def tempting(state: TargetState, level: float) -> Answer:
+        return 1000.0 * (2 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+    found = tune(simulated(tempting, *SETTINGS, WITHIN, p95_ms=with_index(160, 400)), tmp_path)
+    assert found.end == "nothing-better" and not after(found)
 
 
 def test_what_an_earlier_run_missed_is_not_forgotten(simulated: Simulated, tmp_path: Path) -> None:

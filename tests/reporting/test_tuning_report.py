@@ -200,5 +200,7 @@ def test_what_became_of_the_objective_is_said() -> None:
 
 
 def test_without_a_proof_the_objective_is_told_as_it_was_given() -> None:
-    text = render_tuning(replace(FOUND, end="nothing-better", verdict=None, file_text="", objective=objective(None)))
+    unproved = replace(FOUND, end="nothing-better", verdict=None, file_text="", objective=objective(None))
+    assert tuning_json(unproved)["objective"]["met"] is None
+    text = render_tuning(unproved)
     assert "as given 40 ms (met).\n" in text

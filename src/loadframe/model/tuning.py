@@ -56,7 +56,7 @@ class SettingWorth:
 class TunedSetting:
     """A setting that was varied. before: at the start; values: all that it might have; after: what came out best, the
     same as before where it stays. restart: the running target does not take it. gives_up: what may be lost then. worth:
-    of the value after; of a setting that stays, of its most promising other value. None where no trial had ended."""
+    of the value after; of a setting that stays, of its most promising other value. None in a run that was stopped."""
 
     name: str
     before: SettingValue

@@ -32,7 +32,7 @@ def tuning_json(found: Tuning) -> dict[str, Any]:
         "trials": trials,
         "verdict": None if found.verdict is None else verdict_json(found.verdict),
         "levels": list(shape["levels"]),
-        "objective": None if found.objective is None else _objective(found.objective),
+        "objective": None if found.objective is None else _objective(found, found.objective),
         "settings": list(shape["settings"]),
         "flags": {} if found.conduct is None else dict(found.conduct.flags),
         "warnings": list(found.warnings),
@@ -95,10 +95,11 @@ def _side(side: ObjectiveSide) -> str:
     return f"{words.milliseconds(side.latency_p95_ms)}{lost} ({'met' if side.met else 'missed'})"
 
 
-def _objective(objective: TuningObjective) -> dict[str, Any]:
-    """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. after: null without a proof."""
+def _objective(found: Tuning, objective: TuningObjective) -> dict[str, Any]:
+    """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
     shape = dataclasses.asdict(objective)
-    return {**shape["asked"], "met": objective.met, "levels": list(shape["levels"])}
+    met = None if found.verdict is None else objective.met
+    return {**shape["asked"], "met": met, "levels": list(shape["levels"])}
 
 
 def changed(found: Tuning) -> list[TunedSetting]:
