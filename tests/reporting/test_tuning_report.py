@@ -117,6 +117,7 @@ def test_what_missed_the_objective_is_marked(tmp_path: Path) -> None:
     missed = TuningTrial(5, "search", {}, {8.0: 9000.0}, 9.0, objective_use=3.0, missed="at 8: p95 latency 150 ms")
     page = page_of(replace(WRITTEN, trials=(*FOUND.trials, missed), objective=objective(None)), tmp_path)
     assert "missed the objective at 8: p95 latency 150 ms" in page
+    assert "1 trial clearly missed it." in page and "<li>8 threads: as given 40 ms (met).</li>" in page
     assert [row["ratio"] for row in rows_of(page) if row.get("kind") == "missed the objective"] == [9.0]
     assert max(row["ratio"] for row in rows_of(page) if row.keys() == {"number", "ratio"}) == 1.9
 
@@ -180,7 +181,8 @@ def objective(after: ObjectiveSide | None) -> TuningObjective:
 def test_what_became_of_the_objective_is_said() -> None:
     kept = replace(FOUND, objective=objective(ObjectiveSide(30.0, 0.0, met=True)))
     text = render_tuning(kept)
-    assert "The objective (p95 latency within 50 ms)" in text
+    assert "4 blocks), and the objective is met. Found in" in text
+    assert "The objective: p95 latency within 50 ms. At the levels" in text
     assert "- 8 threads: as given 40 ms (met); in the proof with the best settings 30 ms (met)." in text
     assert tuning_json(kept)["objective"]["met"] is True
     missed = replace(

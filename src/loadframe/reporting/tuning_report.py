@@ -8,6 +8,7 @@ from typing import Any
 
 from loadframe.model import Change, ObjectiveSide, TrialReason, TunedSetting, Tuning, TuningObjective, TuningTrial
 from loadframe.reporting import facts, rounding, words
+from loadframe.reporting.capacity_report import objective
 from loadframe.reporting.json_shapes import verdict_json
 
 MOST_TRIALS = 8
@@ -45,7 +46,10 @@ def render_tuning(found: Tuning) -> str:
     lines += [_setting(each) for each in changed(found)] if found.end != "nothing-better" else []
     if found.file_text:
         lines += ["", f"To copy ({found.run}/{found.file_name}):", *_indented(found.file_text)]
-    lines += ["", *objective_sentences(found), *_trials(found)]
+    lines.append("")
+    if found.objective is not None:
+        lines += [objective_head(found), *(f"- {text}." for text in objective_levels(found)), ""]
+    lines += _trials(found)
     went = () if found.conduct is None else words.conduct_sentences(found.conduct)
     lines += [words.sentence(text) for text in (*found.warnings, *went)]
     lines += [f"Not varied: {name}, {why}." for name, why in found.left_out.items()]
@@ -62,7 +66,8 @@ def answer(found: Tuning) -> str:
         return f"Nothing better was found in {varied}: leave the settings as they are."
     assert found.verdict is not None, "what was recommended was proved or not"
     if found.end == "gained":
-        return f"{words.sentence(words.gain_sentence(found.verdict, found.axis_unit))} Found in {varied}."
+        kept = "" if found.objective is None else ", and the objective is met"
+        return f"{words.gain_sentence(found.verdict, found.axis_unit)}{kept}. Found in {varied}."
     if found.verdict.decision == "better":
         return (
             f"No gain within the objective: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh "
@@ -74,20 +79,24 @@ def answer(found: Tuning) -> str:
     )
 
 
-def objective_sentences(found: Tuning) -> list[str]:
-    """What became of the study's objective at each judged level; [] where it asks for nothing."""
+def objective_head(found: Tuning) -> str:
+    """What the study asks besides throughput, and how many trials missed it; "" where it asks for nothing."""
+    if found.objective is None:
+        return ""
+    missed = sum(bool(trial.missed) for trial in found.trials)
+    trials = f" {missed} trial{'' if missed == 1 else 's'} clearly missed it." if missed else ""
+    return f"The objective: {objective(found.objective.asked)}.{trials} At the levels that were judged:"
+
+
+def objective_levels(found: Tuning) -> list[str]:
+    """What became of it at each of these levels."""
     if found.objective is None:
         return []
-    asked = found.objective.asked
-    limits = [f"p95 latency within {asked.latency_p95_ms:g} ms"] * (asked.latency_p95_ms is not None)
-    limits += [f"at most {100 * (asked.loss_ratio or 0):g} % of the requests lost"] * (asked.loss_ratio is not None)
-    lines = [f"The objective ({', '.join(limits)}) at the levels that were judged:"]
-    for each in found.objective.levels:
-        proof = "" if each.after is None else f"; in the proof with the best settings {_side(each.after)}"
-        lines.append(f"- {words.load(each.load, found.axis_unit)}: as given {_side(each.before)}{proof}.")
-    missed = sum(bool(trial.missed) for trial in found.trials)
-    trials = f"{missed} trial{'' if missed == 1 else 's'}"
-    return [*lines, f"{trials} clearly missed it."] if missed else lines
+    return [
+        f"{words.load(each.load, found.axis_unit)}: as given {_side(each.before)}"
+        + ("" if each.after is None else f"; in the proof with the best settings {_side(each.after)}")
+        for each in found.objective.levels
+    ]
 
 
 def _side(side: ObjectiveSide) -> str:
@@ -95,10 +104,10 @@ def _side(side: ObjectiveSide) -> str:
     return f"{words.milliseconds(side.latency_p95_ms)}{lost} ({'met' if side.met else 'missed'})"
 
 
-def _objective(found: Tuning, objective: TuningObjective) -> dict[str, Any]:
+def _objective(found: Tuning, kept: TuningObjective) -> dict[str, Any]:
     """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
-    shape = dataclasses.asdict(objective)
-    met = None if found.verdict is None else objective.met
+    shape = dataclasses.asdict(kept)
+    met = None if found.verdict is None else kept.met
     return {**shape["asked"], "met": met, "levels": list(shape["levels"])}
 
 
