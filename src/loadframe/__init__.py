@@ -56,6 +56,7 @@ _API = {
     "ladder": ("loadframe.lab", "ladder"),
     "measured_ladder": ("loadframe.lab", "measured_ladder"),
     "tune": ("loadframe.lab", "tune"),
+    "measured_tuning": ("loadframe.lab", "measured_tuning"),
     "compare_runs": ("loadframe.bench.comparing", "runs"),
     "curves": ("loadframe.lab", "curves"),
     "read_observations": ("loadframe.observations", "read_observations"),

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing, dry_run, forecasting, ladder_writing, searching, tuning
+from loadframe.bench import comparing, dry_run, forecasting, ladder_writing, searching, tuning, tuning_writing
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import declare, measure_beside
 from loadframe.bench.budget import Budget
@@ -141,6 +141,7 @@ def compare(
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
+        book.warms = True
         judged = comparing.alternatives(book, enough=enough)
     series = series_of(run)
     notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
@@ -234,7 +235,7 @@ def tune(
     earlier = _trials_of(resume, study) if resume is not None else []
     run = _new_run(study, runs)
     with _explaining(run, []), _book(_alone(study), run, progress) as book:
-        book.tries_remedies = False
+        book.tries_remedies, book.warms = False, True
         effective = _read_back(book, run, "A")
         tuning.measure_start(book)
         curve = curve_of(book.steps, study, "A")
@@ -246,27 +247,18 @@ def tune(
             memory_bytes=min(run.host().memory_bytes, study.cage.memory or run.host().memory_bytes),
             earlier=earlier,
         )
-    series = series_of(run)
-    notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
-    found = replace(
-        found,
-        run=str(run.path),
-        resumed_from=str(resume) if resume is not None else "",
-        warnings=(*found.warnings, *unseen(study), *notes),
-    )
-    run.write_tables(run.steps(), [], series=series.table)
-    run.write_record("tuning.json", "tuning-record", found)
-    if found.file_text:
-        run.write_text(found.file_name, found.file_text)
+    resumed_from = str(resume) if resume is not None else ""
+    tuning_writing.save(run, replace(found, resumed_from=resumed_from, warnings=(*found.warnings, *unseen(study))))
     run.close()
-    return found
+    return tuning_writing.write_down(run)
 
 
 def _trials_of(path: Path, study: Study) -> list[TuningTrial]:
     """The trials of a run of the same study."""
     run = open_run(path)
     before, now = run.study(), study.resolved()
-    differing = [table for table in ("target", "cage", "workload", "load", "host") if before.get(table) != now[table]]
+    tables = ("target", "cage", "workload", "load", "host", "objective")
+    differing = [table for table in tables if before.get(table) != now[table]]
     if differing:
         raise RunError(
             f"{path} is a run of another study: {', '.join(differing)} differ",
@@ -292,6 +284,13 @@ def measured_ladder(run: RunFolder) -> Ladder | None:
     there is not a single finished step."""
     _check_steps(run, run.steps())
     return ladder_writing.write_down(run) if run.ladder() is not None else None
+
+
+def measured_tuning(run: RunFolder) -> Tuning | None:
+    """What a run's search for settings found, as far as it went, with its report written again; None for other runs.
+    RunError where there is not a single finished step."""
+    _check_steps(run, run.steps())
+    return tuning_writing.write_down(run) if run.tuning() is not None else None
 
 
 def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
@@ -417,8 +416,8 @@ def _rescue(run: RunFolder, rounds: list[Round]) -> str:
     if not finished:
         return f"\nNo step had finished; the run folder is {run.path}."
     try:
-        ladder = measured_ladder(run)
-        concluded = ladder or write_down(run, rounds or partial(run), interrupted=True)
+        measured = measured_ladder(run) or measured_tuning(run)
+        concluded = measured or write_down(run, rounds or partial(run), interrupted=True)
     except UserError as error:
         return f"\n{finished} finished steps are kept in {run.path} (no report of them: {error.fact})."
     return f"\n{finished} finished steps are kept in {run.path}; their report: {concluded.report}"

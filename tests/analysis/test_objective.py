@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.analysis.objective import lost_share, missed, most_waiting
+from loadframe.analysis.objective import lost_share, missed, most_waiting, use
 from loadframe.model import CapacityObjective, Latency, Step
 
 STEP = Step(
@@ -54,3 +54,11 @@ def test_in_a_closed_loop_only_failures_are_lost() -> None:
 def test_a_tenth_of_a_step_may_wait_and_a_few_always() -> None:
     assert most_waiting(500, 4) == 200
     assert most_waiting(5, 1) == 10
+
+
+def test_how_much_of_what_is_allowed_is_used() -> None:
+    assert use(BOTH, STEP) == pytest.approx(0.9)
+    assert use(BOTH, replace(STEP, requests=1440)) == pytest.approx(3.93, rel=0.01)
+    assert use(CapacityObjective(latency_p95_ms=3), replace(STEP, requests=0)) == 3
+    assert use(CapacityObjective(loss_ratio=0.0), STEP) == 0
+    assert 1 < use(CapacityObjective(loss_ratio=0.0), replace(STEP, requests=1440)) < float("inf")

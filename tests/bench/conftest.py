@@ -60,7 +60,9 @@ class SimulatedBench:
     kills: Callable[[TargetState], bool] = lambda state: False
     dead: bool = False
     flags: tuple[str, ...] = ()
+    p95_ms: Callable[[TargetState, float], float] = lambda state, level: 2.0
     used: list[str] = field(default_factory=list)
+    served: str = ""
     states: dict[str, TargetState] = field(default_factory=dict)
     random: random.Random = field(default_factory=lambda: random.Random(7))
 
@@ -94,12 +96,11 @@ class SimulatedBench:
         }
 
     def begins_anew(self, name: str) -> bool:
-        before = self.used[-1:]
         self.use(name)
-        return self.used[-1:] != before
+        return self.served != name
 
     def recover(self, name: str) -> None:
-        self.dead = False
+        self.dead, self.served = False, ""
         self.use(name)
 
     def take_step(
@@ -117,6 +118,7 @@ class SimulatedBench:
             self.dead = True
             raise WorkloadError("the driver lost its connection")
         self.clock.now_s += self.step_s
+        self.served = treatment
         throughput, metrics = self.model(self.states[treatment], level)
         throughput *= 1 + self.random.gauss(0, self.noise)
         return Step(
@@ -133,7 +135,7 @@ class SimulatedBench:
             errors=0,
             throughput=throughput,
             batches=(throughput,),
-            latency=Latency(1, 1, 2, 3, 4),
+            latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
             waiting_share=0,
             operations=(),
             metrics=metrics,

@@ -12,7 +12,7 @@ import pytest
 from loadframe.bench.climbing import Climbed, climb
 from loadframe.bench.ladder_states import LadderStates, changed
 from loadframe.bench.proof import grouped_orders
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.sweep import WARMING, Bookkeeping
 from loadframe.model import Rung, TargetState
 from loadframe.study.declaration import ChangeTable
 
@@ -162,7 +162,7 @@ def test_after_a_start_the_caches_are_warmed_by_a_step_that_counts_for_nothing(s
     found = climbed(book)
     assert found.kept == ("pool", "flush")
     assert found.total is not None and found.total.low < 4.5 < found.total.high
-    assert {step.block for step in book.steps} > {0}
+    assert WARMING in {step.block for step in book.steps}
     fresh.clear()
     assert climbed(simulated(cold, CHANGES, ONE_LEVEL)).kept != found.kept, "without it they are no steps to judge by"
 

@@ -14,7 +14,7 @@ import pytest
 from loadframe.analysis import comparison
 from loadframe.bench.comparing import alternatives, runs
 from loadframe.bench.proof import orders
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.sweep import WARMING, Bookkeeping
 from loadframe.errors import RunError
 from loadframe.model import Host, Latency, Step, TargetState, Verdict
 from loadframe.runs.folder import RunFolder
@@ -59,6 +59,15 @@ def test_cold_ones_are_held_against_the_cold_one_of_the_study(simulated: Simulat
     assert [one.verdict.decision == "better" for one in found] == [True, False, True, False]
     beside = {frozenset(step.treatment for step in book.steps if step.round == number) for number in (1, 2, 3, 4)}
     assert beside == {frozenset("AB"), frozenset("AC"), frozenset("DE"), frozenset("DF")}
+
+
+def test_a_side_that_was_started_is_warmed_before_its_step_counts(simulated: Simulated) -> None:
+    book = simulated(by_cache, ALTERNATIVES, "load.levels=[4]")
+    book.warms = True
+    (large, _) = alternatives(book)
+    first = [step for step in book.steps if step.round == 1]
+    assert [step.block == WARMING for step in first[:2]] == [True, False]
+    assert large.verdict.blocks == len([step for step in first if step.treatment == "B" and step.block != WARMING])
 
 
 def test_the_budget_is_shared_out(simulated: Simulated) -> None:

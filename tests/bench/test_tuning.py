@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.bench import tuning
+from loadframe.bench import tuning, within
 from loadframe.bench.examination import Examined, examine
-from loadframe.bench.sweep import Bookkeeping, curve_of
+from loadframe.bench.sweep import WARMING, Bookkeeping, curve_of
 from loadframe.errors import StudyError
-from loadframe.model import SettingValue, TargetState, Tuning
+from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 
@@ -139,6 +139,128 @@ def test_trials_of_settings_that_are_not_varied_any_more_are_left_out(simulated:
     first = tune(simulated(busy, *SETTINGS), tmp_path, trials=6)
     strange = [replace(trial, changes={"sync_binlog": 1}) for trial in first.trials]
     assert len(tune(simulated(busy, *SETTINGS), tmp_path, trials=3, earlier=strange).trials) == 3
+
+
+def cold_at_first(answer: Callable[[TargetState, float], Answer]) -> Callable[[TargetState, float], Answer]:
+    """A server that serves a tenth in the first step after a restart, and is restarted for every other state."""
+    states: list[TargetState] = []
+
+    def cold(state: TargetState, level: float) -> Answer:
+        first = states[-1:] != [state]
+        states.append(state)
+        throughput, metrics = answer(state, level)
+        return throughput * (0.1 if first else 1.0), metrics
+
+    return cold
+
+
+def test_a_server_that_was_restarted_is_warmed_before_it_is_judged(simulated: Simulated, tmp_path: Path) -> None:
+    book = simulated(cold_at_first(busy), *SETTINGS)
+    book.warms = True
+    found = tune(book, tmp_path)
+    assert found.end == "gained" and all((trial.ratio or 0) > 0.8 for trial in found.trials)
+    assert found.verdict is not None and found.verdict.ratio == pytest.approx(found.expected, rel=0.2)
+    warming = {step.number for step in book.steps if step.block == WARMING}
+    assert warming and not warming.intersection(number for trial in found.trials for number in trial.steps)
+    counting = [step for step in book.steps if step.treatment == "A" and step.number not in warming]
+    assert book.of("A") == counting
+    assert sum(point.steps for point in curve_of(book.steps, book.bench.study, "A").points) == len(counting)
+    cold = tune(simulated(cold_at_first(busy), *SETTINGS), tmp_path)
+    assert any((trial.ratio or 0) < 0.2 for trial in cold.trials), "without it these are no steps to judge by"
+
+
+def test_warming_is_within_the_budget(simulated: Simulated, tmp_path: Path) -> None:
+    book = simulated(busy, *SETTINGS, "measure.budget=90s")
+    book.warms = True
+    book.take(round_number=1, block=1, treatment="A", level=32)
+    assert book.budget.cost_s([32]) == 3.0, "two steps of 1.5 s"
+    found = tune(book, tmp_path, trials=1000)
+    assert book.budget.left_s() >= 0
+    assert 3 < len(found.trials) < 40
+    assert found.verdict is not None and found.verdict.blocks >= 3
+
+
+WITHIN = "objective.within.latency_p95_ms=100"
+
+
+def with_index(p95_ms: float, otherwise_ms: float = 50.0) -> Callable[[TargetState, float], float]:
+    return lambda state, level: p95_ms if state.settings["innodb_adaptive_hash_index"] else otherwise_ms
+
+
+def test_what_is_faster_and_breaks_the_objective_does_not_win(simulated: Simulated, tmp_path: Path) -> None:
+    def tempting(state: TargetState, level: float) -> Answer:
+        throughput, _ = busy(state, level)
+        return throughput * (2 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+    free = tune(simulated(tempting, *SETTINGS, p95_ms=with_index(300)), tmp_path)
+    assert after(free)["innodb_adaptive_hash_index"] is True and free.objective is None
+    found = tune(simulated(tempting, *SETTINGS, WITHIN, p95_ms=with_index(300)), tmp_path)
+    assert found.end == "gained" and "innodb_adaptive_hash_index" not in after(found)
+    assert float(after(found)["innodb_io_capacity"]) >= 1600
+    missing = [trial for trial in found.trials if trial.missed]
+    assert missing and all(trial.changes["innodb_adaptive_hash_index"] for trial in missing)
+    assert len(missing) <= len(found.trials) / 3, "the search turns back"
+    assert all(trial.ended_early and trial.objective_use == 3 for trial in missing)
+    assert "at 32: p95 latency 300 ms, more than 100 ms" in missing[0].missed
+    assert found.objective is not None and found.objective.met
+
+
+def test_the_proof_decides_what_no_trial_shows_clearly(simulated: Simulated, tmp_path: Path) -> None:
+    def steady(state: TargetState, level: float) -> Answer:
+        return 1000.0 * (1.5 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+    near = tune(simulated(steady, *SETTINGS, WITHIN, p95_ms=with_index(110)), tmp_path)
+    assert not any(trial.missed for trial in near.trials)
+    assert near.verdict is not None and near.verdict.decision == "better"
+    assert near.end == "no-proven-gain" and near.file_text == ""
+    assert near.objective is not None and not near.objective.met
+    assert [(each.before.met, each.after and each.after.met) for each in near.objective.levels] == [(True, False)] * 2
+    kept = tune(simulated(steady, *SETTINGS, WITHIN, p95_ms=with_index(95)), tmp_path)
+    assert kept.end == "gained" and kept.objective is not None and kept.objective.met
+
+
+def test_settings_are_judged_where_the_start_meets_the_objective(simulated: Simulated, tmp_path: Path) -> None:
+    """Else nothing could win: past its capacity a closed loop has any latency."""
+    found = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=lambda state, level: 10 * level), tmp_path)
+    assert found.end == "gained" and found.verdict is not None
+    assert max(found.verdict.levels) == 8
+    assert found.objective is not None and max(each.load for each in found.objective.levels) == 8
+
+
+def test_in_an_open_loop_also_at_the_first_level_that_the_start_misses(simulated: Simulated) -> None:
+    book = simulated(idle, WITHIN, p95_ms=lambda state, level: 10 * level)
+    curve, objective = examined(book).round.curve, CapacityObjective(latency_p95_ms=100)
+    closed = within.loads_within(curve, book.steps, objective)
+    assert [point.load for point in closed.points] == [4, 8]
+    opened = within.loads_within(replace(curve, axis="rate"), book.steps, objective)
+    assert [point.load for point in opened.points] == [4, 8, 16]
+    nowhere = within.loads_within(curve, book.steps, CapacityObjective(latency_p95_ms=1))
+    assert [point.load for point in nowhere.points] == [4]
+
+
+def test_where_the_start_misses_everything_only_what_meets_wins(simulated: Simulated, tmp_path: Path) -> None:
+    missing = simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(400, 400))
+    found = tune(missing, tmp_path)
+    assert found.end == "nothing-better" and not after(found)
+    assert found.objective is not None and not found.objective.levels[0].before.met
+    assert found.objective.levels[0].after is None
+    cured = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(60, 400)), tmp_path)
+    assert cured.end == "gained" and after(cured)["innodb_adaptive_hash_index"] is True
+
+
+def test_what_misses_by_less_than_the_start_does_not_win(simulated: Simulated, tmp_path: Path) -> None:
+    def tempting(state: TargetState, level: float) -> Answer:
+        return 1000.0 * (2 if state.settings["innodb_adaptive_hash_index"] else 1), {}
+
+    found = tune(simulated(tempting, *SETTINGS, WITHIN, p95_ms=with_index(160, 400)), tmp_path)
+    assert found.end == "nothing-better" and not after(found)
+
+
+def test_what_an_earlier_run_missed_is_not_forgotten(simulated: Simulated, tmp_path: Path) -> None:
+    first = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(300)), tmp_path, trials=12)
+    assert any(trial.missed for trial in first.trials)
+    second = tune(simulated(busy, *SETTINGS, WITHIN), tmp_path, trials=12, earlier=first.trials)
+    assert second.end == "gained" and "innodb_adaptive_hash_index" not in after(second)
 
 
 START: dict[str, SettingValue] = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +12,12 @@ from typing import Any
 import pytest
 
 Command = Callable[..., Any]
+LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
+PATIENCE_S = 90.0
 SHAPE = {
     "schema", "end", "best", "settings", "trials", "expected", "verdict", "levels", "left_out", "findings", "run",
-    "axis", "axis_unit", "target_kind", "file_name", "file_text", "resumed_from", "warnings",
+    "report", "seconds", "flags", "objective", "axis", "axis_unit", "target_kind", "file_name", "file_text",
+    "resumed_from", "warnings",
 }  # fmt: skip
 
 
@@ -26,6 +32,10 @@ def test_settings_are_searched_and_every_trial_kept(loadframe: Command, study: P
     run = tmp_path / found["run"]
     assert len((run / "trials.jsonl").read_text().splitlines()) == 3
     assert (run / "tuning.json").exists() and (run / "metrics.parquet").exists()
+    again = loadframe("report", found["run"], "--json").json
+    assert {**again, "run": "", "report": ""} == {**found, "run": "", "report": ""}
+    page = (run / "report.html").read_text()
+    assert 'id="chart-trials"' in page and "Search for settings" in page
     if found["end"] == "gained":
         assert (run / found["file_name"]).read_text() == found["file_text"]
 
@@ -43,3 +53,26 @@ def test_what_cannot_be_tuned_is_refused(loadframe: Command, study: Path, more: 
     refused = loadframe("tune", str(study), *more)
     assert refused.code == 1
     assert words in refused.err
+
+
+def test_a_search_that_was_killed_is_shown_as_far_as_it_went(loadframe: Command, study: Path) -> None:
+    process = subprocess.Popen(
+        [LOADFRAME, "tune", str(study), "--set", "measure.budget=10m", "--set", "load.levels=[1]"],
+        cwd=study.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + PATIENCE_S
+    while not any(b"\n" in file.read_bytes() for file in (study.parent / "runs").glob("*/trials.jsonl")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.kill()
+    process.communicate(timeout=PATIENCE_S)
+    (run,) = (study.parent / "runs").iterdir()
+    document = loadframe("report", str(run), "--json").json
+    assert (document["end"], document["verdict"], document["best"]) == ("stopped", None, {})
+    assert len(document["trials"]) >= 1 and document["settings"]
+    page = (run / "report.html").read_text()
+    assert "Stopped after " in page and 'id="chart-trials"' in page

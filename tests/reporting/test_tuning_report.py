@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from loadframe.model import LevelRatio, TunedSetting, Tuning, TuningTrial, Verdict
-from loadframe.reporting import render_tuning, tuning_json
+from loadframe.model import (
+    CapacityObjective,
+    Conduct,
+    Host,
+    LevelRatio,
+    ObjectiveLevel,
+    ObjectiveSide,
+    SettingWorth,
+    StudySummary,
+    TunedSetting,
+    Tuning,
+    TuningObjective,
+    TuningTrial,
+    Verdict,
+)
+from loadframe.reporting import render_tuning, tuning_json, write_tuning_page
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
 FOUND = Tuning(
@@ -36,6 +52,74 @@ FOUND = Tuning(
     run="runs/1",
     warnings=("One step was disturbed.",),
 )
+
+
+STUDY = StudySummary(
+    "oltp", "Which settings <serve> more?", "mariadb", "MariaDB 10.11", "sysbench", "threads", "threads", (4.0, 8.0),
+    "throughput", "relax", {},
+)  # fmt: skip
+WRITTEN = replace(
+    FOUND,
+    settings=(replace(FOUND.settings[0], worth=SettingWorth(1 << 30, 1.8, 1.5, 2.1)), *FOUND.settings[1:]),
+    study=STUDY,
+    host=Host("here", "6.1", "cpu", 2, 2**32, ""),
+    conduct=Conduct(50, 1, {"stranger": 2}, 0.01, 2**24, 100, 0, 90.0),
+    report="runs/1/report.html",
+)
+
+
+def page_of(found: Tuning, folder: Path) -> str:
+    write_tuning_page(found, folder / "report.html")
+    return (folder / "report.html").read_text()
+
+
+def rows_of(page: str) -> list[dict[str, Any]]:
+    """All rows of the chart's data."""
+    spec = page.split('id="spec-trials">')[1].split("</script>")[0]
+    return [row for rows in json.loads(spec)["datasets"].values() for row in rows]
+
+
+def test_the_page_stands_alone_and_shows_trials_and_proof(tmp_path: Path) -> None:
+    page = page_of(WRITTEN, tmp_path)
+    assert page.index("1.8 times the throughput at 4 and 8 threads") < page.index("<svg")
+    assert "Which settings &lt;serve&gt; more?" in page
+    assert f"<del>- {POOL} = 134217728</del>" in page and f"<ins>+ {POOL} = 1073741824</ins>" in page
+    assert f"+ {INDEX}" not in page
+    for words in ("1.8 times (1.5 to 2.1)", "Every other value gives durability up.", "One step was disturbed.",
+                  "failed: the server will not start", "Gives up durability", "--resume runs/1"):  # fmt: skip
+        assert words in page
+    assert "src=" not in page and "https://" not in page.replace("https://vega.github.io", "")
+    rows = rows_of(page)
+    assert {row["number"]: row["kind"] for row in rows if "kind" in row} == {
+        1: "trial", 2: "ended early", 3: "failed", 4: "trial",
+    }  # fmt: skip
+    (proof,) = (row for row in rows if "low" in row)
+    assert (proof["ratio"], proof["low"], proof["high"]) == (1.75, 1.6, 1.9)
+    assert proof["number"] > 4
+    best = [row["ratio"] for row in rows if row.keys() == {"number", "ratio"}]
+    assert best == [1.9, 1.9, 1.9, 1.9], "neither what ended early nor what failed is best"
+
+
+def test_a_page_without_a_proof_copies_nothing(tmp_path: Path) -> None:
+    page = page_of(replace(WRITTEN, end="nothing-better", verdict=None, levels=(), file_text=""), tmp_path)
+    assert "Nothing better was found" in page and 'id="settings"' not in page and 'id="proof"' not in page
+    assert not any("low" in row for row in rows_of(page))
+
+
+def test_a_search_that_was_stopped_before_a_trial_has_a_page(tmp_path: Path) -> None:
+    stopped = replace(WRITTEN, end="stopped", verdict=None, levels=(), file_text="", trials=())
+    page = page_of(stopped, tmp_path)
+    assert "Stopped after 0 trials" in page and "chart-trials" not in page
+    assert render_tuning(stopped).startswith("Stopped after 0 trials")
+
+
+def test_what_missed_the_objective_is_marked(tmp_path: Path) -> None:
+    missed = TuningTrial(5, "search", {}, {8.0: 9000.0}, 9.0, objective_use=3.0, missed="at 8: p95 latency 150 ms")
+    page = page_of(replace(WRITTEN, trials=(*FOUND.trials, missed), objective=objective(None)), tmp_path)
+    assert "missed the objective at 8: p95 latency 150 ms" in page
+    assert "1 trial clearly missed it." in page and "<li>8 threads: as given 40 ms (met).</li>" in page
+    assert [row["ratio"] for row in rows_of(page) if row.get("kind") == "missed the objective"] == [9.0]
+    assert max(row["ratio"] for row in rows_of(page) if row.keys() == {"number", "ratio"}) == 1.9
 
 
 def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> None:
@@ -83,3 +167,42 @@ def test_the_json_has_every_fact() -> None:
     assert shape["trials"][0]["throughput"] == [{"load": 4, "throughput": 1900}, {"load": 8, "throughput": 2100}]
     assert shape["trials"][2]["ratio"] is None and shape["trials"][2]["failed"]
     assert shape["file_text"] == FOUND.file_text
+    shape = tuning_json(WRITTEN)
+    assert shape["flags"] == {"stranger": 2} and shape["settings"][1]["worth"] is None
+    assert shape["settings"][0]["worth"] == {"value": 1 << 30, "ratio": 1.8, "low": 1.5, "high": 2.1}
+    assert not {"study", "host", "conduct"} & shape.keys()
+
+
+def objective(after: ObjectiveSide | None) -> TuningObjective:
+    before = ObjectiveSide(latency_p95_ms=40.0, lost_share=0.0, met=True)
+    return TuningObjective(CapacityObjective(latency_p95_ms=50.0), (ObjectiveLevel(8.0, before, after),))
+
+
+def test_what_became_of_the_objective_is_said() -> None:
+    kept = replace(FOUND, objective=objective(ObjectiveSide(30.0, 0.0, met=True)))
+    text = render_tuning(kept)
+    assert "4 blocks), and the objective is met. Found in" in text
+    assert "The objective: p95 latency within 50 ms. At the levels" in text
+    assert "- 8 threads: as given 40 ms (met); in the proof with the best settings 30 ms (met)." in text
+    assert tuning_json(kept)["objective"]["met"] is True
+    missed = replace(
+        FOUND,
+        end="no-proven-gain",
+        file_text="",
+        objective=objective(ObjectiveSide(70.0, 0.02, met=False)),
+        trials=(*FOUND.trials, TuningTrial(5, "search", {}, {8.0: 1.0}, 2.0, objective_use=1.6, missed="at 8: ...")),
+    )
+    text = render_tuning(missed)
+    assert text.startswith("No gain within the objective: the best of 5 trials of 3 settings is 1.8 of the start")
+    assert "70 ms, 2 % lost (missed)" in text and "1 trial clearly missed it." in text
+    shape = json.loads(json.dumps(tuning_json(missed), allow_nan=False))
+    assert (shape["objective"]["met"], shape["objective"]["latency_p95_ms"]) == (False, 50)
+    assert shape["objective"]["levels"][0]["after"] == {"latency_p95_ms": 70, "lost_share": 0.02, "met": False}
+    assert shape["trials"][4]["missed"] and tuning_json(FOUND)["objective"] is None
+
+
+def test_without_a_proof_the_objective_is_told_as_it_was_given() -> None:
+    unproved = replace(FOUND, end="nothing-better", verdict=None, file_text="", objective=objective(None))
+    assert tuning_json(unproved)["objective"]["met"] is None
+    text = render_tuning(unproved)
+    assert "as given 40 ms (met).\n" in text

@@ -143,3 +143,45 @@ def test_a_drifting_machine_is_not_taken_for_a_gain() -> None:
         search.observe(Outcome(point, 0.012 * trial + chance.gauss(0, 0.01)))
     seen = max(outcome.value for outcome in search.outcomes if outcome.value is not None)
     assert math.log(search.expected_gain(search.best())) < 0.85 * seen
+
+
+def test_what_missed_what_is_asked_is_not_recommended() -> None:
+    """The third word would be best; a point that was unlucky once in two trials stays in the race."""
+    search = Search(SPACE, seed=3)
+    chance = random.Random(3)
+    for _ in range(30):
+        point = search.propose().point
+        breaks = point[2] == 2
+        value = -0.4 if breaks else hill(point)
+        search.observe(Outcome(point, value + chance.gauss(0, NOISE), missed=breaks))
+    best = search.best()
+    assert best[2] == 0 and hill(best) > hill(SPACE.start)
+    unlucky = Search(SPACE)
+    unlucky.observe(Outcome(SPACE.start, 0.0))
+    for missed in (False, True):
+        unlucky.observe(Outcome((5, 2, 0, 0), 0.6, missed=missed))
+    assert unlucky.best() == (5, 2, 0, 0)
+    unlucky.observe(Outcome((5, 2, 0, 0), 0.6, missed=True))
+    assert unlucky.best() == SPACE.start
+
+
+def test_the_start_is_recommended_where_everything_misses() -> None:
+    search = Search(SPACE)
+    for point, value in ((SPACE.start, 0.0), ((5, 2, 0, 0), 0.6)):
+        search.observe(Outcome(point, value, missed=True))
+    assert search.best() == SPACE.start
+
+
+def test_what_a_setting_is_worth_is_told_of_the_best_and_of_what_stays() -> None:
+    search = Search(SPACE, seed=1)
+    run(search, hill, 40)
+    best = search.best()
+    worth = search.worth(best)
+    for place, (value, gain, spread) in enumerate(worth):
+        plain = (*best[:place], SPACE.dimensions[place].start, *best[place + 1 :])
+        with_it = (*best[:place], value, *best[place + 1 :])
+        assert value != SPACE.dimensions[place].start
+        assert value == best[place] or best[place] == SPACE.dimensions[place].start
+        assert gain == pytest.approx(hill(with_it) - hill(plain), abs=max(0.1, 3 * spread))
+        assert spread > 0
+    assert worth[0][1] > 3 * worth[0][2], "the pool's worth is known"

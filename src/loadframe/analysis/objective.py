@@ -15,6 +15,9 @@ FAR_BEHIND = 0.1
 
 FEWEST_WAITING = 10
 
+NOTHING = 1e-6
+"""An objective that allows no loss at all is used up many times over by a single lost request, not infinitely often."""
+
 
 def missed(objective: CapacityObjective, step: Step) -> str:
     """What the step missed; "" where it met the objective."""
@@ -28,6 +31,16 @@ def missed(objective: CapacityObjective, step: Step) -> str:
     if limit_ms is not None and step.latency.p95_ms > limit_ms:
         return f"p95 latency {step.latency.p95_ms:.3g} ms, more than {limit_ms:g} ms"
     return ""
+
+
+def use(objective: CapacityObjective, step: Step) -> float:
+    """How much of what the objective allows a step uses, of what it uses most: above 1 it misses."""
+    shares = [0.0]
+    if objective.latency_p95_ms is not None:
+        shares.append(step.latency.p95_ms / objective.latency_p95_ms)
+    if objective.loss_ratio is not None:
+        shares.append(lost_share(step) / max(objective.loss_ratio, NOTHING))
+    return max(shares)
 
 
 def lost_share(step: Step) -> float:

@@ -99,6 +99,7 @@ class Bench:
         self._steps = self._profiled = 0
         self._may_sample: Permission | None = None
         self._rigs: dict[str, Rig] = {}
+        self._served: dict[str, tuple[int, ...]] = {}
         self._treatments: dict[str, Treatment] = {}
 
     @property
@@ -223,10 +224,11 @@ class Bench:
         return {**self._rig.bring(name, replace(treatment.state, host={}), self.workload), **around}
 
     def begins_anew(self, name: str) -> bool:
-        """Bring the target to a declared state, as `use`; whether it had to be started for that."""
-        before = self._target.pids()[:1]
+        """Bring the target to a declared state, as `use`; whether it has served no step since it was started. Not where
+        every step begins with a cache that was filled or emptied for it."""
         self.use(name)
-        return self._target.pids()[:1] != before
+        prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
+        return not prepared and self._target.pids()[:1] != self._served.get(self._target.kind, ())
 
     def recover(self, name: str) -> None:
         """Bring the target to a declared state whatever has become of it: it is started anew."""
@@ -339,6 +341,7 @@ class Bench:
         endpoint = self._target.endpoint()
         self._target.reset()
         self._bring_to(level, treatment, cold=cold)
+        self._served[self._target.kind] = self._target.pids()[:1]
         self._recorder.mark("step-start", step=name, level=level, treatment=treatment)
         if profiler is not None:
             profiler.prepare()

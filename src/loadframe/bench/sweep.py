@@ -25,6 +25,8 @@ MOST_STEPS = 0.5
 REPEATED_SHARE = 0.2
 """Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
 always disturbed, repeating everything helps nobody."""
+WARMING = -1
+"""The block of steps that only warm a server which was started: they count for nothing."""
 SWEEP_SHARE = 0.4
 """More blocks than the least are measured only while a sweep uses less than this share of what was left."""
 
@@ -45,9 +47,11 @@ class Bookkeeping:
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step, and where something outside the study disturbed it, once more; the disturbed one stays in the run."""
+        started = time.monotonic()
         if self.warms and self.bench.begins_anew(treatment):
-            self.once(round_number=round_number, block=0, treatment=treatment, level=level)
-        step = self.once(round_number=round_number, block=block, treatment=treatment, level=level)
+            self._measure(round_number=round_number, block=WARMING, treatment=treatment, level=level)
+        step = self._measure(round_number=round_number, block=block, treatment=treatment, level=level)
+        self.budget.note_step(level, time.monotonic() - started)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
         if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
             self.repeated += 1
@@ -66,7 +70,7 @@ class Bookkeeping:
     ) -> Step:
         """A step, noted in the budget and shown. window_s, most_waiting: as for Bench.take_step."""
         started = time.monotonic()
-        step = self.bench.take_step(
+        step = self._measure(
             round_number=round_number,
             block=block,
             treatment=treatment,
@@ -75,6 +79,26 @@ class Bookkeeping:
             most_waiting=most_waiting,
         )
         self.budget.note_step(level, time.monotonic() - started)
+        return step
+
+    def _measure(
+        self,
+        *,
+        round_number: int,
+        block: int,
+        treatment: str,
+        level: float,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+    ) -> Step:
+        step = self.bench.take_step(
+            round_number=round_number,
+            block=block,
+            treatment=treatment,
+            level=level,
+            window_s=window_s,
+            most_waiting=most_waiting,
+        )
         self.steps.append(step)
         self.progress.step(f"{self.bench.study.load.axis} {level:g}: {step.throughput:,.0f}/s")
         return step
@@ -95,8 +119,8 @@ class Bookkeeping:
         return self.budget.cost_s(levels[-1:] + 2 * blocks * levels[-2:] + FEWEST_BLOCKS * levels)
 
     def of(self, treatment: str) -> list[Step]:
-        """The steps of a treatment, from every round."""
-        return [step for step in self.steps if step.treatment == treatment]
+        """The steps of a treatment that count, from every round."""
+        return [step for step in self.steps if step.treatment == treatment and step.block != WARMING]
 
 
 def _letters(count: int) -> str:
@@ -107,7 +131,7 @@ def _letters(count: int) -> str:
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
     """The curve of one treatment among these steps, from those that count (analysis/soundness.py)."""
-    mine = [step for step in steps if step.treatment == treatment]
+    mine = [step for step in steps if step.treatment == treatment and step.block != WARMING]
     counting = sound(mine)
     samples = [
         curves.LevelSample(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean
 
+from loadframe.bench import tuning_writing, within
 from loadframe.bench.attached import is_dynamic
 from loadframe.bench.beside import START
 from loadframe.bench.examination import Examined, cuts
@@ -17,15 +18,15 @@ from loadframe.diagnosis.remedies import propose
 from loadframe.errors import RunError, StudyError
 from loadframe.model import (
     CLIENT_AXES,
-    LevelRatio,
+    CapacityObjective,
     SettingValue,
+    SettingWorth,
     Step,
     TargetState,
     TunedSetting,
     Tuning,
     TuningEnd,
     TuningTrial,
-    Verdict,
 )
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -47,6 +48,8 @@ HOPELESS = 0.7
 PROOF_SHARE = 0.3
 """Of the budget, what is kept for the proof where as many blocks as the study allows would take more."""
 USUAL_CONNECTIONS = 151
+NORMAL = 1.96
+"""Standard deviations of a normal 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,8 @@ def _connections(study: Study, effective: Mapping[str, SettingValue]) -> float:
 @dataclass
 class _Tuner:
     """One search. levels: those that every trial is judged at, the highest first. names: points with a treatment.
-    reference: throughput of the start at each level."""
+    reference: throughput of the start at each level. objective: what is asked besides; start_use: how much of it the
+    start uses."""
 
     book: Bookkeeping
     run: RunFolder
@@ -175,6 +179,8 @@ class _Tuner:
     levels: tuple[float, ...]
     state: TargetState
     reference: dict[float, float]
+    objective: CapacityObjective | None = None
+    start_use: float = 0.0
     trials: list[TuningTrial] = field(default_factory=list)
     names: dict[Point, str] = field(default_factory=dict)
 
@@ -202,7 +208,6 @@ class _Tuner:
             failed = error.fact
             self.book.bench.recover(START)
         value = None if failed or any(step.throughput <= 0 for step in steps) else self.value(steps)
-        self.search.observe(Outcome(proposal.point, value))
         trial = TuningTrial(
             number=number,
             reason=proposal.reason,
@@ -212,12 +217,15 @@ class _Tuner:
             ended_early=not failed and len(steps) < len(self.levels),
             failed=failed or ("" if value is not None else "no request was served"),
             steps=tuple(step.number for step in steps),
+            objective_use=within.used(self.objective, steps),
+            missed=within.missed(self.objective, steps),
         )
         self.add(trial)
         self._say(trial)
 
     def add(self, trial: TuningTrial) -> None:
-        """Keep a trial; on the disk when this returns."""
+        """Learn from a trial and keep it; on the disk when this returns."""
+        self.search.observe(Outcome(self.space.point(trial.changes), self._worth(trial), missed=bool(trial.missed)))
         self.trials.append(trial)
         self.run.append_line("trials.jsonl", "tuning-trial", trial)
 
@@ -225,16 +233,30 @@ class _Tuner:
         """Log throughput against the start, mean over the levels."""
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
+    def _worth(self, trial: TuningTrial) -> float | None:
+        """What the search is told of a trial: its throughput, in logarithms; of one that missed the objective at most
+        by how much closer to it than the start it was, so that the search turns back."""
+        if trial.ratio is None:
+            return None
+        value = math.log(trial.ratio)
+        if not trial.missed or trial.objective_use is None:
+            return value
+        return min(value, math.log(max(1.0, self.start_use) / trial.objective_use))
+
     def _hopeless(self, steps: Sequence[Step]) -> bool:
-        """Whether what was measured so far of a trial is far below what the best one gives there."""
+        """Whether what was measured so far of a trial is far below what the best one gives there, or clearly misses
+        the objective."""
         if not steps:
             return False
+        if within.missed(self.objective, steps):
+            return True
         best = math.exp(max(0.0, self.search.leading_value()))
         return any(step.throughput < HOPELESS * best * self.reference[step.level] for step in steps)
 
     def _say(self, trial: TuningTrial) -> None:
         told = ", ".join(f"{name} = {value}" for name, value in trial.changes.items()) or "as given"
         came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
+        came += f", but misses the objective {trial.missed}" if trial.missed else ""
         self.book.progress.say(f"trial {trial.number}: {came} ({told})")
 
 
@@ -257,16 +279,30 @@ def tune(
     ]
     first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
     varied = vary(study, one.effective, memory_bytes, first)
-    levels = tuple(reversed(judged_levels(one.curve, examined.bend)))
+    asked, start = within.asked(study), book.of(START)
+    curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
+    levels = tuple(reversed(judged_levels(curve, examined.bend)))
     search = Search(varied.space, tries=[each for each in remedies if each], seed=book.random.randrange(2**32))
-    reference = {level: _level(book.of(START), level) for level in levels}
-    tuner = _Tuner(book, run, varied.space, search, levels, one.state, reference, names={varied.space.start: START})
+    tuner = _Tuner(
+        book,
+        run,
+        varied.space,
+        search,
+        levels,
+        one.state,
+        reference={level: _level(start, level) for level in levels},
+        objective=asked,
+        start_use=within.used(asked, [step for step in start if step.level in levels]) or 0.0,
+        names={varied.space.start: START},
+    )
     for value in _starts(tuner):
         search.observe(Outcome(varied.space.start, value))
     for trial in earlier:
         _recall(tuner, trial)
+    findings = tuple(finding.title for finding in one.findings)
+    tuning_writing.save(run, _found(tuner, varied, findings, best=varied.space.start, end="stopped"))
     _search(tuner, trials)
-    return _conclude(tuner, varied, tuple(finding.title for finding in one.findings))
+    return _conclude(tuner, varied, findings)
 
 
 def measure_start(book: Bookkeeping) -> None:
@@ -311,43 +347,63 @@ def _recall(tuner: _Tuner, trial: TuningTrial) -> None:
     known = {each.name: each.values for each in tuner.space.dimensions}
     if any(name not in known or value not in known[name] for name, value in trial.changes.items()):
         return
-    value = None if trial.ratio is None else math.log(trial.ratio)
-    tuner.search.observe(Outcome(tuner.space.point(trial.changes), value))
     tuner.add(trial)
 
 
 def _conclude(tuner: _Tuner, varied: Varied, findings: tuple[str, ...]) -> Tuning:
-    book, space, search = tuner.book, tuner.space, tuner.search
-    study = book.bench.study
-    best = search.best()
-    expected = search.expected_gain(best)
-    end: TuningEnd = "nothing-better"
-    verdict: Verdict | None = None
-    ratios: tuple[LevelRatio, ...] = ()
-    warnings: list[str] = []
-    if best != space.start:
-        name = tuner.treatment(best)
-        effective = book.bench.use(name)
-        warnings += cuts(study.target.kind, TargetState(space.changes(best), {}), effective)
-        verdict, ratios, _ = prove(book, START, name, sorted(tuner.levels), round_number=PROOF_ROUND)
-        end = "gained" if verdict.decision == "better" else "no-proven-gain"
+    """The best of the trials, proved in fresh blocks where it is not the start."""
+    book, space = tuner.book, tuner.space
+    study, best = book.bench.study, tuner.search.best()
+    if best == space.start:
+        return _found(tuner, varied, findings, best=best, end="nothing-better")
+    name = tuner.treatment(best)
+    effective = book.bench.use(name)
+    verdict, ratios, taken = prove(book, START, name, sorted(tuner.levels), round_number=PROOF_ROUND)
+    found = _found(tuner, varied, findings, best=best, end="no-proven-gain", proof=taken)
+    found = replace(
+        found,
+        verdict=verdict,
+        levels=ratios,
+        warnings=cuts(study.target.kind, TargetState(space.changes(best), {}), effective),
+    )
+    if verdict.decision != "better" or not (found.objective is None or found.objective.met):
+        return found
     file_name, text = written(study.target.kind, space.changes(best))
+    return replace(found, end="gained", file_name=file_name, file_text=text)
+
+
+def _found(
+    tuner: _Tuner, varied: Varied, findings: tuple[str, ...], *, best: Point, end: TuningEnd, proof: Sequence[Step] = ()
+) -> Tuning:
+    """What the search found, without a verdict. proof: the fresh blocks."""
+    book, study = tuner.book, tuner.book.bench.study
+    before = [step for step in proof or book.of(START) if step.treatment == START]
+    after = [step for step in proof if step.treatment != START]
+    worth = tuner.search.worth(best)
     return Tuning(
         end=end,
         axis=study.load.axis,
         axis_unit=book.bench.axis_unit,
         target_kind=study.target.kind,
-        settings=tuple(_setting(study, each, place) for each, place in zip(space.dimensions, best, strict=True)),
+        settings=tuple(
+            replace(_setting(study, each, place), worth=None if end == "stopped" else _worth(each, *told))
+            for each, place, told in zip(tuner.space.dimensions, best, worth, strict=True)
+        ),
         trials=tuple(tuner.trials),
-        expected=expected,
-        verdict=verdict,
-        levels=ratios,
+        expected=tuner.search.expected_gain(best),
+        verdict=None,
+        levels=(),
         left_out=varied.left_out,
-        file_name=file_name if end == "gained" else "",
-        file_text=text if end == "gained" else "",
+        file_name="",
+        file_text="",
         findings=findings,
-        warnings=tuple(warnings),
+        objective=within.shown(tuner.objective, tuner.levels, before, after),
     )
+
+
+def _worth(each: Dimension, place: int, gain: float, spread: float) -> SettingWorth:
+    low, high = (math.exp(gain + sign * NORMAL * spread) for sign in (-1, 1))
+    return SettingWorth(each.values[place], math.exp(gain), low, high)
 
 
 def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:

@@ -13,7 +13,7 @@ import typer
 
 import loadframe
 from loadframe.errors import Interrupted, UserError
-from loadframe.model import Investigation, Ladder
+from loadframe.model import Investigation, Ladder, Tuning
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
@@ -88,3 +88,11 @@ def show_ladder(found: Ladder, json_wanted: bool) -> None:
         emit(loadframe.ladder_json(found))
     else:
         print(loadframe.render_ladder(found))
+
+
+def show_tuning(found: Tuning, json_wanted: bool) -> None:
+    """A search for settings, for people or programs."""
+    if json_wanted:
+        emit(loadframe.tuning_json(found))
+    else:
+        print(loadframe.render_tuning(found))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, show_investigation, show_ladder
+from loadframe.cli.common import Json, command, show_investigation, show_ladder, show_tuning
 
 
 def report(
@@ -26,6 +26,9 @@ def report(
             loadframe.write_speedscope(folder, speedscope)
         if (ladder := loadframe.measured_ladder(folder)) is not None:
             show_ladder(ladder, as_json)
+            return
+        if (tuning := loadframe.measured_tuning(folder)) is not None:
+            show_tuning(tuning, as_json)
             return
         found = loadframe.conclude(folder)
         here = replace(found, run=str(run), report=str(run / "report.html"))

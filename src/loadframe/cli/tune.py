@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, show_tuning
 from loadframe.cli.progress import shown
 
 
@@ -29,7 +29,4 @@ def tune(
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:
             found = loadframe.tune(declared, runs, trials=trials, resume=resume, progress=progress)
-        if as_json:
-            emit(loadframe.tuning_json(found))
-        else:
-            print(loadframe.render_tuning(found))
+        show_tuning(found, as_json)

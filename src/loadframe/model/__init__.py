@@ -107,10 +107,14 @@ from loadframe.model.target import (
     TargetState,
 )
 from loadframe.model.tuning import (
+    ObjectiveLevel,
+    ObjectiveSide,
+    SettingWorth,
     TrialReason,
     TunedSetting,
     Tuning,
     TuningEnd,
+    TuningObjective,
     TuningTrial,
 )
 from loadframe.model.verdict import (
@@ -177,6 +181,8 @@ __all__ = [
     "NdbSeverity",
     "NdbThreads",
     "NextLimit",
+    "ObjectiveLevel",
+    "ObjectiveSide",
     "Observation",
     "Observations",
     "OperationSummary",
@@ -201,6 +207,7 @@ __all__ = [
     "Scalability",
     "Scored",
     "SettingValue",
+    "SettingWorth",
     "Shape",
     "Stack",
     "StateSummary",
@@ -213,6 +220,7 @@ __all__ = [
     "TunedSetting",
     "Tuning",
     "TuningEnd",
+    "TuningObjective",
     "TuningTrial",
     "UnreadLimit",
     "UntriedRemedy",

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from loadframe.model.capacity import CapacityObjective
+from loadframe.model.investigation import Conduct, Host, StudySummary
 from loadframe.model.target import SettingValue
 from loadframe.model.verdict import LevelRatio, Verdict
 
-TuningEnd = Literal["gained", "no-proven-gain", "nothing-better"]
-"""gained: proved against the start. no-proven-gain: what was recommended was not proved to be better. nothing-better:
-no trial promised more than the start, so there was nothing to prove."""
+TuningEnd = Literal["gained", "no-proven-gain", "nothing-better", "stopped"]
+"""gained: proved against the start, within the objective. no-proven-gain: what was recommended was not proved to be
+better, or missed the objective in the proof. nothing-better: within the objective nothing promised more than the start,
+so there was nothing to prove. stopped: the run was ended before its proof."""
 
 TrialReason = Literal["start", "diagnosis", "search", "again"]
 """Why settings are tried: they are the start; a remedy for what gave asks for them; they promise most; they are the
@@ -22,7 +25,9 @@ best so far, and are made sure of."""
 class TuningTrial:
     """One trial. changes: the settings that differ from the start. throughput: in 1/s, by level; levels are left out
     where the first one showed that there is no hope. ratio: against the start, over these levels; None where the target
-    would not work, and `failed` says why. steps: their numbers in the run of the trial."""
+    would not work, and `failed` says why. steps: their numbers in the run of the trial. objective_use: how much of what
+    the objective allows it used, at the level where that is most (above 1: more than allowed); None where nothing is
+    asked. missed: what of the objective it clearly missed, in words; "" where it did not."""
 
     number: int
     reason: TrialReason
@@ -32,12 +37,26 @@ class TuningTrial:
     ended_early: bool = False
     failed: str = ""
     steps: tuple[int, ...] = ()
+    objective_use: float | None = None
+    missed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingWorth:
+    """What all trials together say of one value of a setting: throughput with it against that with the value before,
+    all other settings as they came out best, after shrinkage; low, high: 95 % interval."""
+
+    value: SettingValue
+    ratio: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
 class TunedSetting:
     """A setting that was varied. before: at the start; values: all that it might have; after: what came out best, the
-    same as before where it stays. restart: the running target does not take it. gives_up: what may be lost then."""
+    same as before where it stays. restart: the running target does not take it. gives_up: what may be lost then. worth:
+    of the value after; of a setting that stays, of its most promising other value. None in a run that was stopped."""
 
     name: str
     before: SettingValue
@@ -45,6 +64,38 @@ class TunedSetting:
     after: SettingValue
     restart: bool
     gives_up: str | None = None
+    worth: SettingWorth | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveSide:
+    """What a state used of an objective at a level, the medians of its blocks. lost_share: of its requests (0..1)."""
+
+    latency_p95_ms: float
+    lost_share: float
+    met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveLevel:
+    """The objective at a judged level: as given, and with the best settings in the proof, None where there was none."""
+
+    load: float
+    before: ObjectiveSide
+    after: ObjectiveSide | None
+
+
+@dataclass(frozen=True, slots=True)
+class TuningObjective:
+    """What the study asks of its settings besides throughput, and what became of it at each judged level."""
+
+    asked: CapacityObjective
+    levels: tuple[ObjectiveLevel, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether the best settings met it in the proof, at every level."""
+        return all(each.after is not None and each.after.met for each in self.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +103,8 @@ class Tuning:
     """What a search found. expected: the ratio to the start that its trials promise, after shrinkage. verdict: of the
     fresh blocks in which the best settings were held against the start; None where nothing was worth a proof. left_out:
     settings of the target that were not varied, and why. file_name, file_text: the settings as the target's own file
-    has them; empty where nothing is proved. findings: what gave at the start, in words."""
+    has them; empty where nothing is proved. findings: what gave at the start, in words. objective: what the study asks
+    besides throughput; None where it asks for nothing. study, host, conduct: None until the run is written down."""
 
     end: TuningEnd
     axis: str
@@ -67,6 +119,12 @@ class Tuning:
     file_name: str
     file_text: str
     findings: tuple[str, ...] = ()
+    objective: TuningObjective | None = None
     run: str = ""
     resumed_from: str = ""
     warnings: tuple[str, ...] = ()
+    report: str = ""
+    study: StudySummary | None = None
+    host: Host | None = None
+    conduct: Conduct | None = None
+    seconds: float = 0.0

@@ -5,7 +5,7 @@ render_text(investigation)          the same facts at the end of a command
 render_curve, render_comparison, render_forecast    a curve, a verdict, a forecast alone
 render_capacity, capacity_json      what a capacity search found
 write_ladder_page, render_ladder, ladder_json   which change gave which share
-render_tuning, tuning_json          what a search for settings found
+write_tuning_page, render_tuning, tuning_json   what a search for settings found
 investigation_json, curve_json, verdict_json, limits_json, comparison_json, forecast_json    what other tools read
 speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
@@ -25,7 +25,7 @@ from loadframe.reporting.json_shapes import (
     verdict_json,
 )
 from loadframe.reporting.ladder_report import ladder_json, render_ladder
-from loadframe.reporting.page import render_page, write_ladder_page, write_page
+from loadframe.reporting.page import render_page, write_ladder_page, write_page, write_tuning_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_comparison, render_curve, render_text
 from loadframe.reporting.tuning_report import render_tuning, tuning_json
@@ -53,4 +53,5 @@ __all__ = [
     "verdict_json",
     "write_ladder_page",
     "write_page",
+    "write_tuning_page",
 ]

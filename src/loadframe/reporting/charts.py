@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from loadframe.model import Investigation, Ladder
-from loadframe.reporting import facts, plots, vega, waterfalls, words
+from loadframe.model import Investigation, Ladder, Tuning
+from loadframe.reporting import facts, plots, searches, vega, waterfalls, words
 from loadframe.reporting.vega import Size
 
 if TYPE_CHECKING:
@@ -123,6 +123,13 @@ def ladder_chart(found: Ladder) -> Chart | None:
     note = "Thin lines: 95 % intervals. Grey: measured, and taken back."
     drawing = partial(waterfalls.waterfall, found)
     drafts = list(_draft("waterfall", "What each change gives", note, drawing, WIDE, NARROW))
+    return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
+
+
+def tuning_chart(found: Tuning) -> Chart | None:
+    """The trials of a search, and the proof of the best; None without a trial."""
+    line = "Line: the best trial so far. Dotted: the start. Square: the best settings in fresh blocks, 95 % interval."
+    drafts = list(_draft("trials", searches.title(found), line, partial(searches.trials, found), WIDE, NARROW))
     return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
 
 

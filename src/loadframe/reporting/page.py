@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from loadframe import __version__
 from loadframe.errors import RunError
-from loadframe.model import Investigation, Ladder, ProfileKind, Round
+from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
 from loadframe.reporting import (
     alternatives,
     answers,
@@ -33,6 +33,7 @@ from loadframe.reporting import (
     ladder_report,
     profiles,
     rounding,
+    tuning_report,
     words,
 )
 from loadframe.units import METRICS, show, show_metric
@@ -61,11 +62,12 @@ def write_page(inv: Investigation, path: Path) -> None:
 
 def write_ladder_page(found: Ladder, path: Path) -> None:
     """The same for a ladder."""
-    drawn = charts.ladder_chart(found)
-    page = _template("ladder.html").render(
-        found=found, css=Markup(_read("page.css")), chart=drawn, run_path=shlex.quote(found.run), version=__version__
-    )
-    _write(page, path, found.run)
+    _write(_rendered("ladder.html", found, chart=charts.ladder_chart(found)), path, found.run)
+
+
+def write_tuning_page(found: Tuning, path: Path) -> None:
+    """The same for a search for settings."""
+    _write(_rendered("tuning.html", found, chart=charts.tuning_chart(found)), path, found.run)
 
 
 def _write(page: str, path: Path, run: str) -> None:
@@ -91,10 +93,11 @@ def _write(page: str, path: Path, run: str) -> None:
 def render_page(inv: Investigation) -> str:
     """The page as one string of HTML."""
     drawn = charts.page_charts(inv)
-    return _template("page.html").render(
+    return _rendered(
+        "page.html",
+        inv,
         inv=inv,
         unit=words.axis_unit(inv),
-        css=Markup(_read("page.css")),
         charts=drawn,
         evidence_charts=[chart for name, chart in drawn.items() if name.startswith("evidence")],
         footprint_charts=[chart for name, chart in drawn.items() if name.startswith("footprint")],
@@ -114,16 +117,34 @@ def render_page(inv: Investigation) -> str:
         flame_script=Markup(_read("flame.js")),
         limits=facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else (),
         tables=[_steps_table(round_) for round_ in inv.rounds if round_.footprint],
-        study_path=shlex.quote(f"{inv.run}/study.toml"),
-        run_path=shlex.quote(inv.run),
-        version=__version__,
+    )
+
+
+def _rendered(name: str, record: Investigation | Ladder | Tuning, **shown: Any) -> str:
+    """A template with what all of them need, and what it shows besides."""
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            record=record,
+            css=Markup(_read("page.css")),
+            study_path=shlex.quote(f"{record.run}/study.toml"),
+            run_path=shlex.quote(record.run),
+            version=__version__,
+            **shown,
+        )
     )
 
 
 @cache
-def _template(name: str) -> jinja2.Template:
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_present
+        loader=jinja2.FunctionLoader(_read),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_present,
     )
     environment.globals.update(
         alternatives=alternatives,
@@ -135,10 +156,11 @@ def _template(name: str) -> jinja2.Template:
         flame=flame,
         forecasts=forecasts,
         ladder_report=ladder_report,
+        tuning_report=tuning_report,
     )
     environment.globals.update(show=show, show_metric=show_metric)
     environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)
-    return environment.from_string(_read(name))
+    return environment
 
 
 def _present(value: Any) -> Any:

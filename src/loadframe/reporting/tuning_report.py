@@ -6,17 +6,25 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from loadframe.model import TunedSetting, Tuning, TuningTrial
-from loadframe.reporting import facts, words
+from loadframe.model import Change, ObjectiveSide, TrialReason, TunedSetting, Tuning, TuningObjective, TuningTrial
+from loadframe.reporting import facts, rounding, words
+from loadframe.reporting.capacity_report import objective
 from loadframe.reporting.json_shapes import verdict_json
 
 MOST_TRIALS = 8
+REASONS: Mapping[TrialReason, str] = {
+    "start": "the start itself",
+    "diagnosis": "a remedy for what gave",
+    "search": "promised most",
+    "again": "the best so far, made sure of",
+}
 
 
 def tuning_json(found: Tuning) -> dict[str, Any]:
     """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
     null where nothing was worth a proof."""
-    shape = dataclasses.asdict(found)
+    kept_apart = ("study", "host", "conduct")
+    shape = {name: value for name, value in dataclasses.asdict(found).items() if name not in kept_apart}
     trials = [{**trial, "throughput": _levels(trial["throughput"])} for trial in shape["trials"]]
     return {
         "schema": "loadframe.tuning/1",
@@ -25,7 +33,9 @@ def tuning_json(found: Tuning) -> dict[str, Any]:
         "trials": trials,
         "verdict": None if found.verdict is None else verdict_json(found.verdict),
         "levels": list(shape["levels"]),
+        "objective": None if found.objective is None else _objective(found, found.objective),
         "settings": list(shape["settings"]),
+        "flags": {} if found.conduct is None else dict(found.conduct.flags),
         "warnings": list(found.warnings),
     }
 
@@ -36,28 +46,129 @@ def render_tuning(found: Tuning) -> str:
     lines += [_setting(each) for each in changed(found)] if found.end != "nothing-better" else []
     if found.file_text:
         lines += ["", f"To copy ({found.run}/{found.file_name}):", *_indented(found.file_text)]
-    lines += ["", *_trials(found), *found.warnings]
+    lines.append("")
+    if found.objective is not None:
+        lines += [objective_head(found), *(f"- {text}." for text in objective_levels(found)), ""]
+    lines += _trials(found)
+    went = () if found.conduct is None else words.conduct_sentences(found.conduct)
+    lines += [words.sentence(text) for text in (*found.warnings, *went)]
     lines += [f"Not varied: {name}, {why}." for name, why in found.left_out.items()]
-    return "\n".join([*lines, f"Run folder: {found.run}"])
+    return "\n".join([*lines, f"Report: {found.report}"])
 
 
 def answer(found: Tuning) -> str:
     """The answer in a sentence."""
-    varied = f"{len(found.trials)} trials of {len(found.settings)} settings"
+    count = len(found.trials)
+    varied = f"{count} trial{'' if count == 1 else 's'} of {len(found.settings)} settings"
+    if found.end == "stopped":
+        return f"Stopped after {varied}; nothing was proved, and nothing is left changed. Go on with --resume."
     if found.end == "nothing-better":
         return f"Nothing better was found in {varied}: leave the settings as they are."
     assert found.verdict is not None, "what was recommended was proved or not"
     if found.end == "gained":
-        return f"{words.sentence(words.gain_sentence(found.verdict, found.axis_unit))} Found in {varied}."
+        kept = "" if found.objective is None else ", and the objective is met"
+        return f"{words.gain_sentence(found.verdict, found.axis_unit)}{kept}. Found in {varied}."
+    if found.verdict.decision == "better":
+        return (
+            f"No gain within the objective: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh "
+            "blocks, and misses the objective there. Leave the settings as they are."
+        )
     return (
         f"No proven gain: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh blocks. "
         "Leave the settings as they are."
     )
 
 
+def objective_head(found: Tuning) -> str:
+    """What the study asks besides throughput, and how many trials missed it; "" where it asks for nothing."""
+    if found.objective is None:
+        return ""
+    missed = sum(bool(trial.missed) for trial in found.trials)
+    trials = f" {missed} trial{'' if missed == 1 else 's'} clearly missed it." if missed else ""
+    return f"The objective: {objective(found.objective.asked)}.{trials} At the levels that were judged:"
+
+
+def objective_levels(found: Tuning) -> list[str]:
+    """What became of it at each of these levels."""
+    if found.objective is None:
+        return []
+    return [
+        f"{words.load(each.load, found.axis_unit)}: as given {_side(each.before)}"
+        + ("" if each.after is None else f"; in the proof with the best settings {_side(each.after)}")
+        for each in found.objective.levels
+    ]
+
+
+def _side(side: ObjectiveSide) -> str:
+    lost = f", {100 * side.lost_share:.2g} % lost" if side.lost_share else ""
+    return f"{words.milliseconds(side.latency_p95_ms)}{lost} ({'met' if side.met else 'missed'})"
+
+
+def _objective(found: Tuning, kept: TuningObjective) -> dict[str, Any]:
+    """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
+    shape = dataclasses.asdict(kept)
+    met = None if found.verdict is None else kept.met
+    return {**shape["asked"], "met": met, "levels": list(shape["levels"])}
+
+
 def changed(found: Tuning) -> list[TunedSetting]:
     """The settings that are recommended to change."""
     return [each for each in found.settings if each.after != each.before]
+
+
+def changes(found: Tuning) -> list[Change]:
+    """The same as changes."""
+    return [Change("server", each.name, each.before, each.after) for each in changed(found)]
+
+
+def ranked(found: Tuning) -> list[TunedSetting]:
+    """All settings, those that change first, then the ones worth most."""
+
+    def key(each: TunedSetting) -> tuple[bool, float]:
+        return each.after == each.before, -(each.worth.ratio if each.worth else 0.0)
+
+    return sorted(found.settings, key=key)
+
+
+def worth(each: TunedSetting) -> str:
+    """ "1.8 times (1.5 to 2.1)"; of a setting that stays, with the value that this is of."""
+    told = each.worth
+    if told is None:
+        return ""
+    ratio, low, high = rounding.with_interval(told.ratio, told.low, told.high)
+    of = "" if each.after != each.before else f"{facts.shown(told.value)}: "
+    return f"{of}{ratio} times ({low} to {high})"
+
+
+def asides(found: Tuning) -> list[tuple[str, str]]:
+    """What stands beside the chart: titles and sentences."""
+    said = []
+    if found.verdict is not None:
+        trials = f"{rounding.plain(found.expected)} times, after shrinkage"
+        said.append(("What the trials had promised", trials))
+    if found.objective is not None and found.verdict is not None:
+        kept = "Met in the proof at every judged level." if found.objective.met else "Missed in the proof."
+        said.append(("The objective", kept))
+    if found.findings:
+        said.append(("What gave at the start", " ".join(words.sentence(title) for title in found.findings)))
+    restart = [each.name for each in changed(found) if each.restart]
+    if restart and found.end == "gained":
+        said.append(("Needs a restart", words.and_list(restart)))
+    return said
+
+
+def prices(found: Tuning) -> list[str]:
+    """What is given up with the best settings."""
+    return [f"Gives up durability: {each.name}, {each.gives_up}." for each in changed(found) if each.gives_up]
+
+
+def fate(trial: TuningTrial) -> str:
+    """What became of a trial, in words; "" of one that was measured whole."""
+    if trial.failed:
+        return f"failed: {trial.failed}"
+    if trial.missed:
+        return f"missed the objective {trial.missed}"
+    return "ended early" if trial.ended_early else ""
 
 
 def _setting(each: TunedSetting) -> str:

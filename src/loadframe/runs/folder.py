@@ -33,6 +33,7 @@ from loadframe.model import (
     Step,
     Survival,
     TargetState,
+    Tuning,
     TuningTrial,
 )
 from loadframe.runs.formats import decode, encode, upgrade
@@ -334,6 +335,12 @@ class RunFolder:
         if not (self.path / "ladder.json").exists():
             return None
         return decode("ladder-record", self._read("ladder.json"), Ladder, where=str(self.path / "ladder.json"))
+
+    def tuning(self) -> Tuning | None:
+        """What a search for settings found, as far as it went; None for other runs."""
+        if not (self.path / "tuning.json").exists():
+            return None
+        return decode("tuning-record", self._read("tuning.json"), Tuning, where=str(self.path / "tuning.json"))
 
     def forecast(self) -> Forecast | None:
         """What was forecast before it was measured; None for a study that does not ask for it."""

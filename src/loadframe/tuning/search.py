@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,10 +48,12 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trial. value: log throughput against the start; None where the target did not work."""
+    """What came of a trial. value: log throughput against the start; None where the target did not work. missed: it
+    broke what is asked besides, so that its settings are not recommended; its value then says how far off it is."""
 
     point: Point
     value: float | None
+    missed: bool = False
 
 
 class Search:
@@ -102,6 +105,20 @@ class Search:
         gain, spread = self._surrogate().gains(self._scaled([point]), self._scaled([plain])[0])
         return bool(with_it - without >= FEWEST_GAIN and gain[0] >= SURELY * spread[0])
 
+    def worth(self, best: Point) -> list[tuple[int, float, float]]:
+        """For each setting the position of a value, its gain over the value at the start, all others as in `best`, and
+        the standard deviation of that, in logarithms: of the value in `best`, or where that is the start's, of the most
+        promising other one."""
+        found = []
+        for place, dimension in enumerate(self.space.dimensions):
+            here, start = best[place], dimension.start
+            values = [here] if here != start else [each for each in range(len(dimension.values)) if each != start]
+            points = [(*best[:place], value, *best[place + 1 :]) for value in (start, *values)]
+            gains, spreads = self._surrogate().gains(self._scaled(points[1:]), self._scaled(points[:1])[0])
+            top = int(np.argmax(gains))
+            found.append((values[top], float(gains[top]), float(spreads[top])))
+        return found
+
     def leading_value(self) -> float:
         """Expected log throughput of the best point so far against the start's."""
         return math.log(self.expected_gain(self._leader()))
@@ -115,12 +132,19 @@ class Search:
         return sum(outcome.point == point for outcome in self.outcomes)
 
     def _refused(self) -> set[Point]:
-        """Points with which the target did not work."""
-        return {outcome.point for outcome in self.outcomes if outcome.value is None}
+        """Points with which the target did not work, or that missed what is asked."""
+        return {outcome.point for outcome in self.outcomes if outcome.value is None} | self._missing()
+
+    def _missing(self) -> set[Point]:
+        """Points that missed what is asked in more than half of their trials. The start is what there is, and stays."""
+        missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
+        return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
     def _leader(self) -> Point:
-        """Of the points that were tried, the one with the highest expectation."""
-        tried = list(dict.fromkeys(each.point for each in self.outcomes if each.value is not None))
+        """Of the points that were tried and may be recommended, the one with the highest expectation."""
+        missing = self._missing()
+        worked = (each.point for each in self.outcomes if each.value is not None)
+        tried = [point for point in dict.fromkeys(worked) if point not in missing]
         means = self._surrogate().mean(self._scaled(tried))
         return tried[int(np.argmax(means))]
 

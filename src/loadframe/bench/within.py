@@ -1,0 +1,86 @@
+"""What a study asks of settings besides throughput: where it is asked, what a trial used of it, what a proof shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from statistics import median
+
+from loadframe.analysis import objective as objectives
+from loadframe.model import (
+    OPEN_LOOP_AXES,
+    CapacityObjective,
+    Curve,
+    ObjectiveLevel,
+    ObjectiveSide,
+    Step,
+    TuningObjective,
+)
+from loadframe.study import Study
+
+CLEARLY = 1.5
+"""A trial is a step of seconds at each level, and its p95 scatters: the standard deviation of its logarithm is 0.19 in
+windows of one second (docs/journal/2026-11-22-tuning.md). One that uses so many times what is allowed, two deviations
+above, misses for sure. What lies between is decided by the proof."""
+
+
+def asked(study: Study) -> CapacityObjective | None:
+    """What the study asks of every level; None where it asks for throughput alone."""
+    within = study.objective.within
+    if within.latency_p95_ms is None and within.loss_ratio is None:
+        return None
+    return CapacityObjective(within.loss_ratio, within.latency_p95_ms)
+
+
+def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
+    """The part of the start's curve on which settings are judged: the levels below the first one that it misses, or
+    the lowest one where it misses all. In an open loop that first one, too: below it nothing can be gained, as as many
+    requests are served as are offered."""
+    levels = [point.load for point in curve.points]
+    met = list(takewhile(lambda level: side(objective, start, level).met, levels))
+    count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
+    return replace(curve, points=curve.points[:count])
+
+
+def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
+    """What a trial clearly missed, and where, in words; "" where it did not."""
+    if objective is None:
+        return ""
+    clear = [step for step in steps if objectives.use(objective, step) > CLEARLY]
+    return "; ".join(f"at {step.level:g}: {objectives.missed(objective, step)}" for step in clear)
+
+
+def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
+    """How much of what is allowed these steps use, at the level where that is most; None where nothing is asked."""
+    if objective is None or not steps:
+        return None
+    return max(
+        median(objectives.use(objective, step) for step in steps if step.level == level)
+        for level in {step.level for step in steps}
+    )
+
+
+def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> ObjectiveSide:
+    """What steps of one state show at a level."""
+    mine = [step for step in steps if step.level == level]
+    return ObjectiveSide(
+        latency_p95_ms=median(step.latency.p95_ms for step in mine),
+        lost_share=median(objectives.lost_share(step) for step in mine),
+        met=median(objectives.use(objective, step) for step in mine) <= 1,
+    )
+
+
+def shown(
+    objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
+) -> TuningObjective | None:
+    """What became of the objective: before and after as steps show it; after: none where there was no proof."""
+    if objective is None:
+        return None
+    return TuningObjective(
+        objective,
+        tuple(
+            ObjectiveLevel(level, side(objective, before, level), side(objective, after, level) if after else None)
+            for level in sorted(levels)
+        ),
+    )

@@ -1,0 +1,113 @@
+"""The trials of a search for settings, one after the other, and what the best of them came to in fresh blocks."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from loadframe.model import Tuning, TuningTrial
+from loadframe.reporting import rounding, vega, words
+from loadframe.reporting.plots import TERSE_BELOW
+from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Size
+
+if TYPE_CHECKING:
+    from loadframe.reporting.vega import Drawing
+
+KINDS = {
+    "trial": (AFTER, "circle"),
+    "ended early": (BETWEEN, "triangle-down"),
+    "missed the objective": (BEFORE, "diamond"),
+    "failed": (INK, "cross"),
+}
+"""How a trial is drawn: its colour and its shape."""
+DEEPEST = 20.0
+"""Of the best ratio; what is further below, and what failed, stands at the bottom."""
+
+
+def kind(trial: TuningTrial) -> str:
+    """What became of a trial."""
+    if trial.ratio is None:
+        return "failed"
+    if trial.missed:
+        return "missed the objective"
+    return "ended early" if trial.ended_early else "trial"
+
+
+def best_so_far(found: Tuning) -> list[float]:
+    """The highest ratio of all whole trials up to each one; the start has 1."""
+    ratios = (each.ratio if each.ratio is not None and kind(each) == "trial" else 1.0 for each in found.trials)
+    return list(itertools.accumulate(ratios, max, initial=1.0))[1:]
+
+
+def title(found: Tuning) -> str:
+    """ "The best of 24 trials came to 9.3 times the start; the proof in fresh blocks: 7 times"."""
+    best = rounding.plain(max(best_so_far(found), default=1.0))
+    proof = f"; the proof in fresh blocks: {words.ratio(found.verdict)} times" if found.verdict else ""
+    return f"The best of {len(found.trials)} trials came to {best} times the start{proof}"
+
+
+def trials(found: Tuning, size: Size) -> Drawing | None:
+    """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof with its
+    interval. None without a trial."""
+    import altair as alt
+
+    if not found.trials:
+        return None
+    verdict, last = found.verdict, found.trials[-1].number
+    known = [each.ratio for each in found.trials if each.ratio is not None]
+    highest = max([1.0, *known, *([verdict.high] if verdict else [])])
+    lowest = max(min([1.0, *known, *([verdict.low] if verdict else [])]), highest / DEEPEST) / 1.15
+    scale = alt.Scale(type="log", domain=[lowest, highest * 1.25], nice=False)
+    y = alt.Y(
+        "ratio:Q",
+        title="throughput against the start (log scale)",
+        scale=scale,
+        axis=alt.Axis(tickCount=5, format=vega.number_format(highest)),
+    )
+    right = last + max(1.0, last / 8) if verdict else last
+    ticks = [number for number in range(1, last + 1) if last <= 10 or number % (5 if last <= 50 else 10) == 0]
+    x = alt.X(
+        "number:Q",
+        title="trial",
+        scale=alt.Scale(domain=[0.5, right + 0.5], nice=False),
+        axis=alt.Axis(values=ticks, format="d", grid=False),
+    )
+    rows = [
+        {"number": each.number, "ratio": max(each.ratio or lowest, lowest), "kind": kind(each)} for each in found.trials
+    ]
+    best = [
+        {"number": each.number, "ratio": ratio} for each, ratio in zip(found.trials, best_so_far(found), strict=True)
+    ]
+    used = [name for name in KINDS if any(row["kind"] == name for row in rows)]
+    columns = 2 if size.width < TERSE_BELOW else len(KINDS)
+    legend = alt.Legend(orient="top", title=None, columns=columns) if len(used) > 1 else None
+    colour = alt.Scale(domain=used, range=[KINDS[name][0] for name in used])
+    shape = alt.Scale(domain=used, range=[KINDS[name][1] for name in used])
+    layers: list[Any] = [
+        vega.data([{"ratio": 1.0}]).mark_rule(color=QUIET, strokeDash=[2, 3]).encode(y=y),
+        vega.data(best).mark_line(color=BETWEEN, interpolate="step-after", strokeWidth=1.5).encode(x=x, y=y),
+        vega.data(rows)
+        .mark_point(filled=True, size=60, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("kind:N", scale=colour, legend=legend),
+            shape=alt.Shape("kind:N", scale=shape, legend=legend),
+        ),
+    ]
+    if verdict is not None:
+        row = {
+            "number": right,
+            "ratio": min(max(verdict.ratio, lowest), highest),
+            "low": max(verdict.low, lowest),
+            "high": min(verdict.high, highest * 1.25),
+            "label": f"proof: {words.ratio(verdict)} times",
+        }
+        proof = vega.data([row]).encode(x=x)
+        between = alt.Y("low:Q", scale=scale)
+        layers += [
+            proof.mark_rule(color=INK, strokeWidth=2).encode(y=between, y2=alt.Y2("high:Q")),
+            proof.mark_point(color=INK, filled=True, size=90, shape="square", opacity=1).encode(y=y),
+            proof.mark_text(align="right", dx=-10, color=INK, fontWeight=600).encode(y=y, text=alt.Text("label:N")),
+        ]
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
