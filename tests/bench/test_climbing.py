@@ -12,8 +12,8 @@ import pytest
 from loadframe.bench.climbing import Climbed, climb
 from loadframe.bench.ladder_states import LadderStates, changed
 from loadframe.bench.proof import grouped_orders
-from loadframe.bench.sweep import WARMING, Bookkeeping
-from loadframe.model import Rung, TargetState
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.model import WARMING, Rung, TargetState
 from loadframe.study.declaration import ChangeTable
 
 Simulated = Callable[..., Bookkeeping]

@@ -14,9 +14,9 @@ import pytest
 from loadframe.analysis import comparison
 from loadframe.bench.comparing import alternatives, runs
 from loadframe.bench.proof import orders
-from loadframe.bench.sweep import WARMING, Bookkeeping
+from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.model import Host, Latency, Step, TargetState, Verdict
+from loadframe.model import WARMING, Host, Latency, Step, TargetState, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
@@ -121,6 +121,14 @@ def test_runs_are_compared_at_their_common_levels(tmp_path: Path, factor: float,
     assert found.verdict.levels == (2, 4)
     assert found.verdict.decision == decision
     assert found.verdict.low < factor < found.verdict.high
+
+
+def test_steps_that_only_warm_a_server_are_no_measurements_of_a_run(tmp_path: Path) -> None:
+    one, two = a_run(tmp_path, "one", 1.0), a_run(tmp_path, "two", 1.0)
+    before = runs(one, two).verdict
+    for step in one.steps()[:6]:
+        one.append_line("steps.jsonl", "step", replace(step, number=99, block=WARMING, throughput=1.0))
+    assert runs(one, two).verdict == before
 
 
 def test_runs_without_anything_in_common_are_refused(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from loadframe.bench import tuning, within
 from loadframe.bench.examination import Examined, examine
-from loadframe.bench.sweep import WARMING, Bookkeeping, curve_of
+from loadframe.bench.sweep import Bookkeeping, curve_of
 from loadframe.errors import StudyError
-from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning
+from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 import loadframe
-from loadframe.bench.sweep import WARMING
+from loadframe.model import WARMING
 from loadframe.study import parse
 
 STUDY = """

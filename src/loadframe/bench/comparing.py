@@ -97,7 +97,8 @@ ONE_AFTER_THE_OTHER = (
 
 def _steps(run: RunFolder, treatment: str) -> list[Step]:
     """The steps of a treatment in the order in which they were taken; at a level with enough sound ones, only those."""
-    mine = sorted((step for step in run.steps() if step.treatment == treatment), key=lambda step: step.number)
+    steps = (step for step in run.steps() if step.treatment == treatment and step.counts)
+    mine = sorted(steps, key=lambda step: step.number)
     if not mine:
         known = ", ".join(run.treatments()) or "none"
         raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy=f"It has: {known}.")

@@ -32,7 +32,7 @@ def predict_run(
 ) -> Forecast:
     """A forecast from a run's steps of one treatment, with the limits of its ledger; it is added to the run's
     forecasts.json. The rest as `predict`. RunError where the run has no such steps."""
-    steps = [step for step in run.steps() if step.treatment == treatment]
+    steps = [step for step in run.steps() if step.treatment == treatment and step.counts]
     if not steps:
         known = ", ".join(run.treatments()) or "none"
         raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy=f"It has: {known}.")

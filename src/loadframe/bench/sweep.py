@@ -13,7 +13,7 @@ from loadframe.analysis import search
 from loadframe.analysis.soundness import sound
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
-from loadframe.model import CLIENT_AXES, DISTURBED, Curve, Step, TargetState
+from loadframe.model import CLIENT_AXES, DISTURBED, WARMING, Curve, Step, TargetState
 from loadframe.progress import Progress
 from loadframe.study import Study
 
@@ -25,8 +25,6 @@ MOST_STEPS = 0.5
 REPEATED_SHARE = 0.2
 """Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
 always disturbed, repeating everything helps nobody."""
-WARMING = -1
-"""The block of steps that only warm a server which was started: they count for nothing."""
 SWEEP_SHARE = 0.4
 """More blocks than the least are measured only while a sweep uses less than this share of what was left."""
 
@@ -120,7 +118,7 @@ class Bookkeeping:
 
     def of(self, treatment: str) -> list[Step]:
         """The steps of a treatment that count, from every round."""
-        return [step for step in self.steps if step.treatment == treatment and step.block != WARMING]
+        return [step for step in self.steps if step.treatment == treatment and step.counts]
 
 
 def _letters(count: int) -> str:
@@ -131,7 +129,7 @@ def _letters(count: int) -> str:
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
     """The curve of one treatment among these steps, from those that count (analysis/soundness.py)."""
-    mine = [step for step in steps if step.treatment == treatment and step.block != WARMING]
+    mine = [step for step in steps if step.treatment == treatment and step.counts]
     counting = sound(mine)
     samples = [
         curves.LevelSample(

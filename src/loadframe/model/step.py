@@ -29,6 +29,10 @@ class OperationSummary:
     p95_ms: float
 
 
+WARMING = -1
+"""The block of steps that only warm a server which was started: they count for nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One measured window: one level, one treatment, one block.
@@ -59,6 +63,11 @@ class Step:
     metrics: Mapping[str, float]
     flags: tuple[str, ...] = ()
     closed_loop: bool = True
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a measurement; not where it only warmed the target."""
+        return self.block != WARMING
 
 
 FLAGS: Mapping[str, str] = {
