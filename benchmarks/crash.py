@@ -289,16 +289,23 @@ def await_change(somebodys: Somebodys, running: Command, count: int, within_s: f
 
 
 def kill_once(
-    somebodys: Somebodys, commands: Commands, verb: str, chance: random.Random, *, at_a_change: bool, report: bool
+    somebodys: Somebodys,
+    commands: Commands,
+    verb: str,
+    chance: random.Random,
+    longest_s: float,
+    *,
+    at_a_change: bool,
+    report: bool,
 ) -> tuple[str, list[str]]:
-    """One run that is killed, and the command after it: where the kill fell, and what was missed. report: that command
-    is its report, where it has measured enough for one."""
+    """One run that is killed before longest_s are over, and the command after it: where the kill fell, and what was
+    missed. report: that command is its report, where it has measured enough for one."""
     running = commands.start(*somebodys.arguments(verb))
     if at_a_change:
-        await_change(somebodys, running, chance.randint(1, MOST_CHANGES), LONGEST_S[verb])
+        await_change(somebodys, running, chance.randint(1, MOST_CHANGES), longest_s)
         running.ended(chance.uniform(0.0, SOON_S))
     else:
-        running.ended(chance.uniform(0.0, LONGEST_S[verb]))
+        running.ended(chance.uniform(0.0, longest_s))
     running.kill()
     status, said = running.wait()
     ended = status != -signal.SIGKILL
@@ -362,9 +369,10 @@ def somebodys_server(kind: str) -> Iterator[Somebodys]:
 
 
 def crash(
-    kind: str, kills: int, chance: random.Random, *, reported: float = 0.5
+    kind: str, kills: int, chance: random.Random, *, reported: float = 0.5, early: float = 1.0
 ) -> tuple[dict[str, Counter[str]], list[str]]:
-    """So many kills: where they fell, by verb, and all that was missed. reported: the share that a report follows."""
+    """So many kills: where they fell, by verb, and all that was missed. reported: the share that a report follows.
+    early: kills fall within this share of LONGEST_S."""
     where: dict[str, Counter[str]] = {verb: Counter() for verb in LONGEST_S}
     missed: list[str] = []
     with somebodys_server(kind) as somebodys:
@@ -373,7 +381,10 @@ def crash(
             for number in range(kills):
                 verb = list(LONGEST_S)[number % len(LONGEST_S)]
                 at_a_change, report = number % 2 == 1, chance.random() < reported
-                fell, wrong = kill_once(somebodys, commands, verb, chance, at_a_change=at_a_change, report=report)
+                longest_s = early * LONGEST_S[verb]
+                fell, wrong = kill_once(
+                    somebodys, commands, verb, chance, longest_s, at_a_change=at_a_change, report=report
+                )
                 where[verb][fell] += 1
                 wrong = [f"kill {number + 1}, of {verb} {fell}: {words}" for words in wrong]
                 missed += wrong
@@ -392,6 +403,7 @@ def main() -> int:
     parser.add_argument("--kind", choices=sorted(CHANGED), default="mariadb")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what ends the server
     started = time.monotonic()
     where, missed = crash(options.kind, options.kills, random.Random(options.seed))
     for verb, fell in where.items():

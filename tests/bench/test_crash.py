@@ -25,6 +25,6 @@ def _crash() -> ModuleType:
 
 @pytest.mark.server
 def test_killed_anywhere_nothing_stays_changed() -> None:
-    where, missed = _crash().crash("mariadb", 20, random.Random(), reported=0.2)
+    where, missed = _crash().crash("mariadb", 20, random.Random(), reported=0.1, early=0.6)
     assert not missed
     assert {verb: fell.total() for verb, fell in where.items()} == {"compare": 7, "ladder": 7, "tune": 6}

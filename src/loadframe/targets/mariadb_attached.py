@@ -31,8 +31,6 @@ SCHEMA = "loadframe"
 """Of load drivers."""
 POOL = "innodb_buffer_pool_size"
 RESIZED_WITHIN_S = SETTLED_WITHIN_S = 30.0
-
-
 CHANGING = (
     "SELECT info FROM information_schema.processlist"
     " WHERE id <> CONNECTION_ID() AND user = SUBSTRING_INDEX(USER(), '@', 1) AND (info LIKE %s OR info LIKE %s)"
