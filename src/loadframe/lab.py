@@ -296,7 +296,7 @@ def measured_tuning(run: RunFolder) -> Tuning | None:
 def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
     """The curve of every treatment of a run, computed anew from its steps; under another objective than its study's
     where one is given. RunError where there are no steps."""
-    steps = run.steps()
+    steps = [step for step in run.steps() if step.counts]
     _check_steps(run, steps)
     if not steps:
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")

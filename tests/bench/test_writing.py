@@ -14,7 +14,7 @@ from loadframe.bench.examination import examine
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.writing import partial, write_down
 from loadframe.errors import RunError
-from loadframe.model import TargetState
+from loadframe.model import WARMING, TargetState
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
 from loadframe.runs.folder import Effective, RunFolder, Treatment
@@ -58,6 +58,17 @@ def test_of_a_run_that_was_killed_before_its_first_state_was_measured_nothing_is
     assert partial(run) == []
     with pytest.raises(RunError, match="no finished round"):
         lab.conclude(run)
+
+
+def test_of_a_run_that_was_killed_after_it_had_warmed_its_target_nothing_is_concluded(
+    simulated: Simulated, tmp_path: Path
+) -> None:
+    run, book = tried_and_killed(simulated, tmp_path)
+    (run.path / "steps.jsonl").unlink()
+    run.add_step(replace(book.of("A")[0], block=WARMING), b"", np.array([1.0], dtype=np.float32))
+    assert partial(run) == []
+    with pytest.raises(RunError, match="no finished step"):
+        lab.curves(run)
 
 
 def test_rounds_that_were_kept_are_told_as_they_were(simulated: Simulated, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def partial(run: RunFolder) -> list[Round]:
     if rounds or not steps:
         return rounds
     name, treatment = next(iter(run.treatments().items()))
-    mine = [step for step in steps if step.treatment == name]
+    mine = [step for step in steps if step.treatment == name and step.counts]
     if not mine:
         return []
     study = validate(run.study(), name=str(run.path / "study.json"))
