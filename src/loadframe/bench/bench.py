@@ -39,6 +39,7 @@ from loadframe.model import (
     Conduct,
     CounterSpec,
     Ending,
+    Endpoint,
     ProfiledStep,
     ProfilePlace,
     SettingValue,
@@ -161,6 +162,11 @@ class Bench:
         self.put_back += self._surroundings.close()
 
     @property
+    def endpoint(self) -> Endpoint:
+        """Where the target of the treatment in use answers."""
+        return self._target.endpoint()
+
+    @property
     def _target(self) -> CagedTarget | AttachedTarget:
         """The target of the treatment in use."""
         return self._rig.target
@@ -245,17 +251,26 @@ class Bench:
         assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"
         self.use(name)
         rig, workload = self._rig, self.workload
-        workload.set_level(self._target.endpoint(), level)
-        workload.warm(self._target.endpoint(), level)
+        workload.set_level(self.endpoint, level)
+        workload.warm(self.endpoint, level)
         if how == "SIGKILL":
             rig.kill()
         rig.stop()
         self.use(name)
-        before = self._target.counters()[FETCHES]
-        workload.warm(self._target.endpoint(), level)
+        before = self._fetched()
+        workload.warm(self.endpoint, level)
         asked = workload.objects_at(level)
-        fetched = round(self._target.counters()[FETCHES] - before)
+        fetched = round(self._fetched() - before)
         return Survival(name, rig.target.kind, how, asked, min(max(asked - fetched, 0), asked))
+
+    def _fetched(self) -> float:
+        """What a cache has fetched in all: a thread of it may tell that a moment after the answer, so until two looks
+        say the same."""
+        found, seen = self._target.counters()[FETCHES], -1.0
+        while found != seen:
+            time.sleep(POLL_S)
+            found, seen = self._target.counters()[FETCHES], found
+        return found
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -280,7 +295,7 @@ class Bench:
         )
         requests, summary = loaded.requests, loaded.summary
         step = self._step(loaded, round_number, block, treatment, level)
-        self.workload.after_step(self._target.endpoint())  # first: what it finds wrong is no measurement
+        self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
         self.run.add_step(step, requests.to_bytes(), requests.latency_ms[summary.inside])
         return step
 
@@ -311,7 +326,7 @@ class Bench:
             missing=tuple(profiler.missing),
         )
         self.run.add_profiled(done)
-        self.workload.after_step(self._target.endpoint())
+        self.workload.after_step(self.endpoint)
         return done
 
     def _permission(self) -> Permission:
@@ -338,7 +353,7 @@ class Bench:
         scratch = self._lease.folder / name
         scratch.mkdir()
         scratch.chmod(0o777)
-        endpoint = self._target.endpoint()
+        endpoint = self.endpoint
         self._target.reset()
         self._bring_to(level, treatment, cold=cold)
         self._served[self._target.kind] = self._target.pids()[:1]
@@ -387,7 +402,7 @@ class Bench:
     def _bring_to(self, level: float, treatment: str, *, cold: bool) -> None:
         """The data of a level. A cache that is not to be cold has what this level asks for, and nothing of others, in
         memory."""
-        endpoint = self._target.endpoint()
+        endpoint = self.endpoint
         caches = self.is_cache(treatment)
         if caches:
             self._target.forget()
