@@ -313,7 +313,8 @@ def kill_once(
     names = somebodys.standing()
     stood = somebodys.differences()
     run = next(iter(somebodys.runs()[-1:]), None)
-    reports = report and run is not None and any(step.treatment == START for step in RunFolder(run).steps())
+    steps = RunFolder(run).steps() if report and run is not None else []
+    reports = any(step.treatment == START and step.counts for step in steps)
     following = ["report", str(run)] if reports else ["changes", "revert", "--runs", "runs"]
     status, words = commands.start(*following).wait()
     missed += [f"{' '.join(following)} ended with {status}: {words}"] if status != 0 else []
