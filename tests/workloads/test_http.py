@@ -18,6 +18,7 @@ from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.arrivals import ARRIVALS, READY_WITHIN_S
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.http import ask_for_all
 from loadframe.workloads.http_driver import OUTCOMES
 from loadframe.workloads.objects import Objects, path_of
 from loadframe.workloads.request_log import Requests
@@ -112,6 +113,41 @@ def folder(tmp_path: Path) -> Path:
 
 def outcomes(requests: Requests) -> Counter[str]:
     return Counter(OUTCOMES[code] for code in requests.outcome)
+
+
+# --- filling a cache --------------------------------------------------------------------------------------------------
+
+
+@server
+@pytest.mark.parametrize("count", [3, 50])
+def test_a_cache_is_asked_for_each_object_once_by_several_at_a_time(site: Site, count: int) -> None:
+    together = threading.Barrier(min(count, 8), timeout=10)
+    waited = Counter[int]()
+
+    def at_the_same_time(number: int, body: bytes) -> bytes:
+        waited[threading.get_ident()] += 1
+        if waited[threading.get_ident()] == 1:  # passes only where so many have asked
+            together.wait()
+        return answer(body)
+
+    site.answer = at_the_same_time
+    ask_for_all(site.endpoint.address, count)
+    assert site.asked == {path_of(number): 1 for number in range(count)}
+    assert site.connections == min(count, 8)
+
+
+@server
+def test_a_cache_that_lacks_an_object_is_said(site: Site) -> None:
+    site.answer = lambda number, body: answer(b"", "404 Not Found") if number == 21 else answer(body)
+    with pytest.raises(TargetError, match=f"{path_of(21)} with status 404"):
+        ask_for_all(site.endpoint.address, 40)
+
+
+@server
+def test_a_cache_that_stops_answering_is_said(site: Site) -> None:
+    site.answer = lambda number, body: b"" if number == 30 else answer(body)
+    with pytest.raises(TargetError, match="stopped answering while it was filled"):
+        ask_for_all(site.endpoint.address, 40)
 
 
 # --- what is checked --------------------------------------------------------------------------------------------------
