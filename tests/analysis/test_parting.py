@@ -56,3 +56,16 @@ def test_what_cannot_be_told_is_not() -> None:
     assert parting(*curves(parted_at_512, blocks=2)) is None
     dead = {level: [0.0] * 4 for level in LEVELS[2:]}
     assert parting({**before, **dead}, after) is None
+
+
+def test_a_sudden_change_between_far_levels_is_told_as_wide_as_they_are() -> None:
+    """Nothing was measured between 256 and 512: wherever in between the jump is, the interval has it."""
+    wide = [level for level in LEVELS if level != 384]
+    held = []
+    for seed in range(10):
+        before, after = curves(lambda level: 1.0 if level < 300 else 2.2 * (level / 300) ** 0.5, seed=seed)
+        found = parting({level: before[level] for level in wide}, after)
+        assert found is not None
+        held.append(found.low <= 300 <= found.high)
+        assert 256 / 1.3 <= found.low <= found.load <= found.high <= 512
+    assert sum(held) >= 8

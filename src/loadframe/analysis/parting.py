@@ -3,6 +3,12 @@
 The logarithm of the ratio is constant up to the parting, then straight in the logarithm of the load, up to a second
 place where it may become constant again. Both places are searched on a grid; that there is any is proved by permuting:
 where the ratio is the same at all loads, what a block shows at one load it might as well have shown at another.
+
+Whether it begins to change slowly or all at once, levels that are far apart cannot tell. So for the interval it may go
+on with another slope from the second place on (in the same direction), and all places that then fit nearly as well as the
+best one are in it (inversion of the likelihood ratio, as B. Hansen, Sample splitting and threshold estimation, 2000,
+with an F quantile for the few blocks). Where a sudden change fits and a straight one does not, the parting is told to be
+in the middle of that.
 """
 
 from __future__ import annotations
@@ -10,8 +16,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from loadframe.analysis.queueing.laws import Floats
 from loadframe.analysis.segments import grid
@@ -29,14 +37,15 @@ SIGNIFICANCE = 0.02
 SMALLEST = math.log(1.05)
 """A ratio that changes by less is the same."""
 
-PERMUTATIONS, RESAMPLES = 499, 400
+PERMUTATIONS = 499
+TINY = 1e-12
 
 
 def parting(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, seed: int = 0
 ) -> LoadInterval | None:
-    """The load at which the ratio begins to change, with a 95 % interval (bootstrap over the blocks); None where noise
-    would change it as much, or with fewer than three levels or blocks.
+    """The load at which the ratio begins to change, with a 95 % interval; None where noise would change it as much, or
+    with fewer than three levels or blocks.
 
     before, after: throughputs (1/s) per block by level, index i of both from the same block, so that what the machine
     does to both cancels. Levels at which one of the two did nothing in a block are left out.
@@ -49,32 +58,59 @@ def parting(
     sides = [np.log([side[level][:blocks] for level in levels]).T for side in (before, after)]
     table = sides[1] - sides[0]  # (blocks, levels)
     table = table - table.mean(axis=1, keepdims=True)
-    places, shapes = _candidates(load)
     seen = table.mean(axis=0)
-    gains = _gains(shapes, seen[None, :])[0]
+    straight = _straight(load)
+    gains = _gains(straight.shapes, seen[None, :])[0]
     best = int(gains.argmax())
-    fitted = shapes[best] * float(shapes[best] @ seen)
-    random = np.random.default_rng(seed)
-    if np.ptp(fitted) < SMALLEST or not _proved(table, shapes, float(gains[best]), random):
+    fitted = straight.shapes[best] * float(straight.shapes[best] @ seen)
+    if np.ptp(fitted) < SMALLEST or not _proved(table, straight.shapes, float(gains[best]), seed):
         return None
-    scatter = (table - seen) * math.sqrt(blocks / (blocks - 1))
-    drawn = scatter[random.integers(blocks, size=(RESAMPLES, blocks, len(load))), np.arange(len(load))].mean(axis=1)
-    found = places[_gains(shapes, seen + drawn).argmax(axis=1)]
-    low, high = np.quantile(found, [0.025, 0.975])
-    return LoadInterval(
-        float(places[best]), min(float(low), float(places[best])), max(float(high), float(places[best]))
-    )
+    freedom = (blocks - 1) * (len(levels) - 1)
+    noise = max(float(((table - seen) ** 2).sum()) / freedom / blocks, TINY)
+    within = noise * float(stats.f.ppf(0.95, 1, freedom))
+    bent = _bent_gains(straight, np.log(load), seen)
+    near = straight.begins[bent >= bent.max() - within]
+    low, high = float(near.min()), float(near.max())
+    place = float(straight.begins[best])
+    if gains[best] < bent.max() - within or not low <= place <= high:
+        place = math.sqrt(low * high)
+    return LoadInterval(place, low, high)
 
 
-def _candidates(load: Floats) -> tuple[Floats, Floats]:
-    """Where the ratio begins to change, (c,), and the shapes of the change: (c, levels), centred, of length 1."""
+@dataclass(frozen=True, slots=True)
+class _Straight:
+    """Ways in which a ratio may change. begins: where it begins to, (c,). ends: the logarithm of the load from which on it
+    is constant, (c,). shapes: (c, levels), centred, of length 1."""
+
+    begins: Floats
+    ends: Floats
+    shapes: Floats
+
+
+def _straight(load: Floats) -> _Straight:
     logs, fine = np.log(load), np.log(grid(load, STEPS))
     ends = [*logs[1:-1], logs[-1]]
     pairs = [(begin, end) for begin, end in itertools.product(fine[:-1], ends) if begin < end - 1e-9]
     begins, finals = np.array(pairs).T
     shapes = np.clip(logs[None, :] - begins[:, None], 0.0, (finals - begins)[:, None])
     shapes = shapes - shapes.mean(axis=1, keepdims=True)
-    return np.exp(begins), shapes / np.linalg.norm(shapes, axis=1, keepdims=True)
+    return _Straight(np.exp(begins), finals, shapes / np.linalg.norm(shapes, axis=1, keepdims=True))
+
+
+def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
+    """What each of these ways explains of the squares of `seen`, where from its end on the ratio may go on changing in the
+    same direction, no more steeply than before: (c,)."""
+    begins, ends = np.log(straight.begins)[:, None], straight.ends[:, None]
+    first, second = (
+        shape - shape.mean(axis=1, keepdims=True)
+        for shape in (np.clip(logs - begins, 0.0, ends - begins), np.clip(logs - ends, 0.0, None))
+    )
+    one, two, both = (first**2).sum(axis=1), (second**2).sum(axis=1), (first * second).sum(axis=1)
+    seen_one, seen_two = first @ seen, second @ seen
+    whole = np.maximum(one * two - both**2, TINY)
+    steep, flat = (two * seen_one - both * seen_two) / whole, (one * seen_two - both * seen_one) / whole
+    falls_off = (steep * flat > 0) & (np.abs(steep) >= np.abs(flat))
+    return np.asarray(np.where(falls_off, steep * seen_one + flat * seen_two, seen_one**2 / one))
 
 
 def _gains(shapes: Floats, means: Floats) -> Floats:
@@ -82,8 +118,9 @@ def _gains(shapes: Floats, means: Floats) -> Floats:
     return np.asarray((means @ shapes.T) ** 2)
 
 
-def _proved(table: Floats, shapes: Floats, gain: float, random: np.random.Generator) -> bool:
+def _proved(table: Floats, shapes: Floats, gain: float, seed: int) -> bool:
     """Whether levels in another order, drawn for each block, hardly ever explain as much."""
+    random = np.random.default_rng(seed)
     shuffled = random.permuted(np.broadcast_to(table, (PERMUTATIONS, *table.shape)), axis=2).mean(axis=1)
     as_much = int((_gains(shapes, shuffled).max(axis=1) >= gain * (1 - 1e-9)).sum())
     return (1 + as_much) / (1 + PERMUTATIONS) <= SIGNIFICANCE
