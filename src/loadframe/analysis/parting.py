@@ -5,10 +5,9 @@ place where it may become constant again. Both places are searched on a grid; th
 where the ratio is the same at all loads, what a block shows at one load it might as well have shown at another.
 
 Whether it begins to change slowly or all at once, levels that are far apart cannot tell. So for the interval it may go
-on with another slope from the second place on (in the same direction), and all places that then fit nearly as well as the
-best one are in it (inversion of the likelihood ratio, as B. Hansen, Sample splitting and threshold estimation, 2000,
-with an F quantile for the few blocks). Where a sudden change fits and a straight one does not, the parting is told to be
-in the middle of that.
+on, less steeply, beyond the second place, and all places that then fit nearly as well as the best one are in it: the
+likelihood ratio inverted, as in B. Hansen, Sample splitting and threshold estimation (2000), with an F quantile as there
+are few blocks. Where a sudden change fits and a straight one does not, the parting is told to be in the middle of it.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ def parting(
 
 @dataclass(frozen=True, slots=True)
 class _Straight:
-    """Ways in which a ratio may change. begins: where it begins to, (c,). ends: the logarithm of the load from which on it
-    is constant, (c,). shapes: (c, levels), centred, of length 1."""
+    """Ways in which a ratio may change. begins: where it begins to, (c,). ends: the logarithm of the load from which
+    on it is constant, (c,). shapes: (c, levels), centred, of length 1."""
 
     begins: Floats
     ends: Floats
@@ -98,8 +97,8 @@ def _straight(load: Floats) -> _Straight:
 
 
 def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
-    """What each of these ways explains of the squares of `seen`, where from its end on the ratio may go on changing in the
-    same direction, no more steeply than before: (c,)."""
+    """What each of these ways explains of the squares of `seen`, where from its end on the ratio may go on changing in
+    the same direction, no more steeply than before: (c,)."""
     begins, ends = np.log(straight.begins)[:, None], straight.ends[:, None]
     first, second = (
         shape - shape.mean(axis=1, keepdims=True)
