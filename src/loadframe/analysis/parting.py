@@ -6,8 +6,8 @@ where the ratio is the same at all loads, what a block shows at one load it migh
 
 Whether it begins to change slowly or all at once, levels that are far apart cannot tell. So for the interval it may go
 on, less steeply, beyond the second place, and all places that then fit nearly as well as the best one are in it: the
-likelihood ratio inverted, as in B. Hansen, Sample splitting and threshold estimation (2000), with an F quantile as there
-are few blocks. Where a sudden change fits and a straight one does not, the parting is told to be in the middle of it.
+likelihood ratio inverted, as in B. Hansen, Sample splitting and threshold estimation (2000), with an F quantile, as
+there are few blocks. Where a sudden change fits and a straight one does not, the parting is told to be in its middle.
 """
 
 from __future__ import annotations
