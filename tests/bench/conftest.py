@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Latency, SettingValue, Step, TargetState
 from loadframe.progress import Silent
+from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
 STUDY = """
@@ -156,5 +158,18 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bookkeeping]:
         book = Bookkeeping(fake, budget, Silent(), random.Random(1))  # type: ignore[arg-type]
         book.next_treatment("as given", fake.start_state)
         return book
+
+    return make
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Callable[[Study], RunFolder]:
+    """Run folders that know their studies, as each command begins one."""
+
+    def make(study: Study) -> RunFolder:
+        run = RunFolder.create(tmp_path, study.study.name)
+        run.write_document("study.json", "study", study.resolved())
+        run.write_text("study.toml", study.as_toml())
+        return run
 
     return make
