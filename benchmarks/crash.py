@@ -29,17 +29,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import somebodys
 from loadframe.bench.beside import START
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
 from loadframe.changes import host
 from loadframe.changes.journal import read
 from loadframe.errors import UserError
-from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
-from loadframe.targets.mariadb import MariadbTarget
-from loadframe.targets.postgres import PostgresTarget
-from loadframe.targets.private_server import Account
 
 MACHINE = {"vm/dirty_ratio": "20", "vm/dirty_bytes": "0", "vm/swappiness": "60"}
 CHANGED = {
@@ -62,28 +57,11 @@ shared_buffers = ["64MB", "128MB"]
 """,
 }
 """The last one of each needs a restart, and is left out."""
-STUDY = """\
-[study]
-name = "crash"
-question = "Is everything put back?"
-[target]
-kind = "{kind}"
-attach = "{address}"
-option_file = "{option_file}"
-[host.settings]
-"vm.swappiness" = 10
-[workload]
-kind = "oltp"
-[workload.options]
-rows = 100
-tables = 1
-[load]
-axis = "concurrency"
-levels = [1]
-[measure]
-window = "300ms"
+MORE = """\
 blocks = {{ min = 2, max = 2 }}
 budget = "60s"
+[host.settings]
+"vm.swappiness" = 10
 [remedies]
 allow = ["target", "host"]
 durability = "relax"
@@ -188,47 +166,24 @@ def serve() -> None:
 
 
 @dataclass
-class Somebodys:
-    """The server, and what its owner asks it. folder: of the study and the runs. first: all that has to stay as it is,
-    as it was in the beginning. go_on: a killed search with trials."""
+class Scene:
+    """The server and the machine. folder: of the study and the runs. first: all that has to stay as it is, as it was
+    in the beginning. go_on: a killed search with trials."""
 
-    kind: str
-    target: Any
+    server: somebodys.Server
     folder: Path
     first: dict[str, Any] = field(default_factory=dict)
     go_on: Path | None = None
 
-    @property
-    def account(self) -> Account:
-        """Of its owner: whoever changes settings needs the right to do so."""
-        found: Account = self.target._server.control_account
-        return found
-
     def prepare(self) -> None:
-        """Data of theirs, the account, the machine, the study."""
-        ask, options = self.target._control.ask, self.target.endpoint().options
-        option_file = self.folder / "account"
-        if self.kind == "mariadb":
-            ask("DROP SCHEMA loadframe")
-            address, section = self.target.endpoint().address, "client"
-        else:
-            address, section = f"{options['socket']}/.s.PGSQL.{options['port']}", "owner"
-        option_file.write_text(f"[{section}]\nuser={self.account.user}\npassword={self.account.password}\n")
-        ask("CREATE SCHEMA theirs")
-        ask("CREATE TABLE theirs.precious AS SELECT 7 AS id")
+        """The machine, the study."""
         for name, value in MACHINE.items():
             path = self.folder / "machine/proc/sys" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{value}\n")
-        text = STUDY.format(
-            kind=self.kind,
-            address=address,
-            option_file=option_file,
-            changed=CHANGED[self.kind],
-            searched=SEARCHED[self.kind],
-            trials=TRIALS,
-        )
-        (self.folder / "study.toml").write_text(text)
+        kind = self.server.kind
+        more = MORE.format(changed=CHANGED[kind], searched=SEARCHED[kind], trials=TRIALS)
+        (self.folder / "study.toml").write_text(self.server.study() + more)
         self.first = self.seen()
 
     def arguments(self, verb: str) -> list[str]:
@@ -252,8 +207,8 @@ class Somebodys:
 
     def seen(self) -> dict[str, Any]:
         """All that has to stay as it is."""
-        ask = self.target._control.ask
-        if self.kind == "mariadb":
+        ask = self.server.ask
+        if self.server.kind == "mariadb":
             settings = ask("SHOW GLOBAL VARIABLES")
         else:
             ask("SELECT pg_sleep(0.2)")  # each connection reads the configuration when it comes to it
@@ -263,7 +218,7 @@ class Somebodys:
         return {
             "settings": {str(name): str(value) for name, value in settings},
             "machine": machine,
-            "schemas": sorted(ask("SELECT schema_name FROM information_schema.schemata")),
+            "schemas": sorted(self.server.schemas()),
             "data": ask("SELECT id FROM theirs.precious"),
             "state": sorted(path.name for path in self.folder.glob("state/*/*") if not path.name.endswith("lock")),
         }
@@ -278,18 +233,18 @@ class Somebodys:
         return sorted(path for path in self.folder.glob("runs/*") if (path / "run.json").exists())
 
 
-def await_change(somebodys: Somebodys, running: Command, count: int, within_s: float) -> None:
+def await_change(scene: Scene, running: Command, count: int, within_s: float) -> None:
     """Until the list of what is changed was written so often, or the command has ended, or the time is over."""
     seen: tuple[int, ...] = ()
     until = time.monotonic() + within_s
     while count > 0 and time.monotonic() < until and not running.ended(0.0005):
-        now = tuple(path.stat().st_ino for path in (somebodys.folder / "state/changes").glob("*.json") if path.exists())
+        now = tuple(path.stat().st_ino for path in (scene.folder / "state/changes").glob("*.json") if path.exists())
         count -= now != seen
         seen = now
 
 
 def kill_once(
-    somebodys: Somebodys,
+    scene: Scene,
     commands: Commands,
     verb: str,
     chance: random.Random,
@@ -300,9 +255,9 @@ def kill_once(
 ) -> tuple[str, list[str]]:
     """One run that is killed before longest_s are over, and the command after it: where the kill fell, and what was
     missed. report: that command is its report, where it has measured enough for one."""
-    running = commands.start(*somebodys.arguments(verb))
+    running = commands.start(*scene.arguments(verb))
     if at_a_change:
-        await_change(somebodys, running, chance.randint(1, MOST_CHANGES), longest_s)
+        await_change(scene, running, chance.randint(1, MOST_CHANGES), longest_s)
         running.ended(chance.uniform(0.0, SOON_S))
     else:
         running.ended(chance.uniform(0.0, longest_s))
@@ -310,17 +265,17 @@ def kill_once(
     status, said = running.wait()
     ended = status != -signal.SIGKILL
     missed = [f"the command failed by itself: {said}"] if ended and status != 0 else []
-    names = somebodys.standing()
-    stood = somebodys.differences()
-    run = next(iter(somebodys.runs()[-1:]), None)
+    names = scene.standing()
+    stood = scene.differences()
+    run = next(iter(scene.runs()[-1:]), None)
     steps = RunFolder(run).steps() if report and run is not None else []
     reports = any(step.treatment == START and step.counts for step in steps)
     following = ["report", str(run)] if reports else ["changes", "revert", "--runs", "runs"]
     status, words = commands.start(*following).wait()
     missed += [f"{' '.join(following)} ended with {status}: {words}"] if status != 0 else []
-    missed += [f"{name} (the command said: {words})" for name in somebodys.differences()]
-    missed += [] if run is None else unreadable(run, somebodys.account.password, names)
-    look_after(somebodys, run if verb == "tune" else None)
+    missed += [f"{name} (the command said: {words})" for name in scene.differences()]
+    missed += [] if run is None else unreadable(run, scene.server.password, names)
+    look_after(scene, run if verb == "tune" else None)
     where = "after its end" if ended else "while something was changed" if stood else "while nothing was changed"
     return where, missed
 
@@ -340,33 +295,26 @@ def unreadable(path: Path, password: str, stood: set[str]) -> list[str]:
     return told + [f"{file} has the password" for file in files if password.encode() in file.read_bytes()]
 
 
-def look_after(somebodys: Somebodys, search: Path | None) -> None:
+def look_after(scene: Scene, search: Path | None) -> None:
     """Keep a search that has trials, and more to come, for the next one; what else there is of runs goes."""
     if search is not None:
         trials = len(RunFolder.open(search).tuning_trials())
-        somebodys.go_on = search if 0 < trials < TRIALS else None
-    for path in somebodys.folder.glob("runs/*"):
-        if path != somebodys.go_on:
+        scene.go_on = search if 0 < trials < TRIALS else None
+    for path in scene.folder.glob("runs/*"):
+        if path != scene.go_on:
             shutil.rmtree(path)
 
 
 @contextmanager
-def somebodys_server(kind: str) -> Iterator[Somebodys]:
-    """A server of theirs, in a folder that is gone afterwards."""
+def prepared(kind: str) -> Iterator[Scene]:
+    """A server of theirs, with a folder that is gone afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="loadframe-crash-", dir="/var/tmp") as name,
-        Lease.acquire("crash") as lease,
+        somebodys.running(kind) as server,
     ):
-        make: Any = MariadbTarget if kind == "mariadb" else PostgresTarget
-        target = make(lease=lease, allowance=Allowance())
-        try:
-            target.create()
-            target.start(TargetState())
-            somebodys = Somebodys(kind, target, Path(name))
-            somebodys.prepare()
-            yield somebodys
-        finally:
-            target.destroy()
+        scene = Scene(server, Path(name))
+        scene.prepare()
+        yield scene
 
 
 def crash(
@@ -376,15 +324,15 @@ def crash(
     early: kills fall within this share of LONGEST_S."""
     where: dict[str, Counter[str]] = {verb: Counter() for verb in LONGEST_S}
     missed: list[str] = []
-    with somebodys_server(kind) as somebodys:
-        commands = Commands(somebodys.folder)
+    with prepared(kind) as scene:
+        commands = Commands(scene.folder)
         try:
             for number in range(kills):
                 verb = list(LONGEST_S)[number % len(LONGEST_S)]
                 at_a_change, report = number % 2 == 1, chance.random() < reported
                 longest_s = early * LONGEST_S[verb]
                 fell, wrong = kill_once(
-                    somebodys, commands, verb, chance, longest_s, at_a_change=at_a_change, report=report
+                    scene, commands, verb, chance, longest_s, at_a_change=at_a_change, report=report
                 )
                 where[verb][fell] += 1
                 wrong = [f"kill {number + 1}, of {verb} {fell}: {words}" for words in wrong]
@@ -393,7 +341,7 @@ def crash(
                     print(words, flush=True)
         finally:
             commands.close()
-        missed += [f"after all: {words}" for words in somebodys.differences()]
+        missed += [f"after all: {words}" for words in scene.differences()]
     return where, missed
 
 
@@ -401,7 +349,7 @@ def main() -> int:
     """Kill, and say what was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--kind", choices=sorted(CHANGED), default="mariadb")
+    parser.add_argument("--kind", choices=somebodys.KINDS, default="mariadb")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what ends the server

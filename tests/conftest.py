@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from loadframe.model import Latency, Step
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # how long an example takes says more about the machine than about the code
@@ -56,3 +61,34 @@ def _own_state() -> Iterator[None]:
                 del os.environ[key]
             else:
                 os.environ[key] = value
+
+
+@pytest.fixture
+def make_step() -> Callable[..., Step]:
+    """Steps of a second, numbered from 1, at a level, with a throughput and some metrics; other fields by their
+    names."""
+    numbers = itertools.count(1)
+
+    def make(level: float, throughput: float = 1.0, metrics: Mapping[str, float] | None = None, **others: Any) -> Step:
+        plain = Step(
+            number=next(numbers),
+            round=1,
+            block=1,
+            treatment="A",
+            level=level,
+            started_s=0.0,
+            ended_s=1.0,
+            window_start_s=0.0,
+            window_end_s=1.0,
+            requests=int(throughput),
+            errors=0,
+            throughput=throughput,
+            batches=(throughput,),
+            latency=Latency(1.5, 1.0, 2.0, 3.0, 4.0),
+            waiting_share=0.0,
+            operations=(),
+            metrics=metrics or {},
+        )
+        return replace(plain, **others)
+
+    return make

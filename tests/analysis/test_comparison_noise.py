@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import numpy as np
 import pytest
 
+import verdicts as bench
 from loadframe.analysis.comparison import verdict
 from loadframe.analysis.sequential import Plan
 
-PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "verdicts.py"
 SERIES = 1500
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_verdicts", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-bench = load()
 
 
 @pytest.mark.parametrize("noise", list(bench.NOISES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Latency, SettingValue, Step, TargetState
 from loadframe.progress import Silent
+from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
 STUDY = """
@@ -54,6 +56,7 @@ class SimulatedBench:
     study: Study
     model: Model
     clock: Clock
+    make_step: Callable[..., Step]
     refuses: Callable[[TargetState], bool] = lambda state: False
     step_s: float = 1.5
     noise: float = 0.02
@@ -121,40 +124,44 @@ class SimulatedBench:
         self.served = treatment
         throughput, metrics = self.model(self.states[treatment], level)
         throughput *= 1 + self.random.gauss(0, self.noise)
-        return Step(
+        return self.make_step(
+            level,
+            throughput,
+            metrics,
             number=self.random.randrange(10**9),
             round=round_number,
             block=block,
             treatment=treatment,
-            level=level,
-            started_s=0,
-            ended_s=1,
-            window_start_s=0,
-            window_end_s=1,
-            requests=int(throughput),
-            errors=0,
-            throughput=throughput,
-            batches=(throughput,),
             latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
-            waiting_share=0,
-            operations=(),
-            metrics=metrics,
             flags=self.flags,
         )
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bookkeeping]:
+def simulated(monkeypatch: pytest.MonkeyPatch, make_step: Callable[..., Step]) -> Callable[..., Bookkeeping]:
     """A book over a simulated bench; `overrides` as for --set."""
 
     def make(model: Model, *overrides: str, **bench: object) -> Bookkeeping:
         clock = Clock()
         study = parse(STUDY, overrides)
         monkeypatch.setattr("loadframe.bench.sweep.time.monotonic", clock)
-        fake = SimulatedBench(study, model, clock, **bench)  # type: ignore[arg-type]
+        fake = SimulatedBench(study, model, clock, make_step, **bench)  # type: ignore[arg-type]
         budget = Budget(study.measure.budget, study.measure.window, clock=clock)
         book = Bookkeeping(fake, budget, Silent(), random.Random(1))  # type: ignore[arg-type]
         book.next_treatment("as given", fake.start_state)
         return book
+
+    return make
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Callable[[Study], RunFolder]:
+    """Run folders that know their studies, as each command begins one."""
+
+    def make(study: Study) -> RunFolder:
+        run = RunFolder.create(tmp_path, study.study.name)
+        run.write_document("study.json", "study", study.resolved())
+        run.write_text("study.toml", study.as_toml())
+        return run
 
     return make

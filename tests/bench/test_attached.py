@@ -3,123 +3,50 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import somebodys
 from loadframe import lab
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import state_of
 from loadframe.bench.checking import check_study
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import CAP_SYS_NICE, Allowance, holds, may_raise_limits, threads
+from loadframe.cage.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
 from loadframe.changes import durable
 from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, StudyError, TargetError
-from loadframe.model import TargetState
+from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
-from loadframe.targets.attached import Attached, attach
-from loadframe.targets.mariadb import MariadbTarget
-from loadframe.targets.postgres import PostgresTarget
 from loadframe.workloads import ownership
 
-STUDY = """\
-[study]
-name = "somebodys"
-question = "What does a setting give?"
-[target]
-kind = "{kind}"
-attach = "{address}"
-option_file = "{option_file}"
-[workload]
-kind = "oltp"
-[workload.options]
-rows = 100
-tables = 1
-[load]
-axis = "concurrency"
-levels = [1]
-[measure]
-window = "300ms"
-profile = "off"
-"""
+Opened = Callable[[Study], RunFolder]
 CHANGES = {
     "mariadb": TargetState({"innodb_flush_log_at_trx_commit": 2, "max_connections": 77}),
     "postgres": TargetState({"work_mem": 8 << 20, "synchronous_commit": "off"}),
 }
 
 
-@dataclass
-class Somebodys:
-    """A server of somebody's, with its owner's account, and what it is asked by the owner."""
-
-    kind: str
-    study: str
-    secret: str
-    owner: Any
-
-    def settings(self) -> dict[str, Any]:
-        server = self.attached()
-        effective = server.effective()
-        server.close()
-        return {name: effective[name] for name in CHANGES[self.kind].settings}
-
-    def attached(self) -> Attached:
-        table = parse(self.study).target
-        return attach(f"{self.kind}:{table.attach}", option_file=Path(table.option_file))
-
-    def schemas(self) -> set[str]:
-        return {str(name) for (name,) in self.owner.ask("SELECT schema_name FROM information_schema.schemata")}
+@pytest.fixture(scope="module", params=somebodys.KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[somebodys.Server]:
+    with somebodys.running(request.param) as running:
+        yield running
 
 
-def _somebodys(target: Any, folder: Path) -> Somebodys:
-    endpoint, account, owner = target.endpoint(), target._server.control_account, target._control
-    option_file = folder / "account"
-    if target.kind == "mariadb":
-        owner.ask("DROP SCHEMA loadframe")
-        address, section = endpoint.address, "client"
-    else:
-        address, section = f"{endpoint.options['socket']}/.s.PGSQL.{endpoint.options['port']}", "owner"
-    owner.ask("CREATE SCHEMA theirs")
-    owner.ask("CREATE TABLE theirs.precious AS SELECT 7 AS id")
-    option_file.write_text(f"[{section}]\nuser={account.user}\npassword={account.password}\n")
-    study = STUDY.format(kind=target.kind, address=address, option_file=option_file)
-    return Somebodys(target.kind, study, account.password, owner)
-
-
-@pytest.fixture(scope="module", params=["mariadb", "postgres"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Somebodys]:
-    folder = tmp_path_factory.mktemp("dba")
-    with Lease.acquire("somebody's server") as lease:
-        if request.param == "mariadb":
-            target: Any = MariadbTarget(lease=lease, allowance=Allowance())
-        else:
-            target = PostgresTarget(lease=lease, allowance=Allowance())
-        try:
-            target.create()
-            target.start(TargetState({"max_connections": 50}))
-            yield _somebodys(target, folder)
-        finally:
-            target.destroy()
-
-
-def opened(study: Study, folder: Path) -> RunFolder:
-    run = RunFolder.create(folder, "somebodys")
-    run.write_document("study.json", "study", study.resolved())
-    run.write_text("study.toml", study.as_toml())
-    return run
+def in_effect(server: somebodys.Server) -> dict[str, SettingValue]:
+    return server.settings(CHANGES[server.kind].settings)
 
 
 @pytest.mark.server
-def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(server: Somebodys, tmp_path: Path) -> None:
-    study = parse(server.study)
+def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
+    server: somebodys.Server, opened: Opened
+) -> None:
+    study = parse(server.study())
     check_study(study)
-    before, schemas, run = server.settings(), server.schemas(), opened(study, tmp_path)
+    before, schemas, run = in_effect(server), server.schemas(), opened(study)
     changed = CHANGES[server.kind].settings
     with Bench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
@@ -127,22 +54,22 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(serve
         for name, settings in (("A", before), ("B", changed), ("A", before), ("B", changed)):
             effective = bench.use(name)
             assert {each: effective[each] for each in settings} == settings
-            assert server.settings() == settings
+            assert in_effect(server) == settings
         step = bench.take_step(round_number=1, block=1, treatment="B", level=1)
         assert step.requests > 0
         assert server.schemas() == schemas | {"loadframe"}
         (record,) = durable.read()
-        assert server.secret not in str(record)
-    assert server.settings() == before
+        assert server.password not in str(record)
+    assert in_effect(server) == before
     assert server.schemas() == schemas
-    assert server.owner.ask("SELECT id FROM theirs.precious") == [(7,)]
+    assert server.ask("SELECT id FROM theirs.precious") == [(7,)]
     assert {outcome.what for outcome in bench.put_back} == {"reverted"}
     assert durable.read() == []
     told = read(run.path)
     assert {(entry.setting, entry.after) for entry in told if entry.phase == "applied"} >= set(changed.items())
     assert not any(entry.private for entry in told)
     for path in run.path.rglob("*"):
-        assert path.is_dir() or server.secret.encode() not in path.read_bytes(), path
+        assert path.is_dir() or server.password.encode() not in path.read_bytes(), path
 
 
 LADDER = """\
@@ -165,14 +92,14 @@ TO_SEARCH = {
 
 @pytest.mark.server
 def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_back(
-    server: Somebodys, tmp_path: Path
+    server: somebodys.Server, tmp_path: Path
 ) -> None:
     name, restart, values, sizes = TO_SEARCH[server.kind]
     value = CHANGES[server.kind].settings[name]
     change = f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}"
     searched = f"{name} = {values}\n{restart} = {sizes}"
-    study = parse(server.study + LADDER.format(change=change, searched=searched))
-    before, schemas = server.settings(), server.schemas()
+    study = parse(server.study() + LADDER.format(change=change, searched=searched))
+    before, schemas = in_effect(server), server.schemas()
     climbed = lab.ladder(study, tmp_path)
     assert [rung.refused for rung in climbed.rungs] == [""]
     found = lab.tune(study, tmp_path)
@@ -183,7 +110,7 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
         told = read(Path(path))
         assert name in {entry.setting for entry in told if entry.phase == "applied"}
         assert standing(told) == []
-    assert (server.settings(), server.schemas(), durable.read()) == (before, schemas, [])
+    assert (in_effect(server), server.schemas(), durable.read()) == (before, schemas, [])
 
 
 SLOW = {
@@ -197,64 +124,66 @@ DOING = {
 
 
 @pytest.mark.server
-def test_what_a_killed_command_has_begun_is_waited_for(server: Somebodys) -> None:
+def test_what_a_killed_command_has_begun_is_waited_for(server: somebodys.Server) -> None:
     """Until it is over, everything reads as before."""
     place, killed = server.attached(), server.attached()
-    before = server.settings(), server.schemas()
+    before = in_effect(server), server.schemas()
     with ThreadPoolExecutor(1) as pool:
         begun = pool.submit(killed._control.ask, SLOW[server.kind])  # type: ignore[attr-defined]
-        while not server.owner.ask(DOING[server.kind]):
+        while not server.ask(DOING[server.kind]):
             assert not begun.done()
         place.settle()
-        assert (server.settings(), server.schemas()) != before
+        assert (in_effect(server), server.schemas()) != before
     if server.kind == "mariadb":
         place.write("max_connections", before[0]["max_connections"])
     else:
-        server.owner.ask("DROP SCHEMA loadframe")
+        server.ask("DROP SCHEMA loadframe")
     for each in (place, killed):
         each.close()
 
 
 @pytest.mark.server
-def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: Somebodys, tmp_path: Path) -> None:
+def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: somebodys.Server, opened: Opened) -> None:
     restart = {"mariadb": "innodb_log_buffer_size = 33554432", "postgres": 'shared_buffers = "64MB"'}[server.kind]
     with pytest.raises(StudyError, match="not ours"):
-        check_study(parse(f"{server.study}[target.settings]\n{restart}\n"))
-    study, before = parse(server.study), server.settings()
+        check_study(parse(f"{server.study()}[target.settings]\n{restart}\n"))
+    study, before = parse(server.study()), in_effect(server)
     name = restart.partition(" ")[0]
-    with Bench(study, opened(study, tmp_path)) as bench:
+    with Bench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "restart", TargetState({**CHANGES[server.kind].settings, name: 33554432}))
         bench.declare("C", "a limit", TargetState({}, {"RLIMIT_NOFILE": 4096}))
         for treatment in ("B", "C"):
             with pytest.raises(TargetError, match="restarted"):
                 bench.use(treatment)
-            assert server.settings() == before
+            assert in_effect(server) == before
             bench.recover("A")
 
 
 @pytest.mark.server
-def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(server: Somebodys, tmp_path: Path) -> None:
-    server.owner.ask("CREATE SCHEMA loadframe")
+def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(
+    server: somebodys.Server, opened: Opened
+) -> None:
+    server.ask("CREATE SCHEMA loadframe")
     try:
-        study, before = parse(server.study), server.settings()
-        with pytest.raises(TargetError, match="'loadframe' already"), Bench(study, opened(study, tmp_path)) as bench:
+        study, before = parse(server.study()), in_effect(server)
+        with pytest.raises(TargetError, match="'loadframe' already"), Bench(study, opened(study)) as bench:
             bench.declare("B", "other", CHANGES[server.kind])
             bench.use("B")
         assert "loadframe" in server.schemas()
-        assert server.settings() == before
+        assert in_effect(server) == before
     finally:
-        server.owner.ask("DROP SCHEMA loadframe")
+        server.ask("DROP SCHEMA loadframe")
 
 
 @pytest.mark.server
-def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: Somebodys, tmp_path: Path) -> None:
+def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: somebodys.Server, opened: Opened) -> None:
     boot, pid, ticks = ownership.own_note()
-    server.owner.ask("CREATE SCHEMA loadframe")
-    server.owner.ask(f"CREATE TABLE loadframe.{ownership.TABLE} ({ownership.COLUMNS})")
-    server.owner.ask(f"INSERT INTO loadframe.{ownership.TABLE} VALUES ('{boot}', {pid}, {ticks + 1})")
-    study = parse(server.study)
-    with Bench(study, opened(study, tmp_path)) as bench:
+    server.ask("CREATE SCHEMA loadframe")
+    server.ask(f"CREATE TABLE loadframe.{ownership.TABLE} ({ownership.COLUMNS})")
+    server.ask(f"INSERT INTO loadframe.{ownership.TABLE} VALUES ('{boot}', {pid}, {ticks + 1})")
+    study = parse(server.study())
+    with Bench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
         assert "loadframe" in server.schemas()
@@ -262,12 +191,12 @@ def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: Som
 
 
 @pytest.mark.server
-def test_what_its_owner_changes_meanwhile_stays(server: Somebodys, tmp_path: Path) -> None:
-    study, name = parse(server.study), next(iter(CHANGES[server.kind].settings))
+def test_what_its_owner_changes_meanwhile_stays(server: somebodys.Server, opened: Opened) -> None:
+    study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
     theirs = {"mariadb": 0, "postgres": "9MB"}[server.kind]
     place = server.attached()
     before = place.read(name)
-    with pytest.raises(ChangeError, match="somebody else"), Bench(study, opened(study, tmp_path)) as bench:
+    with pytest.raises(ChangeError, match="somebody else"), Bench(study, opened(study)) as bench:
         bench.declare("B", "other", CHANGES[server.kind])
         bench.declare("C", "another", TargetState({name: {"mariadb": 1, "postgres": 7 << 20}[server.kind]}))
         bench.use("B")
@@ -294,10 +223,10 @@ MAY_LIMIT = os.geteuid() != 0 or may_raise_limits()
 
 @pytest.mark.server
 @pytest.mark.skipif(not MAY_BIND, reason="there is one CPU, or we may not bind to it")
-def test_its_processes_are_bound_only_for_the_run(server: Somebodys, tmp_path: Path) -> None:
-    study = parse(server.study + OF_PROCESSES.format(cpu=ALLOWED[0]))
+def test_its_processes_are_bound_only_for_the_run(server: somebodys.Server, opened: Opened) -> None:
+    study = parse(server.study() + OF_PROCESSES.format(cpu=ALLOWED[0]))
     check_study(study)
-    attached, run = server.attached(), opened(study, tmp_path)
+    attached, run = server.attached(), opened(study)
     assert attached.listener() == attached.pids()[0]
 
     def now() -> set[tuple[int, ...]]:
@@ -330,9 +259,9 @@ def test_its_processes_are_bound_only_for_the_run(server: Somebodys, tmp_path: P
 
 @pytest.mark.server
 @pytest.mark.skipif(MAY_LIMIT, reason="we may change limits")
-def test_what_we_may_not_change_is_known_before_anything_is_changed(server: Somebodys, tmp_path: Path) -> None:
-    study = parse(server.study, ["cage.open_files=100"])
-    with pytest.raises(ChangeError, match="not permitted"), Bench(study, opened(study, tmp_path)) as bench:
+def test_what_we_may_not_change_is_known_before_anything_is_changed(server: somebodys.Server, opened: Opened) -> None:
+    study = parse(server.study(), ["cage.open_files=100"])
+    with pytest.raises(ChangeError, match="not permitted"), Bench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
     assert "loadframe" not in server.schemas()
@@ -340,7 +269,7 @@ def test_what_we_may_not_change_is_known_before_anything_is_changed(server: Some
 
 
 def test_processes_are_changed_only_where_the_study_allows_it() -> None:
-    text = STUDY.format(kind="mariadb", address="/run/none.sock", option_file="")
+    text = somebodys.STUDY.format(kind="mariadb", address="/run/none.sock", option_file="", target="")
     with pytest.raises(StudyError, match=r"changes cage\.cpus of a server") as caught:
         check_study(parse(text + OF_PROCESSES.format(cpu=0), ['remedies.allow=["target"]']))
     assert '"process"' in caught.value.remedy

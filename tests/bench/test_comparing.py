@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from loadframe.bench.comparing import alternatives, runs
 from loadframe.bench.proof import orders
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.model import WARMING, Host, Latency, Step, TargetState, Verdict
+from loadframe.model import WARMING, Host, Step, TargetState, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
@@ -94,48 +93,48 @@ def test_blocks_end_when_the_caller_has_enough(simulated: Simulated) -> None:
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-def a_run(
-    root: Path, name: str, factor: float, *, levels: tuple[float, ...] = (1, 2, 4), axis: str = "concurrency"
-) -> RunFolder:
+@pytest.fixture
+def a_run(opened: Callable[[Study], RunFolder], make_step: Callable[..., Step]) -> Callable[..., RunFolder]:
     """A finished run with six blocks of 2 % noise."""
-    chance = np.random.default_rng(sum(map(ord, name)))
-    run = RunFolder.create(root, name)
-    study: Study = parse(STUDY, [f"load.axis={axis}"])
-    run.write_document("study.json", "study", study.resolved())
-    run.write_record("host.json", "host", Host("one", "6.1", "cpu", 2, 2**30, ""))
-    step = Step(0, 1, 1, "A", 1, 0, 1, 0, 1, 10, 0, 1.0, (), Latency(1, 1, 1, 1, 1), 0, (), {})
-    number = 0
-    for block in range(1, 7):
-        for level in levels:
-            number += 1
-            throughput = 1000 * level**0.5 * factor * float(np.exp(chance.normal(0, 0.02)))
-            run.append_line(
-                "steps.jsonl", "step", replace(step, number=number, block=block, level=level, throughput=throughput)
-            )
-    return run
+
+    def make(
+        name: str, factor: float, *, levels: tuple[float, ...] = (1, 2, 4), axis: str = "concurrency"
+    ) -> RunFolder:
+        chance = np.random.default_rng(sum(map(ord, name)))
+        run = opened(parse(STUDY, [f"study.name={name}", f"load.axis={axis}"]))
+        run.write_record("host.json", "host", Host("one", "6.1", "cpu", 2, 2**30, ""))
+        for block in range(1, 7):
+            for level in levels:
+                throughput = 1000 * level**0.5 * factor * float(np.exp(chance.normal(0, 0.02)))
+                run.append_line("steps.jsonl", "step", make_step(level, throughput, block=block))
+        return run
+
+    return make
 
 
 @pytest.mark.parametrize(("factor", "decision"), [(1.15, "better"), (0.85, "worse"), (1.0, "no-proven-difference")])
-def test_runs_are_compared_at_their_common_levels(tmp_path: Path, factor: float, decision: str) -> None:
-    found = runs(a_run(tmp_path, "one", 1.0), a_run(tmp_path, "two", factor, levels=(2, 4, 8)))
+def test_runs_are_compared_at_their_common_levels(
+    a_run: Callable[..., RunFolder], factor: float, decision: str
+) -> None:
+    found = runs(a_run("one", 1.0), a_run("two", factor, levels=(2, 4, 8)))
     assert found.verdict.levels == (2, 4)
     assert found.verdict.decision == decision
     assert found.verdict.low < factor < found.verdict.high
 
 
-def test_steps_that_only_warm_a_server_are_no_measurements_of_a_run(tmp_path: Path) -> None:
-    one, two = a_run(tmp_path, "one", 1.0), a_run(tmp_path, "two", 1.0)
+def test_steps_that_only_warm_a_server_are_no_measurements_of_a_run(a_run: Callable[..., RunFolder]) -> None:
+    one, two = a_run("one", 1.0), a_run("two", 1.0)
     before = runs(one, two).verdict
     for step in one.steps()[:6]:
         one.append_line("steps.jsonl", "step", replace(step, number=99, block=WARMING, throughput=1.0))
     assert runs(one, two).verdict == before
 
 
-def test_runs_without_anything_in_common_are_refused(tmp_path: Path) -> None:
-    one = a_run(tmp_path, "one", 1.0)
+def test_runs_without_anything_in_common_are_refused(a_run: Callable[..., RunFolder]) -> None:
+    one = a_run("one", 1.0)
     with pytest.raises(RunError, match="no level in common"):
-        runs(one, a_run(tmp_path, "two", 1.0, levels=(3,)))
+        runs(one, a_run("two", 1.0, levels=(3,)))
     with pytest.raises(RunError, match="grows active_jobs"):
-        runs(one, a_run(tmp_path, "three", 1.0, axis="active_jobs"))
+        runs(one, a_run("three", 1.0, axis="active_jobs"))
     with pytest.raises(RunError, match="no finished step of treatment 'B'"):
         runs(one, one, treatments=("A", "B"))

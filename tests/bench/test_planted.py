@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+import planted
 from loadframe.bench.checking import check_study
 from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import CageError, MissingTool
 from loadframe.ledger.rules import RULES
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-def _planted() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("planted", BENCHMARKS / "planted.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["planted"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-planted = _planted()
-FILES = sorted((BENCHMARKS / "planted").glob("*.toml"))
+PLANTED = Path(planted.__file__).parent / "planted"
+FILES = sorted(PLANTED.glob("*.toml"))
 KNOWN = {rule.id for rule in RULES} | {signature.id for signature in SIGNATURES}
 
 
@@ -75,7 +60,7 @@ Score = Callable[..., Any]
 
 
 def test_right_first_and_proved() -> None:
-    cause = planted.read(BENCHMARKS / "planted/mariadb-cpu-quota.toml")
+    cause = planted.read(PLANTED / "mariadb-cpu-quota.toml")
     result = planted.score(cause, found(("cage.cpu_quota", "confirmed"), ("disk.fsync", "suspected")))
     assert (result.right, result.proved, result.false) == (True, True, ())
     result = planted.score(cause, found(("disk.fsync", "suspected"), ("cage.cpu_quota", "suspected"), gain=False))
@@ -83,7 +68,7 @@ def test_right_first_and_proved() -> None:
 
 
 def test_a_confirmation_of_anything_else_is_false() -> None:
-    cause = planted.read(BENCHMARKS / "planted/mariadb-cpu-quota.toml")
+    cause = planted.read(PLANTED / "mariadb-cpu-quota.toml")
     result = planted.score(cause, found(("cage.cpu_quota", "confirmed"), ("disk.fsync", "confirmed")))
     assert result.false == ("disk.fsync",)
     also = replace(cause, also=("disk.fsync",))
@@ -91,13 +76,13 @@ def test_a_confirmation_of_anything_else_is_false() -> None:
 
 
 def test_where_nothing_is_planted_nothing_may_be_confirmed_or_changed() -> None:
-    nothing = planted.read(BENCHMARKS / "planted/nothing-sqlite.toml")
+    nothing = planted.read(PLANTED / "nothing-sqlite.toml")
     assert planted.score(nothing, found(("lock.writer", "suspected"), gain=False)).right
     assert not planted.score(nothing, found(("lock.writer", "confirmed"))).right
     assert not planted.score(nothing, found(gain=True)).right
 
 
 def test_a_disturbance_has_to_be_seen() -> None:
-    stranger = planted.read(BENCHMARKS / "planted/mariadb-stranger.toml")
+    stranger = planted.read(PLANTED / "mariadb-stranger.toml")
     assert planted.score(stranger, found(gain=False, flags={"stranger": 9})).right
     assert not planted.score(stranger, found(gain=False, flags={"stranger": 2})).right

@@ -6,27 +6,22 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import somebodys
 from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
 from loadframe.cage import identity
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
 from loadframe.changes import durable
 from loadframe.changes.config_file import _silent
 from loadframe.errors import ChangeError, StudyError, TargetError, UserError
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
-from loadframe.targets.attached import again
-from loadframe.targets.mariadb import MariadbTarget
-from loadframe.targets.postgres import PostgresTarget
 
 MANAGER = """
 import json, os, signal, subprocess, sys, time
@@ -49,28 +44,8 @@ open(own["pid"], "w").write(str(started.pid))
 """
 """What its owner restarts it with: it ends the process that it has started last, and starts another one."""
 
-STUDY = """\
-[study]
-name = "somebodys"
-question = "What does a setting give?"
-[target]
-kind = "{kind}"
-attach = "{address}"
-option_file = "{option_file}"
-config = "{config}"
-restart = {restart}
-[workload]
-kind = "oltp"
-[workload.options]
-rows = 100
-tables = 1
-[load]
-axis = "concurrency"
-levels = [1]
-[measure]
-window = "300ms"
-profile = "off"
-"""
+Opened = Callable[[Study], RunFolder]
+RESTARTED = 'config = "{config}"\nrestart = {restart}\n'
 AT_START: dict[str, dict[str, SettingValue]] = {
     "mariadb": {"innodb_log_buffer_size": 33554432},
     "postgres": {"shared_buffers": 67108864},
@@ -80,82 +55,65 @@ AT_ONCE: dict[str, dict[str, SettingValue]] = {"mariadb": {"max_connections": 77
 
 @dataclass
 class Restartable:
-    kind: str
+    """config: a file among the server's configuration that is not there."""
+
+    server: somebodys.Server
     study: str
     config: Path
-    address: dict[str, str]
+
+    @property
+    def kind(self) -> str:
+        return self.server.kind
 
     def settings(self) -> dict[str, SettingValue]:
-        server = again(self.address)
-        effective = server.effective()
-        server.close()
-        return {name: effective[name] for name in (*AT_START[self.kind], *AT_ONCE[self.kind])}
+        return self.server.settings((*AT_START[self.kind], *AT_ONCE[self.kind]))
 
 
-def _start(target: Any, folder: Path) -> Restartable:
-    """A server of its own configuration, which includes a folder, and of its own manager."""
-    server, account, endpoint = target._server, target._server.control_account, target.endpoint()
+def _with_a_manager(theirs: somebodys.Server) -> Restartable:
+    """The same server with a configuration of its own, which includes a folder, and a manager of its own."""
+    target, folder, server = theirs.target, theirs.folder, theirs.target._server
     included, (program, *options) = folder / "conf.d", server.command
     included.mkdir()
-    if target.kind == "mariadb":
-        target._control.ask("DROP SCHEMA loadframe")
+    if theirs.kind == "mariadb":
         (folder / "my.cnf").write_text(f"!includedir {included}\n")
         command = [program, f"--defaults-file={folder}/my.cnf", *options[1:]]
         command = [word for word in command if not word.startswith("--init-file=")]
-        address, section = endpoint.address, "client"
     else:
         command = [program, *options]
         with server.configuration.open("a") as configuration:
             configuration.write(f"include_dir = '{included}'\n")
-        address, section = str(server.socket), "owner"
     target.stop()
-    option_file, manager, own = folder / "account", folder / "manager.py", folder / "own.json"
-    option_file.write_text(f"[{section}]\nuser={account.user}\npassword={account.password}\n")
+    manager, own = folder / "manager.py", folder / "own.json"
     manager.write_text(MANAGER)
     user = server._user
     told = {"command": command, "pid": f"{folder}/pid", "log": f"{folder}/log", "folder": str(folder), "user": user}
     own.write_text(json.dumps({**told, "signal": int(server.stop_signal)}))
-    restart, config = [sys.executable, "-I", str(manager), str(own)], included / "zz-loadframe.conf"
-    config = config.with_suffix(".cnf") if target.kind == "mariadb" else config
-    folder.chmod(0o755)
+    restart = [sys.executable, "-I", str(manager), str(own)]
+    config = included / ("zz-loadframe.cnf" if theirs.kind == "mariadb" else "zz-loadframe.conf")
     subprocess.run(restart, check=True)
-    given = {"address": address, "option_file": option_file, "config": config, "restart": json.dumps(restart)}
-    where = {"kind": target.kind, "address": address, "option_file": str(option_file), "user": ""}
+    where = {"kind": theirs.kind, "address": theirs.address, "option_file": str(theirs.option_file), "user": ""}
     while _silent(where) is not None:
         assert identity.identify(int((folder / "pid").read_text())) is not None, (folder / "log").read_text()
-    return Restartable(target.kind, STUDY.format(kind=target.kind, **given), config, where)
+    study = theirs.study(RESTARTED.format(config=config, restart=json.dumps(restart)))
+    return Restartable(theirs, study, config)
 
 
-@pytest.fixture(scope="module", params=["mariadb", "postgres"])
+@pytest.fixture(scope="module", params=somebodys.KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Restartable]:
-    with Lease.acquire("somebody's server") as lease:
-        kinds: dict[str, Any] = {"mariadb": MariadbTarget, "postgres": PostgresTarget}
-        target = kinds[request.param](lease=lease, allowance=Allowance())
-        folder = lease.folder / "theirs"
-        folder.mkdir()
+    with somebodys.running(request.param) as theirs:
         try:
-            target.create()
-            target.start(TargetState({"max_connections": 50}))
-            yield _start(target, folder)
+            yield _with_a_manager(theirs)
         finally:
-            for process in identity.naming(lease.folder.name):
+            for process in identity.naming(theirs.folder.parent.name):
                 identity.end(process, 5.0)
-            target.destroy()
-
-
-def opened(study: Study, folder: Path) -> RunFolder:
-    run = RunFolder.create(folder, "somebodys")
-    run.write_document("study.json", "study", study.resolved())
-    run.write_text("study.toml", study.as_toml())
-    return run
 
 
 @pytest.mark.server
-def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable, tmp_path: Path) -> None:
+def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable, opened: Opened) -> None:
     study = parse(server.study)
     check_study(study)
     before, at_start, at_once = server.settings(), AT_START[server.kind], AT_ONCE[server.kind]
-    with Bench(study, opened(study, tmp_path)) as bench:
+    with Bench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "at the start", TargetState(at_start))
         bench.declare("C", "both", TargetState({**at_start, **at_once}))
@@ -207,24 +165,25 @@ def test_after_a_kill_the_next_command_restarts_it_as_it_was(server: Restartable
 
 
 @pytest.mark.server
-def test_a_file_that_is_not_read_is_noticed(server: Restartable, tmp_path: Path) -> None:
+def test_a_file_that_is_not_read_is_noticed(server: Restartable, opened: Opened) -> None:
     study = parse(server.study, [f"target.config={server.config.with_suffix('.off')}"])
     with (
         pytest.raises(TargetError, match="as before its restart"),
-        Bench(study, opened(study, tmp_path)) as bench,
+        Bench(study, opened(study)) as bench,
     ):
         bench.declare("B", "at the start", TargetState(AT_START[server.kind]))
         bench.use("B")
     assert not list(server.config.parent.iterdir())
     server.config.write_text("")
-    with pytest.raises(ChangeError, match="there already"), Bench(parse(server.study), opened(study, tmp_path)):
+    with pytest.raises(ChangeError, match="there already"), Bench(parse(server.study), opened(study)):
         pass
     server.config.unlink()
 
 
 def test_the_file_and_the_command_belong_together() -> None:
-    given = {"address": "/run/x.sock", "option_file": "", "config": "/etc/x.cnf", "restart": '["true"]'}
-    text = STUDY.format(kind="mariadb", **given) + "[target.settings]\ninnodb_log_buffer_size = 33554432\n"
+    restarted = RESTARTED.format(config="/etc/x.cnf", restart='["true"]')
+    text = somebodys.STUDY.format(kind="mariadb", address="/run/x.sock", option_file="", target=restarted)
+    text += "[target.settings]\ninnodb_log_buffer_size = 33554432\n"
     check_study(parse(text))
     for wrong, words in (
         ("target.restart=[]", "belong together"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from loadframe.errors import TargetError
 from loadframe.model import TargetState
 from loadframe.recording.series import metric_series
 from loadframe.runs.folder import RunFolder
-from loadframe.study import parse
+from loadframe.study import Study, parse
 
 SMALL, LARGE = TargetState({"cache": 1}, {}), TargetState({"cache": 2}, {})
 
@@ -153,13 +154,12 @@ target = { kind = "postgres", settings = { max_connections = 30 } }
 
 
 @pytest.mark.server
-def test_two_kinds_of_server_side_by_side(tmp_path: Path) -> None:
+def test_two_kinds_of_server_side_by_side(opened: Callable[[Study], RunFolder]) -> None:
     """Each step is of its own server: its processes, its counters."""
     caged = groups.available()["memory"] is not None
     study = parse(TWO + ('[cage]\nmemory = "1GiB"\n' if caged else ""))
     check_study(study)
-    run = RunFolder.create(tmp_path, "two")
-    run.write_document("study.json", "study", study.resolved())
+    run = opened(study)
     with Bench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "postgres", TargetState({"max_connections": 30}, bench.start_state.limits), "postgres")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +12,7 @@ from loadframe.cage import groups
 from loadframe.errors import StudyError
 from loadframe.ledger.rules import RULES
 from loadframe.runs.folder import RunFolder
-from loadframe.study import parse
+from loadframe.study import Study, parse
 from loadframe.targets.registry import KINDS
 from loadframe.units import IN_FRONT, METRICS
 from loadframe.workloads.oltp import Oltp
@@ -69,16 +69,14 @@ def test_shards_have_their_own_cages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.server
 @pytest.mark.skipif(groups.available()["cpu"] is None, reason="this machine grants no control group for CPU time")
 def test_each_shard_is_seen_by_itself_and_all_together_as_the_target(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Callable[[Study], RunFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The load goes to the first one; the second one has nothing to do."""
     monkeypatch.setattr(Oltp, "target_kinds", frozenset({"sharded postgres"}))
     text = STUDY.format(kind="postgres", workload="oltp", shards="shards = 2")
     study = parse(text + "[cage.shard]\ncpu_quota = 0.5\n[workload.options]\nrows = 500\n")
     check_study(study)
-    run = RunFolder.create(tmp_path, "q")
-    run.write_document("study.json", "study", study.resolved())
-    with Bench(study, run) as bench:
+    with Bench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         assert bench.use("A")["cpu.max"] == 50_000
         step = bench.take_step(round_number=1, block=1, treatment="A", level=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ allow = ["target", "host"]
 name = "less-dirty"
 host = { settings = { "vm.dirty_ratio" = 5 } }
 """
+Opened = Callable[[Study], RunFolder]
 ALSO = '[host.settings]\n"vm.swappiness" = 10\n'
 
 
@@ -52,12 +54,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "machine"
 
 
-def opened(study: Study, folder: Path) -> RunFolder:
-    run = RunFolder.create(folder, "kernel")
-    run.write_document("study.json", "study", study.resolved())
-    return run
-
-
 def declare_all(bench: Bench) -> None:
     """The states of a study on its bench."""
     book = Bookkeeping(bench, None, None, None)  # type: ignore[arg-type]
@@ -65,11 +61,11 @@ def declare_all(bench: Bench) -> None:
     declare(book)
 
 
-def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, tmp_path: Path) -> None:
+def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, opened: Opened) -> None:
     study = parse(STUDY + ALSO)
     check_study(study)
     assert parse(study.as_toml()) == study
-    run = opened(study, tmp_path)
+    run = opened(study)
     read_now = Host(root).read
     with Bench(study, run) as bench:
         declare_all(bench)
@@ -88,14 +84,14 @@ def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, tmp
     assert standing(read(run.path)) == []
 
 
-def test_a_ladder_sets_the_machine_rung_by_rung(root: Path, tmp_path: Path) -> None:
+def test_a_ladder_sets_the_machine_rung_by_rung(root: Path, opened: Opened) -> None:
     rungs = ('"vm.swappiness" = 20', '"vm.swappiness" = 30, "vm.dirty_ratio" = 5')
     tables = "".join(
         f'[[change]]\nname = "c{n}"\nhost = {{ settings = {{ {each} }} }}\n' for n, each in enumerate(rungs)
     )
     study = parse(STUDY + ALSO + tables)
     check_study(study)
-    with Bench(study, opened(study, tmp_path)) as bench:
+    with Bench(study, opened(study)) as bench:
         book = Bookkeeping(bench, None, None, None)  # type: ignore[arg-type]
         book.next_treatment("as given", bench.start_state)
         states = LadderStates(book)
@@ -106,9 +102,9 @@ def test_a_ladder_sets_the_machine_rung_by_rung(root: Path, tmp_path: Path) -> N
     assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (20, 60)
 
 
-def test_what_fails_in_the_middle_is_put_back_too(root: Path, tmp_path: Path) -> None:
+def test_what_fails_in_the_middle_is_put_back_too(root: Path, opened: Opened) -> None:
     study = parse(STUDY + ALSO)
-    with pytest.raises(ChangeError, match="swappiness"), Bench(study, opened(study, tmp_path)) as bench:
+    with pytest.raises(ChangeError, match="swappiness"), Bench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "other", TargetState(host={"vm.dirty_ratio": 5, "vm.swappiness": 7}))
         bench.use("A")

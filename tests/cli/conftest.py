@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loadframe.cage.state import state_directory
+
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
+PATIENCE_S = 90.0
 
 STUDY = """
 [study]
@@ -72,6 +76,82 @@ def loadframe(tmp_path: Path) -> Command:
         return Result(done)
 
     return run
+
+
+class Running:
+    """A command in the background."""
+
+    def __init__(self, folder: Path, arguments: list[str]) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [LOADFRAME, *arguments],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for(self, steps: int, file: str) -> None:
+        """Until it has a lease, and so many lines of that file of its run."""
+        until = time.monotonic() + PATIENCE_S
+        while not (self.leases() and self.finished(file) >= steps):
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        self.scratch = json.loads(self.leases()[-1].read_text())["folder"]
+
+    def run(self) -> Path:
+        """The only run folder."""
+        (run,) = (self.folder / "runs").iterdir()
+        return run
+
+    def finished(self, file: str = "steps.jsonl") -> int:
+        """So many lines has that file of a run."""
+        files = list((self.folder / "runs").glob(f"*/{file}"))
+        return files[0].read_text().count("\n") if files else 0
+
+    def end(self, *numbers: int) -> tuple[str, str]:
+        """Send it these signals, and wait for its end: what it said, on stdout and on stderr."""
+        for number in numbers:
+            self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=PATIENCE_S)
+        return out, err
+
+    def leases(self) -> list[Path]:
+        """Of all commands."""
+        return sorted((state_directory() / "leases").glob("*.json"))
+
+    def processes(self) -> list[int]:
+        """Those whose command line names the folder of its lease."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if self.scratch.encode() in (entry / "cmdline").read_bytes():
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Run `loadframe ARGUMENTS`; answers once it has finished so many steps (lines of `file`), None: at once."""
+    started: list[Running] = []
+
+    def begin(*arguments: str, steps: int | None = 2, file: str = "steps.jsonl") -> Running:
+        running = Running(tmp_path, list(arguments))
+        started.append(running)
+        if steps is not None:
+            running.wait_for(steps, file)
+        return running
+
+    yield begin
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
 
 
 @pytest.fixture

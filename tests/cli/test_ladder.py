@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,6 @@ from typing import Any
 import pytest
 
 Command = Callable[..., Any]
-LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 RUNGS = """
 [[change]]
 name = "wal"
@@ -23,7 +19,6 @@ target = { settings = { journal_mode = "wal" } }
 name = "cache"
 target = { settings = { cache_size = 4000 } }
 """
-PATIENCE_S = 90.0
 
 
 @pytest.fixture
@@ -52,26 +47,14 @@ def test_a_change_that_cannot_be_is_refused_before_anything_starts(loadframe: Co
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
 def test_a_ladder_that_was_ended_is_shown_as_far_as_it_went(
-    loadframe: Command, rungs: Path, number: int, code: int
+    loadframe: Command, start: Command, rungs: Path, number: int, code: int
 ) -> None:
     """All rungs are kept, and known from the beginning; what they give is not measured to the end."""
     long = ["--set", "measure.blocks={min=2,max=2}", "--set", "measure.budget=10m", "--set", "load.levels=[1]"]
-    process = subprocess.Popen(
-        [LOADFRAME, "ladder", str(rungs), "--keep-all", *long],
-        cwd=rungs.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until = time.monotonic() + PATIENCE_S
-    while not any(b"\n" in file.read_bytes() for file in (rungs.parent / "runs").glob("*/steps.jsonl")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == code, err
-    (run,) = (rungs.parent / "runs").iterdir()
+    running = start("ladder", str(rungs), "--keep-all", *long, steps=1)
+    _, err = running.end(number)
+    assert running.process.returncode == code, err
+    run = running.run()
     shown = loadframe("report", str(run))
     assert shown.code == 0, shown.err
     assert shown.out.startswith("Stopped after 2 changes")

@@ -5,97 +5,23 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from loadframe.cage.state import state_directory
-
-Command = Callable[..., object]
-LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
-PATIENCE_S = 90.0
-
-
-def leases() -> list[Path]:
-    return sorted((state_directory() / "leases").glob("*.json"))
-
-
-def processes_in(folder: str) -> list[int]:
-    """Processes whose command line names the folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if folder.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
-
-
-class Running:
-    """A command in the background that has finished some steps."""
-
-    def __init__(self, tmp_path: Path, arguments: list[str], *, steps: int) -> None:
-        self.folder = tmp_path
-        self.process = subprocess.Popen(
-            [LOADFRAME, *arguments],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self._await(lambda: bool(leases()) and self.finished_steps() >= steps)
-        self.scratch = json.loads(leases()[-1].read_text())["folder"]
-
-    def _await(self, condition: Callable[[], bool]) -> None:
-        until = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.02)
-
-    def run(self) -> Path:
-        return next((self.folder / "runs").iterdir())
-
-    def finished_steps(self) -> int:
-        files = list((self.folder / "runs").glob("*/steps.jsonl"))
-        return files[0].read_text().count("\n") if files else 0
-
-    def end(self, number: int) -> tuple[str, str]:
-        self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=PATIENCE_S)
-        return out, err
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    started: list[Running] = []
-
-    def begin(*arguments: str, steps: int = 2) -> Running:
-        started.append(Running(tmp_path, list(arguments), steps=steps))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.communicate()
+Command = Callable[..., Any]
+Start = Callable[..., Any]
 
 
 LONG = ["--set", "measure.window=500ms", "--set", "measure.blocks={min=20,max=20}", "--set", "measure.budget=10m"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_command_reports_what_it_measured_and_exits_130(
-    start: Callable[..., Running], study: Path, number: int
-) -> None:
+def test_a_stopped_command_reports_what_it_measured_and_exits_130(start: Start, study: Path, number: int) -> None:
     running = start("investigate", str(study), "--json", *LONG)
     out, err = running.end(number)
     assert running.process.returncode == 130, err
@@ -103,55 +29,45 @@ def test_a_stopped_command_reports_what_it_measured_and_exits_130(
     assert "nothing is left running" in err
     assert json.loads(out)["kind"] == "interrupted"
     assert (running.run() / "report.html").exists()
-    assert running.finished_steps() >= 2
-    assert leases() == []
+    assert running.finished() >= 2
+    assert running.leases() == []
     assert not Path(running.scratch).exists()
-    assert processes_in(running.scratch) == []
+    assert running.processes() == []
 
 
 @pytest.mark.parametrize("delay_s", [0.3, 0.7])
-def test_stopped_while_it_still_starts_it_says_so_and_nothing_else(study: Path, tmp_path: Path, delay_s: float) -> None:
+def test_stopped_while_it_still_starts_it_says_so_and_nothing_else(start: Start, study: Path, delay_s: float) -> None:
     """Wherever the signal falls: before anything runs, while modules are imported, or in the first step."""
-    process = subprocess.Popen(
-        [LOADFRAME, "measure", str(study), *LONG],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    running = start("measure", str(study), *LONG, steps=None)
     time.sleep(delay_s)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE_S)
+    _, err = running.end(signal.SIGINT, signal.SIGINT)
     assert "loadframe/cli" not in err, err
-    assert process.returncode in (130, -signal.SIGINT), err
-    assert leases() == []
+    assert running.process.returncode in (130, -signal.SIGINT), err
+    assert running.leases() == []
 
 
 def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
-    start: Callable[..., Running], loadframe: Command, study: Path
+    start: Start, loadframe: Command, study: Path
 ) -> None:
     running = start("investigate", str(study), *LONG)
     running.end(signal.SIGKILL)
-    finished = running.finished_steps()
+    finished = running.finished()
     report = loadframe("report", str(running.run()))
-    assert report.code == 0, report.err  # type: ignore[attr-defined]
-    assert "killed earlier" in report.err  # type: ignore[attr-defined]
+    assert report.code == 0, report.err
+    assert "killed earlier" in report.err
     lines = (running.run() / "steps.jsonl").read_text().splitlines()
     flags = Counter(flag for line in lines for flag in json.loads(line)["flags"])
-    document = json.loads(loadframe("report", str(running.run()), "--json").out)  # type: ignore[attr-defined]
+    document = json.loads(loadframe("report", str(running.run()), "--json").out)
     assert document["conduct"]["flags"] == flags
-    assert report.out.startswith("Interrupted after")  # type: ignore[attr-defined]
-    assert leases() == []
+    assert report.out.startswith("Interrupted after")
+    assert running.leases() == []
     assert not Path(running.scratch).exists()
-    assert processes_in(running.scratch) == []
-    curve = loadframe("curve", str(running.run()), "--json").json  # type: ignore[attr-defined]
+    assert running.processes() == []
+    curve = loadframe("curve", str(running.run()), "--json").json
     assert sum(point["steps"] for point in curve["points"]) == finished
 
 
-def test_after_kill_9_a_search_for_settings_goes_on(
-    start: Callable[..., Running], loadframe: Command, study: Path
-) -> None:
+def test_after_kill_9_a_search_for_settings_goes_on(start: Start, loadframe: Command, study: Path) -> None:
     one_level = ["--set", "load.levels=[2]"]
     running = start("tune", str(study), *one_level, "--set", "measure.budget=10m", steps=5)
     running.end(signal.SIGKILL)
@@ -161,13 +77,13 @@ def test_after_kill_9_a_search_for_settings_goes_on(
     run = str(running.run())
     more = str(len(trials) + 1)
     found = loadframe("tune", f"{run}/study.toml", "--resume", run, "--trials", more, "--json", *one_level)
-    shape = found.json  # type: ignore[attr-defined]
-    assert "killed earlier" in found.err  # type: ignore[attr-defined]
+    shape = found.json
+    assert "killed earlier" in found.err
     assert [trial["changes"] for trial in shape["trials"]][:-1] == [trial["changes"] for trial in trials]
     assert len(shape["trials"]) == len(trials) + 1
     assert shape["resumed_from"] == run
-    assert leases() == []
-    assert processes_in(running.scratch) == []
+    assert running.leases() == []
+    assert running.processes() == []
 
 
 FARM = ["case", "run", "render-farm", "--quick", "--set", "load.levels=[4, 8]", *LONG]
@@ -175,30 +91,30 @@ FARM = ["case", "run", "render-farm", "--quick", "--set", "load.levels=[4, 8]", 
 
 @pytest.mark.server
 @pytest.mark.parametrize("steps", [0, 3])
-def test_kill_9_leaves_no_server_running(start: Callable[..., Running], loadframe: Command, steps: int) -> None:
+def test_kill_9_leaves_no_server_running(start: Start, loadframe: Command, steps: int) -> None:
     running = start(*FARM, steps=steps)
     running.end(signal.SIGKILL)
     listed = loadframe("changes", "list")
-    assert listed.code == 0  # type: ignore[attr-defined]
-    assert processes_in(running.scratch) == []
+    assert listed.code == 0
+    assert running.processes() == []
     assert not Path(running.scratch).exists()
-    assert leases() == []
+    assert running.leases() == []
 
 
 @pytest.mark.server
-def test_a_server_that_dies_in_the_middle_of_a_step_is_told_with_its_log(start: Callable[..., Running]) -> None:
+def test_a_server_that_dies_in_the_middle_of_a_step_is_told_with_its_log(start: Start) -> None:
     running = start(*FARM, "--json", steps=3)
-    servers = [pid for pid in processes_in(running.scratch) if _name(pid) == "mariadbd"]
+    servers = [pid for pid in running.processes() if _name(pid) == "mariadbd"]
     assert len(servers) == 1
     os.kill(servers[0], signal.SIGKILL)
-    out, err = running.process.communicate(timeout=PATIENCE_S)
+    out, err = running.end()
     assert running.process.returncode == 1
     assert "Traceback" not in err
     assert "mariadb" in err.lower()
     assert "finished steps are kept" in err
     assert json.loads(out)["kind"] == "TargetError"
-    assert leases() == []
-    assert processes_in(running.scratch) == []
+    assert running.leases() == []
+    assert running.processes() == []
 
 
 def _name(pid: int) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,6 @@ from typing import Any
 import pytest
 
 Command = Callable[..., Any]
-LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
-PATIENCE_S = 90.0
 SHAPE = {
     "schema", "end", "best", "settings", "trials", "expected", "verdict", "levels", "left_out", "findings", "run",
     "report", "seconds", "flags", "objective", "axis", "axis_unit", "target_kind", "file_name", "file_text",
@@ -55,22 +51,11 @@ def test_what_cannot_be_tuned_is_refused(loadframe: Command, study: Path, more: 
     assert words in refused.err
 
 
-def test_a_search_that_was_killed_is_shown_as_far_as_it_went(loadframe: Command, study: Path) -> None:
-    process = subprocess.Popen(
-        [LOADFRAME, "tune", str(study), "--set", "measure.budget=10m", "--set", "load.levels=[1]"],
-        cwd=study.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until = time.monotonic() + PATIENCE_S
-    while not any(b"\n" in file.read_bytes() for file in (study.parent / "runs").glob("*/trials.jsonl")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    process.kill()
-    process.communicate(timeout=PATIENCE_S)
-    (run,) = (study.parent / "runs").iterdir()
+def test_a_search_that_was_killed_is_shown_as_far_as_it_went(loadframe: Command, start: Command, study: Path) -> None:
+    long = ["--set", "measure.budget=10m", "--set", "load.levels=[1]"]
+    running = start("tune", str(study), *long, steps=1, file="trials.jsonl")
+    running.end(signal.SIGKILL)
+    run = running.run()
     document = loadframe("report", str(run), "--json").json
     assert (document["end"], document["verdict"], document["best"]) == ("stopped", None, {})
     assert len(document["trials"]) >= 1 and document["settings"]

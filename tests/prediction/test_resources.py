@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
-from loadframe.model import Latency, Step
+from loadframe.model import Step
 from loadframe.prediction.resources import observe
 
+StepMaker = Callable[..., Step]
 BASE = {"system.cpu.utilization": 0.3, "system.cpu.count": 2.0, "system.disk.busy": 0.2, "workload.lock_held": 0.1}
 
 
-def step(number: int, level: float, metrics: Mapping[str, float], flags: tuple[str, ...] = ()) -> Step:
-    return Step(
-        number=number, round=1, block=number, treatment="A", level=level, started_s=0, ended_s=1, window_start_s=0,
-        window_end_s=1, requests=100, errors=0, throughput=100.0, batches=(), latency=Latency(5, 4, 9, 10, 20),
-        waiting_share=0, operations=(), metrics=metrics, flags=flags,
-    )  # fmt: skip
-
-
-def test_without_cages_the_machines_cpus_are_the_station() -> None:
+def test_without_cages_the_machines_cpus_are_the_station(make_step: StepMaker) -> None:
     metrics = {**BASE, "target.cpu.utilization": 0.2, "target.cpu.limit": 2.0, "target.cpu.hottest_thread": 0.15}
-    found = observe([step(1, 1, metrics), step(2, 2, metrics)], name="run", axis="concurrency")
+    found = observe([make_step(1, 100, metrics), make_step(2, 100, metrics)], name="run", axis="concurrency")
     assert set(found.resources) == {"cpu", "disk", "lock.writer", "target.cpu", "target.hottest_thread"}
     assert found.ceilings == {"target.cpu", "target.hottest_thread"}
     assert found.servers == {"cpu": 2, "target.cpu": 2}
     row = found.rows[0]
-    assert (row.load, row.throughput, row.latency_p95_ms, row.latency_mean_ms) == (1, 100, 9, 5)
+    assert (row.load, row.throughput, row.latency_p95_ms, row.latency_mean_ms) == (1, 100, 2, 1.5)
 
 
-def test_components_in_cages_are_stations_of_their_own() -> None:
+def test_components_in_cages_are_stations_of_their_own(make_step: StepMaker) -> None:
     metrics = {
         **BASE,
         "loader.cpu.utilization": 0.9,
@@ -38,21 +31,28 @@ def test_components_in_cages_are_stations_of_their_own() -> None:
         "shard1.cage.cpu.limit": 3.0,
         "shard1.cage.write_bytes.utilization": 0.3,
     }
-    found = observe([step(1, 1, metrics)], name="run", axis="pipelines")
+    found = observe([make_step(1, 100, metrics)], name="run", axis="pipelines")
     assert set(found.resources) == {"cpu", "disk", "lock.writer", "loader.cpu", "shard1.cpu", "shard1.write_bytes"}
     assert found.ceilings == {"cpu", "shard1.write_bytes"}
     assert found.servers == {"cpu": 2, "loader.cpu": 1, "shard1.cpu": 3}
     assert found.rows[0].utilizations["loader.cpu"] == 0.5
 
 
-def test_only_what_every_step_tells_counts_and_a_share_is_at_most_one() -> None:
-    found = observe([step(1, 1, {"system.disk.busy": 1.02}), step(2, 2, BASE)], name="run", axis="concurrency")
+def test_only_what_every_step_tells_counts_and_a_share_is_at_most_one(make_step: StepMaker) -> None:
+    found = observe(
+        [make_step(1, 100, {"system.disk.busy": 1.02}), make_step(2, 100, BASE)], name="run", axis="concurrency"
+    )
     assert found.resources == ("disk",)
     assert found.rows[0].utilizations == {"disk": 1.0}
 
 
-def test_disturbed_steps_do_not_count_where_others_do() -> None:
-    steps = [step(1, 1, BASE), step(2, 1, BASE), step(3, 1, BASE, ("stranger",)), step(4, 2, BASE, ("steal",))]
+def test_disturbed_steps_do_not_count_where_others_do(make_step: StepMaker) -> None:
+    steps = [
+        make_step(1, 100, BASE),
+        make_step(1, 100, BASE),
+        make_step(1, 100, BASE, flags=("stranger",)),
+        make_step(2, 100, BASE, flags=("steal",)),
+    ]
     found = observe(steps, name="run", axis="concurrency")
     assert [row.load for row in found.rows] == [1, 1, 2]
     assert observe([], name="run", axis="concurrency").rows == ()

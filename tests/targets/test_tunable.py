@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.targets.mariadb_options import parse_options
+from loadframe.targets.mysql_options import parse_options
 from loadframe.targets.registry import KINDS, check_settings, setting
 from loadframe.targets.settings_file import FORMS, written
 from loadframe.targets.tunable import TUNABLES, Tunable

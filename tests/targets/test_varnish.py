@@ -66,6 +66,18 @@ def test_a_cache_process_that_was_started_anew_is_noticed(varnish: VarnishTarget
     assert varnish.counters()["requests"] >= 0
 
 
+@pytest.mark.parametrize(("least", "most"), [(6000, 8000), (20, 50), (6000, 6000), (100, 100)])
+def test_threads_are_taken_whichever_way_both_bounds_move(varnish: VarnishTarget, least: int, most: int) -> None:
+    """By default there are 100 to 5000 in a pool. It is asked without a start: 6000 threads are started at once."""
+    varnish.check(TargetState({"thread_pool_min": least, "thread_pool_max": most}, {}))
+
+
+def test_fewer_threads_than_the_default_least_are_in_effect(varnish: VarnishTarget) -> None:
+    varnish.start(TargetState({"thread_pool_max": 50, "thread_pool_min": 20}, {}))
+    effective = varnish.effective()
+    assert (effective["thread_pool_min"], effective["thread_pool_max"]) == (20, 50)
+
+
 def test_settings_that_contradict_one_another_are_refused_in_its_own_words(varnish: VarnishTarget) -> None:
     with pytest.raises(TargetError) as caught:
         varnish.start(TargetState({"thread_pool_min": 200, "thread_pool_max": 100}, {}))

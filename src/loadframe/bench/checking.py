@@ -42,6 +42,7 @@ def check_study(study: Study) -> None:
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Leave it out.",
         )
+    _check_times(study, workload)
     _check_address(study)
     _check_alternatives(study, workload)
     _check_changes(study)
@@ -50,6 +51,15 @@ def check_study(study: Study) -> None:
         workload.check_level(level)
     _check_cages(study)
     check_host(study)
+
+
+def _check_times(study: Study, workload: Workload) -> None:
+    """A burst is measured from its first request that is judged to its last, however long that takes."""
+    if workload.runs_to_completion and (stated := study.measure.stated_times):
+        raise StudyError(
+            f"measure.{stated[0]} has no meaning for workload {workload.kind!r}: its steps end when their work is done",
+            remedy="Leave it out. load.levels and workload.options say how much work a step is.",
+        )
 
 
 def _check_cages(study: Study) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.window import Summary
 from loadframe.bench.caged import cpus_of
+from loadframe.bench.loading import Loaded
+from loadframe.bench.rig import Rig
 from loadframe.diagnosis.signatures import is_driver_limited
+from loadframe.recording.frames import Tick
+from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
 from loadframe.study.declaration import ComponentCage
 from loadframe.targets import registry as targets
 
+TICK_S = 0.1
+"""How often the recorder looks."""
 STEAL = 0.10
 """netdata's warning level for stolen CPU time."""
 STRANGER = 0.20
@@ -22,6 +28,27 @@ DRIVER_LAG = 0.20
 """A fifth of the latency was the driver waiting for a CPU, not the target."""
 BUSY_MACHINE = 0.95
 """Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
+
+
+def metrics_of(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, one_lock: bool) -> dict[str, float]:
+    """The metrics of a step's window: those that were recorded, and those that follow from them and from its requests.
+    study: with the CPUs of the target's state; one_lock: as of the workload."""
+    summary, embedded = loaded.summary, rig.target.embedded
+    found = window_metrics(
+        ticks,
+        summary.window_start_s,
+        summary.window_end_s,
+        service=rig.counter_specs,
+        embedded=embedded,
+        pieces=components(study) if study.target.shards is not None else (),
+    )
+    found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock)
+    length = summary.window_end_s - summary.window_start_s
+    if loaded.offered is not None:
+        found["workload.offered"] = loaded.offered / length
+    if loaded.moved_bytes is not None:
+        found["workload.bytes"] = loaded.moved_bytes / length
+    return found
 
 
 def derived(
@@ -70,6 +97,14 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
     return max(
         metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cage.cpu.throttled_share", 0.0)
+    )
+
+
+def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
+    """Whether the recorder missed ticks in a window."""
+    return any(
+        stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
+        for stall in stalls(ticks, TICK_S)
     )
 
 

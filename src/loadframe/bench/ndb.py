@@ -14,7 +14,7 @@ from loadframe.cage.processes import online_cpus
 from loadframe.errors import TargetError
 from loadframe.model import NdbDataNode, NdbReport, NdbServer, NdbThreads
 from loadframe.runs.host import read_host
-from loadframe.targets.mariadb_options import parse_options
+from loadframe.targets.mysql_options import parse_options
 from loadframe.targets.ndb.case import Case, Hosts, SqlNode
 from loadframe.targets.ndb.cluster import LOCAL, Cluster, Node, cluster_of
 from loadframe.targets.ndb.config import Config, read_config

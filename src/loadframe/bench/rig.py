@@ -11,7 +11,7 @@ from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import CagedTarget
 from loadframe.changes.durable import Outcome
 from loadframe.changes.journal import Journal
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import CounterSpec, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.workloads.base import Workload
 
@@ -21,14 +21,25 @@ class Rig:
 
     One that runs already is there in the state in which it is found: every state is reached from there by changes."""
 
-    def __init__(self, target: CagedTarget | AttachedTarget, run: RunFolder) -> None:
+    def __init__(self, target: CagedTarget | AttachedTarget, run: RunFolder, prefix: str = "") -> None:
+        """prefix: stands before the names of its counters, where servers of two kinds may call theirs alike."""
         self.target = target
+        self._prefix = prefix
         self._journal = Journal(run, target, private=target.private)
         self._first: TargetState | None = None
         self._now: TargetState | None = None
         self._installed = False
         self._put_back: list[Outcome] = []
         self._checked: list[TargetState] = []
+
+    @property
+    def counter_specs(self) -> tuple[CounterSpec, ...]:
+        """The target's counters as they are recorded."""
+        return tuple(replace(spec, name=f"{self._prefix}{spec.name}") for spec in self.target.counter_specs)
+
+    def counters(self) -> dict[str, float]:
+        """What the target counts now, by the names of `counter_specs`. Raises as Target.counters does."""
+        return {f"{self._prefix}{name}": value for name, value in self.target.counters().items()}
 
     def check(self, state: TargetState) -> None:
         """Raises as Target.check does for a state with which the target would not start. Each state is looked at once,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import get_args
 
+from loadframe.bench.bench import Bench
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Ending, Survival
 from loadframe.runs.folder import RunFolder
+from loadframe.workloads.base import AsksForObjects
+
+FETCHES = "fetches"
+"""What a cache counts: requests that it passed on to its origin."""
+POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
@@ -26,9 +33,36 @@ def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):
             try:
-                found: Survival = book.bench.survival(treatment, level, how)
+                found = survival(book.bench, treatment, level, how)
             except (TargetError, WorkloadError) as error:  # all else is measured, and is told
                 book.progress.say(f"it did not come back after {how}: {error.fact}")
                 return
             run.append_line("survival.jsonl", "survival", found)
             book.progress.say(f"{found.target_kind} after {how}: {found.kept} of {found.asked} objects kept")
+
+
+def survival(bench: Bench, treatment: str, level: float, how: Ending) -> Survival:
+    """What the cache of a treatment (`Bench.is_cache`) still has after it was ended so, of all objects of a level.
+    TargetError where it does not come back."""
+    workload = bench.workload
+    assert isinstance(workload, AsksForObjects), "a cache is asked for objects"
+    bench.use(treatment)
+    workload.set_level(bench.endpoint, level)
+    workload.warm(bench.endpoint, level)
+    bench.end(how)
+    bench.use(treatment)
+    before = _fetched(bench)
+    workload.warm(bench.endpoint, level)
+    asked = workload.objects_at(level)
+    fetched = round(_fetched(bench) - before)
+    return Survival(treatment, bench.kind, how, asked, min(max(asked - fetched, 0), asked))
+
+
+def _fetched(bench: Bench) -> float:
+    """What a cache has fetched in all: a thread of it may tell that a moment after the answer, so until two looks
+    say the same."""
+    found, seen = bench.counters()[FETCHES], -1.0
+    while found != seen:
+        time.sleep(POLL_S)
+        found, seen = bench.counters()[FETCHES], found
+    return found

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
+from typing import Required, TypedDict, Unpack
 
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search
@@ -27,6 +28,17 @@ REPEATED_SHARE = 0.2
 always disturbed, repeating everything helps nobody."""
 SWEEP_SHARE = 0.4
 """More blocks than the least are measured only while a sweep uses less than this share of what was left."""
+
+
+class StepAsked(TypedDict, total=False):
+    """What Bench.take_step is asked for."""
+
+    round_number: Required[int]
+    block: Required[int]
+    treatment: Required[str]
+    level: Required[float]
+    window_s: float | None
+    most_waiting: int | None
 
 
 @dataclass
@@ -56,49 +68,17 @@ class Bookkeeping:
             step = self.once(round_number=round_number, block=block, treatment=treatment, level=level)
         return step
 
-    def once(
-        self,
-        *,
-        round_number: int,
-        block: int,
-        treatment: str,
-        level: float,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-    ) -> Step:
-        """A step, noted in the budget and shown. window_s, most_waiting: as for Bench.take_step."""
+    def once(self, **asked: Unpack[StepAsked]) -> Step:
+        """A step, noted in the budget and shown."""
         started = time.monotonic()
-        step = self._measure(
-            round_number=round_number,
-            block=block,
-            treatment=treatment,
-            level=level,
-            window_s=window_s,
-            most_waiting=most_waiting,
-        )
-        self.budget.note_step(level, time.monotonic() - started)
+        step = self._measure(**asked)
+        self.budget.note_step(asked["level"], time.monotonic() - started)
         return step
 
-    def _measure(
-        self,
-        *,
-        round_number: int,
-        block: int,
-        treatment: str,
-        level: float,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-    ) -> Step:
-        step = self.bench.take_step(
-            round_number=round_number,
-            block=block,
-            treatment=treatment,
-            level=level,
-            window_s=window_s,
-            most_waiting=most_waiting,
-        )
+    def _measure(self, **asked: Unpack[StepAsked]) -> Step:
+        step = self.bench.take_step(**asked)
         self.steps.append(step)
-        self.progress.step(f"{self.bench.study.load.axis} {level:g}: {step.throughput:,.0f}/s")
+        self.progress.step(f"{self.bench.study.load.axis} {asked['level']:g}: {step.throughput:,.0f}/s")
         return step
 
     def next_treatment(self, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> str:

@@ -283,6 +283,10 @@ class Blocks(Table):
         return self
 
 
+TIMES_OF_A_STEP = ("warmup", "window")
+"""Keys of `measure` that have no meaning where a step ends when its work is done."""
+
+
 class MeasureTable(Table):
     warmup: Warmup = Field(None, description='"auto" detects it; "2s" fixes it')
     window: Duration = Field(3.0, description="measured after the warm-up")
@@ -303,6 +307,11 @@ class MeasureTable(Table):
         if step_s > self.budget:
             raise ValueError(f"a single step takes {step_s:g} s, more than the budget of {self.budget:g} s")
         return self
+
+    @property
+    def stated_times(self) -> tuple[str, ...]:
+        """Those of the times of a step that the study states itself, by their keys here."""
+        return tuple(name for name in TIMES_OF_A_STEP if name in self.model_fields_set)
 
     @field_validator("window")
     @classmethod
@@ -475,5 +484,7 @@ class Study(Table):
         return self.model_dump(mode="json", by_alias=True)
 
     def as_toml(self) -> str:
-        """The same as a study file: reading it gives this study again."""
-        return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+        """The same as a study file: reading it gives this study again. Of the times of a step it has those alone that
+        are stated: not every workload takes them."""
+        unstated = {"measure": set(TIMES_OF_A_STEP).difference(self.measure.stated_times)}
+        return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=unstated))

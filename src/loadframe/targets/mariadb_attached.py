@@ -15,8 +15,8 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.targets.catalogue import canonical
 from loadframe.targets.mariadb_control import CANNOT_CONNECT, TIMEOUT_S, Control
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
-from loadframe.targets.mariadb_options import configured_options, read_client_options
 from loadframe.targets.mariadb_settings import CATALOGUE
+from loadframe.targets.mysql_options import configured_options, read_client_options
 from loadframe.unix_socket import peer
 
 if TYPE_CHECKING:

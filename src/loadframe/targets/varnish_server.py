@@ -20,6 +20,7 @@ from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.private_server import PrivateServer
 from loadframe.targets.varnish_counters import INSTALL
+from loadframe.targets.varnish_settings import MOST_THREADS
 
 ANSWER_S = 30.0
 STORAGE = "objects"
@@ -157,12 +158,15 @@ def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str
 
 
 def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
-    return [
-        part
-        for name, value in settings.items()
-        if name not in SETTINGS_OF_STORAGE
-        for part in ("-p", f"{name}={word(value)}")
-    ]
+    """Varnish takes one after the other, and none that puts thread_pool_min over thread_pool_max as they are by then: a
+    ceiling that rises from its default goes first, one that falls goes last."""
+    ceiling = "thread_pool_max"
+    names = sorted(
+        (name for name in settings if name not in SETTINGS_OF_STORAGE),
+        key=lambda name: name == ceiling,
+        reverse=float(settings[ceiling]) > MOST_THREADS,
+    )
+    return [part for name in names for part in ("-p", f"{name}={word(settings[name])}")]
 
 
 def word(value: SettingValue) -> str:

@@ -11,6 +11,8 @@ from loadframe.targets.catalogue import Catalogue, SettingSpec
 
 PARAMETERS, STORAGE = "varnishd -x parameter", "varnishd(1), -s"
 PAGE = 4096
+MOST_THREADS = 5000
+"""In a pool, by default."""
 
 
 def _integer(
@@ -54,7 +56,9 @@ CATALOGUE = Catalogue(
         # threads
         _integer("thread_pools", 1, 32, 2, dynamic=False, takes="thread_pool_min threads each, at once"),
         _integer("thread_pool_min", 5, None, 100, dynamic=False, takes="a stack for each thread in every pool"),
-        _integer("thread_pool_max", 5, None, 5000, dynamic=False, takes="a stack for each thread in every pool"),
+        _integer(
+            "thread_pool_max", 5, None, MOST_THREADS, dynamic=False, takes="a stack for each thread in every pool"
+        ),
         _seconds("thread_pool_timeout", 10, 300.0),
         _seconds("thread_pool_add_delay", 0, 0.0),
         _integer("thread_queue_limit", 0, None, 20, dynamic=True),

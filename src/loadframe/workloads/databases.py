@@ -45,3 +45,15 @@ def make_room(endpoint: Endpoint) -> None:
     drop_schema(endpoint)
     if has_schema(endpoint):
         raise postgres.refusal(endpoint) if endpoint.kind == "postgres" else mariadb.refusal(endpoint)
+
+
+class InOwnSchema:
+    """A workload whose `install` has made the schema: how it tidies up."""
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Wait until the driver is gone from the server."""
+        await_drivers_gone(endpoint, "to tidy up after a step")
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the schema."""
+        drop_schema(endpoint)

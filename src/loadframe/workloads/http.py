@@ -22,6 +22,7 @@ from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import http_driver
+from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, read_options, switch, whole, whole_level
@@ -29,7 +30,6 @@ from loadframe.workloads.pages import Pages
 from loadframe.workloads.requirements import demand, program
 
 MOST_CONNECTIONS = 1024
-HIGHEST_RATE = 200_000
 """Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
 LARGEST_OBJECT = 256 << 20
 LARGEST_SET_MIB = 1 << 20
@@ -185,18 +185,8 @@ class Http:
             )
 
 
-class HttpAtRate(Http):
-    """The same requests at a given rate, whatever becomes of those before; latencies count from the intended start."""
-
-    axes = frozenset({"rate"})
-    axis_unit = "requests/s"
-
-    def check_level(self, level: float) -> int:
-        """The rate as a whole number of requests per second. StudyError where it cannot be one."""
-        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} requests/s"
+class HttpAtRate(AtRate, Http):
+    """The same requests at a given rate: see AtRate."""
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk; requests arrive for duration_s. What has not begun by then is not asked any more."""

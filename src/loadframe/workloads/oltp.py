@@ -17,6 +17,7 @@ from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, mariadb, postgres
+from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES
 from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
@@ -24,7 +25,6 @@ from loadframe.workloads.requirements import demand, program, python_package
 from loadframe.workloads.sysbench import OURS, start_script
 
 MOST_THREADS = 4096
-HIGHEST_RATE = 200_000
 """Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
 MIX = ("read", "update", "transfer")
 """The operations in the order of the request log; oltp.lua counts them in the same order."""
@@ -53,7 +53,7 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (program(kind, "sysbench", "sysbench"),)
 
 
-class Oltp:
+class Oltp(databases.InOwnSchema):
     """The workload. Options: OltpOptions."""
 
     kind = "oltp"
@@ -162,27 +162,9 @@ class Oltp:
             },
         )
 
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Wait until the driver is gone from the server."""
-        databases.await_drivers_gone(endpoint, "to tidy up after a step")
 
-    def remove(self, endpoint: Endpoint) -> None:
-        """Drop the schema."""
-        databases.drop_schema(endpoint)
-
-
-class OltpAtRate(Oltp):
-    """The same requests at a given rate, whatever becomes of those before; latencies count from the intended start."""
-
-    axes = frozenset({"rate"})
-    axis_unit = "requests/s"
-
-    def check_level(self, level: float) -> int:
-        """The rate as a whole number of requests per second. StudyError where it cannot be one."""
-        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} requests/s"
+class OltpAtRate(AtRate, Oltp):
+    """The same requests at a given rate: see AtRate."""
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; requests arrive for duration_s. What has not begun by then is not asked any more."""

@@ -25,6 +25,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.postgres_programs import program as postgres_program
 from loadframe.workloads import databases, postgres
+from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.options import choice, read_options, text, whole, whole_level
 from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
@@ -32,7 +33,6 @@ from loadframe.workloads.request_log import Requests
 from loadframe.workloads.requirements import demand, python_package
 
 MOST_CLIENTS = 4096
-HIGHEST_RATE = 200_000
 READY_WITHIN_S = 10.0
 CONNECTING_S = 0.1
 """How long a client may need to connect, one after the other, beside READY_WITHIN_S for all."""
@@ -68,7 +68,7 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     )
 
 
-class Pgbench:
+class Pgbench(databases.InOwnSchema):
     """The workload. Options: PgbenchOptions."""
 
     kind = "pgbench"
@@ -146,14 +146,6 @@ class Pgbench:
             latency_limit_ms=options.latency_limit_ms,
         )
 
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Wait until the driver is gone from the server."""
-        databases.await_drivers_gone(endpoint, "to tidy up after a step")
-
-    def remove(self, endpoint: Endpoint) -> None:
-        """Drop the schema."""
-        databases.drop_schema(endpoint)
-
     def _clients(self, level: int) -> int:
         return level
 
@@ -161,18 +153,10 @@ class Pgbench:
         return None
 
 
-class PgbenchAtRate(Pgbench):
-    """The same at a given rate, whatever becomes of those before; latencies count from the intended start."""
+class PgbenchAtRate(AtRate, Pgbench):
+    """The same transactions at a given rate: see AtRate."""
 
-    axes = frozenset({"rate"})
     axis_unit = "transactions/s"
-
-    def check_level(self, level: float) -> int:
-        """The rate as a whole number of transactions per second. StudyError where it cannot be one."""
-        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} transactions/s"
 
     def _clients(self, level: int) -> int:
         return self.options.connections

@@ -16,6 +16,7 @@ from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres
+from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.options import choice, read_options, whole, whole_level
 from loadframe.workloads.requirements import demand, program, python_package
@@ -23,7 +24,6 @@ from loadframe.workloads.sysbench import run_script, start_script
 from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
 
 MOST_THREADS = 4096
-HIGHEST_RATE = 200_000
 MOST_PREPARING = 4
 """Threads that fill tables side by side; each fills its own."""
 CHANGES_SIZE = frozenset({"bulk_insert", "oltp_delete", "oltp_insert"})
@@ -44,7 +44,7 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (program(kind, "sysbench", "sysbench"),)
 
 
-class Sysbench:
+class Sysbench(databases.InOwnSchema):
     """The workload. Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
 
     kind = "sysbench"
@@ -115,14 +115,6 @@ class Sysbench:
             environment={"LOADFRAME_SCRIPT": str(installed(self.options.script).script)},
         )
 
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Wait until the driver is gone from the server."""
-        databases.await_drivers_gone(endpoint, "to tidy up after a step")
-
-    def remove(self, endpoint: Endpoint) -> None:
-        """Drop the schema."""
-        databases.drop_schema(endpoint)
-
     def _threads(self, level: int) -> int:
         return level
 
@@ -130,18 +122,10 @@ class Sysbench:
         return None
 
 
-class SysbenchAtRate(Sysbench):
-    """The same at a given rate, whatever becomes of those before; latencies count from the intended start."""
+class SysbenchAtRate(AtRate, Sysbench):
+    """The same transactions at a given rate: see AtRate."""
 
-    axes = frozenset({"rate"})
     axis_unit = "transactions/s"
-
-    def check_level(self, level: float) -> int:
-        """The rate as a whole number of transactions per second. StudyError where it cannot be one."""
-        return whole_level(self.kind, "rate", level, 1, HIGHEST_RATE)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} transactions/s"
 
     def _threads(self, level: int) -> int:
         return self.options.connections

@@ -1,6 +1,6 @@
-"""MariaDB's option files and command lines: what was asked for, and with which account to ask.
+"""Option files and command lines of MySQL's family: what was asked for, and with which account to ask.
 
-Syntax: MariaDB documentation, "Configuring MariaDB with Option Files".
+Syntax: MariaDB documentation, "Configuring MariaDB with Option Files"; MySQL and MySQL Cluster read theirs alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Option files and command lines are read as MariaDB reads them."""
+"""Option files and command lines are read as the servers of MySQL's family read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import TargetError
-from loadframe.targets.mariadb_options import (
+from loadframe.targets.mysql_options import (
     CLIENT_GROUPS,
     SERVER_GROUPS,
     configured_options,

@@ -1,0 +1,195 @@
+"""The load of a step: a driver works, it and the target are watched until it has ended, and its log is summarised."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.analysis.window import Summary, summarise
+from loadframe.bench.caged import MORE_MEMORY, out_of_memory
+from loadframe.bench.rig import Rig
+from loadframe.cage.processes import bind, parse_cpus
+from loadframe.errors import WorkloadError
+from loadframe.recording.control import Recorder
+from loadframe.recording.profiles.profiler import Profiler, components_of
+from loadframe.study.declaration import MeasureTable
+from loadframe.workloads.base import Driver, Workload
+from loadframe.workloads.request_log import Requests
+
+POLL_S = 0.25
+CONNECTING_S = 0.2
+"""For so long after its start a driver makes connections, and a server may start a process for each of them: looked at
+more often, so that these are followed from the beginning of the window on."""
+WARMUP_SHARE = 0.2
+"""The least that is cut off as warm-up, as a share of the window: connecting, filling caches, first touches."""
+SHORTEST_WARMUP_S = 0.15
+ACTIVE_S = 3600.0
+"""A step that runs until its work is done is ended after an hour."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a step asks of the target in so many seconds. name: of its scratch folder and of its marks. driver_cpus:
+    what the driver is bound to, None: its cage's. cold: how a cache fills is what is measured, so nothing is cut off.
+    most_waiting: as for Bench.take_step."""
+
+    name: str
+    treatment: str
+    level: float
+    seconds: float
+    driver_cpus: str | None = None
+    cold: bool = False
+    most_waiting: int | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A step's load. offered: requests that should have begun in the window, None in a closed loop. moved_bytes: of
+    the answers in it, None where the driver does not count them."""
+
+    requests: Requests
+    summary: Summary
+    offered: int | None
+    moved_bytes: int | None
+    ended_early: bool
+
+
+class Loading:
+    """Loads targets by one workload, and has what happens meanwhile recorded."""
+
+    def __init__(self, workload: Workload, measure: MeasureTable, recorder: Recorder, folder: Path) -> None:
+        """folder: where each step has a scratch folder."""
+        self._workload = workload
+        self._measure = measure
+        self._recorder = recorder
+        self._folder = folder
+
+    def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
+        """Load the target, which is in its state and has the data of the level. TargetError, with the server's last
+        words, where it died; WorkloadError where the driver failed or no request ended."""
+        scratch = self._folder / asked.name
+        scratch.mkdir()
+        scratch.chmod(0o777)
+        self._recorder.mark("step-start", step=asked.name, level=asked.level, treatment=asked.treatment)
+        if profiler is not None:
+            profiler.prepare()
+        with _explaining(rig):
+            driver = self._workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
+        try:
+            if asked.driver_cpus is not None:
+                bind(driver.pids(), parse_cpus(asked.driver_cpus))
+            if profiler is not None:
+                profiler.start(components_of(rig.target.pids(), driver.pids()))
+            ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
+            with _explaining(rig):
+                requests = driver.requests()
+        finally:
+            driver.kill()
+        self._recorder.mark("step-end", step=asked.name)
+        self._recorder.flush()
+        if not len(requests):
+            raise WorkloadError(
+                f"no request ended in a step at {asked.level:g}",
+                remedy="Lower the load, or give the step a longer window.",
+            )
+        summary = self._summary(requests, asked, ended_early_s)
+        offered = driver.offered(summary.window_start_s, summary.window_end_s)
+        moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
+        return Loaded(requests, summary, offered, moved, ended_early_s is not None)
+
+    def _summary(self, requests: Requests, asked: Load, ended_early_s: float | None) -> Summary:
+        seconds, floor_s = asked.seconds, _floor_s(self._measure)
+        fixed_s = 0.0 if asked.cold else self._measure.warmup
+        if ended_early_s is not None:
+            seconds = ended_early_s - float((requests.end_s - requests.latency_ms / 1000.0).min())
+            fixed_s = min(floor_s if fixed_s is None else fixed_s, seconds / 2)
+        return summarise(
+            requests.end_s,
+            requests.latency_ms,
+            requests.waiting_ms,
+            requests.operation,
+            requests.outcome,
+            operations=self._workload.operations,
+            judged=self._workload.judged,
+            planned_s=None if self._workload.runs_to_completion else seconds,
+            floor_s=floor_s,
+            fixed_warmup_s=fixed_s,
+        )
+
+    def _watch(self, rig: Rig, driver: Driver, profiler: Profiler | None, most_waiting: int | None) -> float | None:
+        """Until the driver has ended: record its processes and the target's, and ask the target's counters. The time at
+        which it was ended because more than most_waiting requests waited; None where it ended by itself."""
+        ended_early_s: float | None = None
+        with _explaining(rig):
+            followed: dict[str, tuple[int, ...]] = {}
+            began = time.monotonic()
+            while True:
+                followed = self._follow(rig, driver, profiler, followed)
+                at = time.monotonic()
+                self._note_counters(rig, at)
+                connecting = at - began < CONNECTING_S and len(rig.target.pids()) > 1
+                if driver.wait(CONNECTING_S / 4 if connecting else POLL_S):
+                    break
+                if most_waiting is not None and driver.waiting() > most_waiting:
+                    driver.kill()
+                    ended_early_s = time.monotonic()
+                    break
+                if time.monotonic() > began + ACTIVE_S:
+                    raise WorkloadError(
+                        f"the step did not end within {ACTIVE_S:.0f} s",
+                        remedy="Make the work of a step smaller.",
+                    )
+            self._note_counters(rig, time.monotonic())
+        return ended_early_s
+
+    def _follow(
+        self, rig: Rig, driver: Driver, profiler: Profiler | None, followed: dict[str, tuple[int, ...]]
+    ) -> dict[str, tuple[int, ...]]:
+        """Record, and sample, those that are there now; followed: those that are recorded so far."""
+        pids = _processes(rig, driver)
+        if pids != followed:
+            for component in pids:
+                self._recorder.follow(component, pids[component])
+            if profiler is not None:
+                profiler.follow(components_of(rig.target.pids(), driver.pids()))
+        return pids
+
+    def _note_counters(self, rig: Rig, at_s: float) -> None:
+        self._recorder.note("service", json.dumps(rig.counters()), at_s)
+
+
+def duration_s(measure: MeasureTable, window_s: float | None = None) -> float:
+    """Of a step with a window of window_s (the study's, where that is None) and its warm-up."""
+    warmup = measure.warmup if measure.warmup is not None else _floor_s(measure)
+    return warmup + (measure.window if window_s is None else window_s)
+
+
+def _floor_s(measure: MeasureTable) -> float:
+    return max(SHORTEST_WARMUP_S, WARMUP_SHARE * measure.window)
+
+
+def _processes(rig: Rig, driver: Driver) -> dict[str, tuple[int, ...]]:
+    """Whom to follow, by component; a server may have a process for each connection, so they come and go."""
+    if rig.target.embedded:
+        return {"target": driver.pids()}
+    return {**rig.target.processes(), "driver": driver.pids()}
+
+
+@contextmanager
+def _explaining(rig: Rig) -> Iterator[None]:
+    """A driver fails when its target dies: let the target say so first. Workers that the kernel ended because their
+    cage is full do not know why they died."""
+    target = rig.target
+    try:
+        yield
+    except WorkloadError as error:
+        if not target.healthy():
+            target.counters()
+        why = out_of_memory(*target.cages) if target.embedded else None
+        if why is None:
+            raise
+        raise WorkloadError(f"{error.fact.rstrip('.')}: {why}", remedy=MORE_MEMORY, details=error.details) from error

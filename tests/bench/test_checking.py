@@ -1,0 +1,37 @@
+"""A study is refused before anything is started where it says what would have no effect."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.bench.checking import check_study
+from loadframe.errors import StudyError
+from loadframe.study import Study, parse
+from loadframe.study.cases import find
+
+
+def burst(*overrides: str) -> Study:
+    return find("render-farm").study(which="burst", overrides=overrides)
+
+
+@pytest.mark.parametrize("stated", ["measure.window=3s", "measure.warmup=2s", "measure.warmup=auto"])
+def test_a_burst_has_no_times_to_state(stated: str) -> None:
+    key = stated.partition("=")[0]
+    with pytest.raises(StudyError, match=f"{key} has no meaning for workload 'render-farm-burst'") as caught:
+        check_study(burst(stated))
+    assert "Leave it out" in str(caught.value.remedy)
+
+
+@pytest.mark.server
+def test_the_study_that_a_run_leaves_behind_can_be_carried_out_again() -> None:
+    given = burst()
+    written = parse(given.as_toml())
+    assert written == given
+    check_study(written)
+
+
+def test_times_that_are_stated_are_written_down() -> None:
+    study = find("job-queue").study(overrides=["measure.window=1s", "measure.warmup=500ms"])
+    written = parse(study.as_toml())
+    assert (written.measure.window, written.measure.warmup) == (1.0, 0.5)
+    check_study(written)
