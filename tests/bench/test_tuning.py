@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.bench import tuning, within
+from loadframe.bench import tuning, tuning_space, tuning_start, within
 from loadframe.bench.examination import Examined, examine
 from loadframe.bench.sweep import Bookkeeping, curve_of
+from loadframe.bench.tuning_proof import PROOF_ROUND
+from loadframe.bench.tuning_trials import TRIALS_ROUND
 from loadframe.errors import StudyError
 from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
@@ -40,7 +42,7 @@ def idle(state: TargetState, level: float) -> Answer:
 def examined(book: Bookkeeping) -> Examined:
     """The start as `lab.tune` looks at it."""
     study, state = book.bench.study, book.bench.start_state
-    tuning.measure_start(book)
+    tuning_start.measure_start(book)
     return examine(
         book.of("A"),
         number=1,
@@ -62,7 +64,9 @@ def tune(book: Bookkeeping, folder: Path, *, trials: int = 20, **more: object) -
 
 def test_a_server_that_is_not_ours_is_not_restarted_for_a_trial(simulated: Simulated) -> None:
     book = simulated(idle, 'target.attach="127.0.0.1"')
-    varied = tuning.vary(book.bench.study, {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}, 16 * GB, [])
+    varied = tuning_space.vary(
+        book.bench.study, {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}, 16 * GB, []
+    )
     assert [each.name for each in varied.space.dimensions] == ["innodb_io_capacity"]
     assert "restart" in varied.left_out["innodb_log_buffer_size"]
 
@@ -85,7 +89,7 @@ def test_the_proof_is_made_of_fresh_blocks(simulated: Simulated, tmp_path: Path)
     book = simulated(busy, *SETTINGS)
     found = tune(book, tmp_path)
     used = {number for trial in found.trials for number in trial.steps}
-    fresh = [step for step in book.steps if step.round == tuning.PROOF_ROUND]
+    fresh = [step for step in book.steps if step.round == PROOF_ROUND]
     assert not used.intersection(step.number for step in fresh)
     assert found.verdict is not None and len(fresh) == 2 * len(found.verdict.levels) * found.verdict.blocks
 
@@ -130,7 +134,7 @@ def test_a_run_goes_on_from_the_trials_of_another(simulated: Simulated, tmp_path
     first = tune(simulated(busy, *SETTINGS), tmp_path, trials=8)
     book = simulated(busy, *SETTINGS)
     second = tune(book, tmp_path, trials=14, earlier=first.trials)
-    assert {step.block for step in book.steps if step.round == tuning.TRIALS_ROUND} == set(range(9, 15))
+    assert {step.block for step in book.steps if step.round == TRIALS_ROUND} == set(range(9, 15))
     assert second.trials[:8] == first.trials and len(second.trials) == 14
     assert [trial.number for trial in second.trials] == list(range(1, 15))
 
@@ -269,11 +273,11 @@ START: dict[str, SettingValue] = {
 }  # fmt: skip
 
 
-def space(*overrides: str, memory_bytes: float = 16 * GB) -> tuning.Varied:
-    return tuning.vary(parse(STUDY, overrides), START, memory_bytes, ())
+def space(*overrides: str, memory_bytes: float = 16 * GB) -> tuning_space.Varied:
+    return tuning_space.vary(parse(STUDY, overrides), START, memory_bytes, ())
 
 
-def values(varied: tuning.Varied) -> dict[str, tuple[SettingValue, ...]]:
+def values(varied: tuning_space.Varied) -> dict[str, tuple[SettingValue, ...]]:
     return {each.name: each.values for each in varied.space.dimensions}
 
 
@@ -292,7 +296,7 @@ def test_no_setting_takes_more_than_half_of_the_memory() -> None:
 
 
 def test_what_the_diagnosis_names_comes_first() -> None:
-    varied = tuning.vary(parse(STUDY), START, 16 * GB, ["innodb_flush_method"])
+    varied = tuning_space.vary(parse(STUDY), START, 16 * GB, ["innodb_flush_method"])
     assert varied.space.dimensions[0].name == "innodb_flush_method"
 
 
@@ -311,7 +315,7 @@ def test_what_the_diagnosis_names_comes_first() -> None:
 )
 def test_what_cannot_be_varied_is_refused(overrides: list[str], words: str) -> None:
     with pytest.raises(StudyError) as refused:
-        tuning.check(parse(STUDY, overrides))
+        tuning_space.check(parse(STUDY, overrides))
     assert words in str(refused.value)
 
 
