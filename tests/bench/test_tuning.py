@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +14,13 @@ from loadframe.bench import tuning, tuning_space, tuning_start, within
 from loadframe.bench.examination import Examined, examine
 from loadframe.bench.sweep import Bookkeeping, curve_of
 from loadframe.bench.tuning_proof import PROOF_ROUND
-from loadframe.bench.tuning_trials import TRIALS_ROUND
+from loadframe.bench.tuning_start import START_ROUND, Start
+from loadframe.bench.tuning_trials import TRIALS_ROUND, Trials
 from loadframe.errors import StudyError
 from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
+from loadframe.tuning.search import Proposal, Search
 
 from .conftest import STUDY
 
@@ -182,6 +186,74 @@ def test_warming_is_within_the_budget(simulated: Simulated, tmp_path: Path) -> N
     assert book.budget.left_s() >= 0
     assert 3 < len(found.trials) < 40
     assert found.verdict is not None and found.verdict.blocks >= 3
+
+
+def stalled(answer: Callable[[TargetState, float], Answer], steps: int) -> Callable[[TargetState, float], Answer]:
+    """A machine that stalls in so many steps at the beginning: a fortieth is served in them."""
+    taken: list[float] = []
+
+    def model(state: TargetState, level: float) -> Answer:
+        taken.append(level)
+        throughput, metrics = answer(state, level)
+        return throughput / (40 if len(taken) <= steps else 1), metrics
+
+    return model
+
+
+@pytest.mark.parametrize("steps", [2, 4, 6, 8])
+def test_a_stall_at_the_beginning_is_not_what_trials_are_held_against(
+    simulated: Simulated, tmp_path: Path, steps: int
+) -> None:
+    """The start's first two blocks are eight steps: a part of one, one, one and a part, both."""
+    found = tune(simulated(stalled(busy, steps), *SETTINGS), tmp_path)
+    for trial in found.trials:
+        asked = {"innodb_io_capacity": 200, "innodb_adaptive_hash_index": False, **trial.changes}
+        truth, _ = busy(TargetState(asked, {}), 0)
+        assert trial.ratio == pytest.approx(truth / 1000, rel=0.15)
+    assert found.end == "gained" and found.verdict is not None
+    assert found.expected == pytest.approx(found.verdict.ratio, rel=0.15)
+
+
+def test_the_start_is_measured_again_only_where_something_is_odd(simulated: Simulated, tmp_path: Path) -> None:
+    def slowly(state: TargetState, level: float) -> Answer:
+        return busy(state, level)[0] ** 0.5, {}
+
+    for model, blocks in ((slowly, {1, 2}), (busy, {1, 2, 3}), (stalled(busy, 8), {1, 2, 3, 4, 5})):
+        book = simulated(model, *SETTINGS)
+        tune(book, tmp_path)
+        assert {step.block for step in book.steps if step.round == START_ROUND} == blocks
+
+
+def test_a_machine_that_never_says_the_same_twice_is_searched_all_the_same(
+    simulated: Simulated, tmp_path: Path
+) -> None:
+    chance = random.Random(3)
+    found = tune(simulated(lambda state, level: (1000.0 * 4 ** chance.uniform(-3, 3), {}), *SETTINGS), tmp_path)
+    assert len(found.trials) == 20 and found.file_text == ""
+
+
+def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simulated, tmp_path: Path) -> None:
+    """The machine is 1.9 times as slow at first: only the second trial looks too good."""
+    first: list[str] = []
+
+    def model(state: TargetState, level: float) -> Answer:
+        first.append("")
+        throughput = 1000.0 * (1.5 if state.settings["innodb_adaptive_hash_index"] else 1)
+        return throughput / (1.9 if len(first) <= 8 else 1), {}
+
+    run = RunFolder.create(tmp_path, "tuned")
+    book = simulated(model, *SETTINGS, "tune.settings={innodb_adaptive_hash_index=[false, true]}")
+    tuning_start.measure_start(book)
+    start = Start.of(book.of("A"), (32.0,))
+    space = tuning_space.vary(book.bench.study, book.bench.use("A"), 16 * GB, ()).space
+    trials = Trials(book, run, space, Search(space), (32.0,), book.bench.start_state, start, names={(0,): "A"})
+    trials.begin([])
+    trials.take(Proposal((0,), "start"))
+    assert trials.done[0].ratio == pytest.approx(1.9, rel=0.1)
+    trials.take(Proposal((1,), "search"))
+    assert [trial.ratio for trial in trials.done] == pytest.approx([1, 1.5], rel=0.1)
+    assert run.tuning_trials() == trials.done, "the later line of a trial counts"
+    assert math.log(trials.search.expected_gain((1,))) == pytest.approx(math.log(1.5), rel=0.3)
 
 
 WITHIN = "objective.within.latency_p95_ms=100"

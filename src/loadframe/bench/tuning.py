@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadframe.analysis.soundness import sound
 from loadframe.bench import tuning_writing, within
 from loadframe.bench.beside import START
 from loadframe.bench.examination import Examined
@@ -12,12 +13,12 @@ from loadframe.bench.sweep import Bookkeeping
 from loadframe.bench.tuning_answer import found
 from loadframe.bench.tuning_proof import conclude, kept_s
 from loadframe.bench.tuning_space import vary
-from loadframe.bench.tuning_start import reference
+from loadframe.bench.tuning_start import Start
 from loadframe.bench.tuning_trials import Trials
 from loadframe.diagnosis.remedies import propose
 from loadframe.model import Tuning, TuningTrial
 from loadframe.runs.folder import RunFolder
-from loadframe.tuning.search import Outcome, Search
+from loadframe.tuning.search import Search
 
 
 def tune(
@@ -39,7 +40,7 @@ def tune(
     ]
     first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
     varied = vary(study, one.effective, memory_bytes, first)
-    asked, start = within.asked(study), book.of(START)
+    asked, start = within.asked(study), sound(book.of(START))
     curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
     levels = tuple(reversed(judged_levels(curve, examined.bend)))
     search = Search(varied.space, tries=[each for each in remedies if each], seed=book.random.randrange(2**32))
@@ -50,15 +51,11 @@ def tune(
         search,
         levels,
         one.state,
-        reference={level: reference(start, level) for level in levels},
+        Start.of(start, levels),
         objective=asked,
-        start_use=within.used(asked, [step for step in start if step.level in levels]) or 0.0,
         names={varied.space.start: START},
     )
-    for value in _starts(tuned):
-        search.observe(Outcome(varied.space.start, value))
-    for trial in earlier:
-        tuned.recall(trial)
+    tuned.begin(earlier)
     findings = tuple(finding.title for finding in one.findings)
     tuning_writing.save(run, found(tuned, varied, findings, best=varied.space.start, end="stopped"))
     _search(tuned, trials)
@@ -70,11 +67,4 @@ def _search(tuned: Trials, most: int) -> None:
     left = max(0, most - len(tuned.done))
     book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
     while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
-        tuned.take(tuned.search.propose())
-
-
-def _starts(tuned: Trials) -> list[float]:
-    """What each block of the start says of itself: the noise that there is."""
-    steps = [step for step in tuned.book.of(START) if step.level in tuned.levels and step.throughput > 0]
-    blocks = sorted({step.block for step in steps})
-    return [tuned.value([step for step in steps if step.block == block]) for block in blocks]
+        tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))

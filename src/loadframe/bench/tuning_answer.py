@@ -30,7 +30,7 @@ def found(
 ) -> Tuning:
     """What the search found, without a verdict. proof: the fresh blocks."""
     book, study = trials.book, trials.book.bench.study
-    before = [step for step in proof or book.of(START) if step.treatment == START]
+    before = [step for step in proof or trials.start.steps if step.treatment == START]
     after = [step for step in proof if step.treatment != START]
     worth = trials.search.worth(best)
     return Tuning(

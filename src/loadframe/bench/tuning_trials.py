@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
+from statistics import geometric_mean
 
 from loadframe.bench import within
 from loadframe.bench.beside import START
 from loadframe.bench.sizing import UNFIT
 from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.tuning_start import BLOCKS_ANEW, Start
 from loadframe.model import CapacityObjective, Step, TargetState, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.tuning.search import Outcome, Proposal, Search
@@ -20,13 +21,16 @@ TRIALS_ROUND = 2
 """The round of the trials' steps; the first one is the curve of the start."""
 HOPELESS = 0.7
 """A trial below this share of the best one so far at its first level is not measured at the other one."""
+TOO_GOOD = 2.0
+"""Before the first trial that has so many times the throughput of the start is believed, the start is measured again.
+"""
 
 
 @dataclass
 class Trials:
-    """The trials of one search. levels: those that every trial is judged at, the highest first. names: points with a
-    treatment. reference: throughput of the start at each level. objective: what is asked besides; start_use: how much
-    of it the start uses."""
+    """The trials of one search. levels: those that every trial is judged at, the highest first. objective: what is
+    asked besides throughput. names: points with a treatment. recalled: the highest number of a trial of an earlier run.
+    sure: whether the start was measured again since its first blocks."""
 
     book: Bookkeeping
     run: RunFolder
@@ -34,9 +38,10 @@ class Trials:
     search: Search
     levels: tuple[float, ...]
     state: TargetState
-    reference: dict[float, float]
+    start: Start
     objective: CapacityObjective | None = None
-    start_use: float = 0.0
+    recalled: int = 0
+    sure: bool = False
     done: list[TuningTrial] = field(default_factory=list)
     names: dict[Point, str] = field(default_factory=dict)
 
@@ -49,9 +54,20 @@ class Trials:
             self.names[point] = self.book.next_treatment(title, state)
         return self.names[point]
 
-    def take(self, proposal: Proposal) -> None:
-        """A trial, from the proposal to its line in the run folder."""
-        number = len(self.done) + 1
+    def begin(self, earlier: Sequence[TuningTrial]) -> None:
+        """Learn what the start's blocks say, then from trials of an earlier run; those of settings that are not varied
+        any more say nothing here."""
+        known = {each.name: each.values for each in self.space.dimensions}
+        self._observe_start()
+        for trial in earlier:
+            if all(name in known and value in known[name] for name, value in trial.changes.items()):
+                self.add(trial)
+        self.recalled = self._highest()
+
+    def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
+        """A trial, from the proposal to its line in the run folder. kept_s: seconds of the budget that it must leave,
+        as far as it may do without them."""
+        number = 1 + self._highest()
         steps: list[Step] = []
         failed = ""
         try:
@@ -63,7 +79,10 @@ class Trials:
         except UNFIT as error:
             failed = error.fact
             self.book.bench.recover(START)
-        value = None if failed or any(step.throughput <= 0 for step in steps) else self.value(steps)
+        served = not failed and all(step.throughput > 0 for step in steps)
+        if served and self._too_good(steps) and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s):
+            self._look_at_start_again()
+        value = self.start.value(steps) if served else None
         trial = TuningTrial(
             number=number,
             reason=proposal.reason,
@@ -81,19 +100,48 @@ class Trials:
 
     def add(self, trial: TuningTrial) -> None:
         """Learn from a trial and keep it; on the disk when this returns."""
+        self._learn(trial)
+        self._write(trial)
+
+    def _learn(self, trial: TuningTrial) -> None:
         self.search.observe(Outcome(self.space.point(trial.changes), self._worth(trial), missed=bool(trial.missed)))
         self.done.append(trial)
+
+    def _write(self, trial: TuningTrial) -> None:
+        """A line of the run folder; of two for one trial the later one counts."""
         self.run.append_line("trials.jsonl", "tuning-trial", trial)
 
-    def recall(self, trial: TuningTrial) -> None:
-        """A trial of an earlier run; one of settings that are not varied any more says nothing here."""
-        known = {each.name: each.values for each in self.space.dimensions}
-        if all(name in known and value in known[name] for name, value in trial.changes.items()):
-            self.add(trial)
+    def _highest(self) -> int:
+        """Number of a trial; 0 before the first one."""
+        return max((trial.number for trial in self.done), default=0)
 
-    def value(self, steps: Sequence[Step]) -> float:
-        """Log throughput against the start, mean over the levels."""
-        return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
+    def _too_good(self, steps: Sequence[Step]) -> bool:
+        """Whether a trial promises so much that it may be the start that was measured too slow."""
+        return not self.sure and self.start.value(steps) > math.log(TOO_GOOD)
+
+    def _look_at_start_again(self) -> None:
+        """Measure the start once more, and hold the trials so far against what that says."""
+        before, self.start, self.sure = self.start.reference, self.start.again(self.book), True
+        self.search.forget()
+        self._observe_start()
+        done, self.done = self.done, []
+        for trial in done:
+            if trial.number > self.recalled and self.start.reference != before:
+                trial = self._held_against_start(trial)
+                self._write(trial)
+            self._learn(trial)
+
+    def _held_against_start(self, trial: TuningTrial) -> TuningTrial:
+        """A trial with its ratio to the start as that is now."""
+        if trial.ratio is None:
+            return trial
+        reference = self.start.reference
+        ratios = [throughput / reference[level] for level, throughput in trial.throughput.items()]
+        return replace(trial, ratio=geometric_mean(ratios))
+
+    def _observe_start(self) -> None:
+        for value in self.start.blocks():
+            self.search.observe(Outcome(self.space.start, value))
 
     def _worth(self, trial: TuningTrial) -> float | None:
         """What the search is told of a trial: its throughput, in logarithms; of one that missed the objective at most
@@ -103,7 +151,8 @@ class Trials:
         value = math.log(trial.ratio)
         if not trial.missed or trial.objective_use is None:
             return value
-        return min(value, math.log(max(1.0, self.start_use) / trial.objective_use))
+        start_use = within.used(self.objective, self.start.steps) or 0.0
+        return min(value, math.log(max(1.0, start_use) / trial.objective_use))
 
     def _hopeless(self, steps: Sequence[Step]) -> bool:
         """Whether what was measured so far of a trial is far below what the best one gives there, or clearly misses
@@ -113,7 +162,7 @@ class Trials:
         if within.missed(self.objective, steps):
             return True
         best = math.exp(max(0.0, self.search.leading_value()))
-        return any(step.throughput < HOPELESS * best * self.reference[step.level] for step in steps)
+        return any(step.throughput < HOPELESS * best * self.start.reference[step.level] for step in steps)
 
     def _say(self, trial: TuningTrial) -> None:
         told = ", ".join(f"{name} = {value}" for name, value in trial.changes.items()) or "as given"

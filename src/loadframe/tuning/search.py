@@ -75,6 +75,11 @@ class Search:
         self.outcomes.append(outcome)
         self._fitted = None
 
+    def forget(self) -> None:
+        """No trial was observed: to tell them anew, against another measurement of the start."""
+        self.outcomes.clear()
+        self._fitted = None
+
     def propose(self) -> Proposal:
         """What to try next."""
         start = self.space.start
