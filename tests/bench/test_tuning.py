@@ -4,66 +4,25 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from loadframe.bench import tuning, tuning_space, tuning_start, within
-from loadframe.bench.examination import Examined, examine
-from loadframe.bench.sweep import Bookkeeping, curve_of
+from loadframe.bench import tuning_space, tuning_start, within
+from loadframe.bench.sweep import curve_of
 from loadframe.bench.tuning_proof import PROOF_ROUND
 from loadframe.bench.tuning_start import START_ROUND, Start
 from loadframe.bench.tuning_trials import TRIALS_ROUND, Trials
 from loadframe.errors import StudyError
-from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState, Tuning
+from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 from loadframe.tuning.search import Proposal, Search
 
 from .conftest import STUDY
-
-Simulated = Callable[..., Bookkeeping]
-Answer = tuple[float, Mapping[str, float]]
-GB = 1 << 30
-SETTINGS = (
-    "target.settings={table_open_cache=64, innodb_io_capacity=200, innodb_adaptive_hash_index=false}",
-    "tune.settings={innodb_io_capacity={from=200, to=6400}, innodb_adaptive_hash_index=[false, true]}",
-)
-
-
-def busy(state: TargetState, level: float) -> Answer:
-    """Up to twice as fast with more I/O, and a tenth faster with the index."""
-    capacity = float(state.settings["innodb_io_capacity"])
-    return 1000 * (capacity / 200) ** 0.2 * (1.1 if state.settings["innodb_adaptive_hash_index"] else 1), {}
-
-
-def idle(state: TargetState, level: float) -> Answer:
-    return 1000.0, {}
-
-
-def examined(book: Bookkeeping) -> Examined:
-    """The start as `lab.tune` looks at it."""
-    study, state = book.bench.study, book.bench.start_state
-    tuning_start.measure_start(book)
-    return examine(
-        book.of("A"),
-        number=1,
-        treatment="A",
-        state=state,
-        effective=book.bench.use("A"),
-        curve=curve_of(book.steps, study, "A"),
-        target_kind=study.target.kind,
-        highest_level=study.levels[-1],
-    )
-
-
-def tune(book: Bookkeeping, folder: Path, *, trials: int = 20, **more: object) -> Tuning:
-    run = RunFolder.create(folder, "tuned")
-    found = tuning.tune(book, run, examined(book), trials=trials, memory_bytes=16 * GB, **more)  # type: ignore[arg-type]
-    assert tuple(run.tuning_trials()) == found.trials, "every trial is in the run folder"
-    return found
+from .simulated_search import GB, SETTINGS, WITHIN, Answer, Simulated, after, busy, examined, idle, tune, with_index
 
 
 def test_a_server_that_is_not_ours_is_not_restarted_for_a_trial(simulated: Simulated) -> None:
@@ -73,10 +32,6 @@ def test_a_server_that_is_not_ours_is_not_restarted_for_a_trial(simulated: Simul
     )
     assert [each.name for each in varied.space.dimensions] == ["innodb_io_capacity"]
     assert "restart" in varied.left_out["innodb_log_buffer_size"]
-
-
-def after(found: Tuning) -> dict[str, SettingValue]:
-    return {each.name: each.after for each in found.settings if each.after != each.before}
 
 
 def test_better_settings_are_found_proved_and_written(simulated: Simulated, tmp_path: Path) -> None:
@@ -254,13 +209,6 @@ def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simu
     assert [trial.ratio for trial in trials.done] == pytest.approx([1, 1.5], rel=0.1)
     assert run.tuning_trials() == trials.done, "the later line of a trial counts"
     assert math.log(trials.search.expected_gain((1,))) == pytest.approx(math.log(1.5), rel=0.3)
-
-
-WITHIN = "objective.within.latency_p95_ms=100"
-
-
-def with_index(p95_ms: float, otherwise_ms: float = 50.0) -> Callable[[TargetState, float], float]:
-    return lambda state, level: p95_ms if state.settings["innodb_adaptive_hash_index"] else otherwise_ms
 
 
 def test_what_is_faster_and_breaks_the_objective_does_not_win(simulated: Simulated, tmp_path: Path) -> None:

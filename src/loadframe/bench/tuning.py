@@ -10,8 +10,8 @@ from loadframe.bench.beside import START
 from loadframe.bench.examination import Examined
 from loadframe.bench.proof import judged_levels
 from loadframe.bench.sweep import Bookkeeping
-from loadframe.bench.tuning_answer import found
-from loadframe.bench.tuning_proof import conclude, kept_s
+from loadframe.bench.tuning_answer import Answers
+from loadframe.bench.tuning_proof import Proof, kept_s, proofs
 from loadframe.bench.tuning_space import vary
 from loadframe.bench.tuning_start import Start
 from loadframe.bench.tuning_trials import Trials
@@ -56,10 +56,10 @@ def tune(
         names={varied.space.start: START},
     )
     tuned.begin(earlier)
-    findings = tuple(finding.title for finding in one.findings)
-    tuning_writing.save(run, found(tuned, varied, findings, best=varied.space.start, end="stopped"))
+    answers = Answers(tuned, varied.left_out, tuple(finding.title for finding in one.findings))
+    tuning_writing.save(run, answers.stopped())
     _search(tuned, trials)
-    return conclude(tuned, varied, findings)
+    return _conclude(tuned, answers)
 
 
 def _search(tuned: Trials, most: int) -> None:
@@ -68,3 +68,14 @@ def _search(tuned: Trials, most: int) -> None:
     book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
     while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
         tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
+
+
+def _conclude(tuned: Trials, answers: Answers) -> Tuning:
+    """The best of the trials, proved in fresh blocks where it is not the start; the next best where that fails."""
+    failed: list[Proof] = []
+    for proof in proofs(tuned):
+        if proof.told.held:
+            return answers.gained(proof, failed)
+        failed.append(proof)
+        tuning_writing.save(tuned.run, answers.stopped(failed))
+    return answers.not_proved(failed) if failed else answers.nothing_better()

@@ -83,14 +83,13 @@ class Start:
     def again(self, book: Bookkeeping) -> Start:
         """The start after another block of it. Where that does not agree with those before, it is measured anew: what
         is measured beside the trials is what they are held against."""
-        levels = tuple(self.reference)
-        book.progress.phase("as given once more, as a trial looks too good", len(levels))
+        book.progress.say("a trial looks too good: the start is measured once more")
         fresh = self._block(book)
         if self.agrees(fresh):
             return replace(self, steps=(*self.steps, *fresh))
         for _ in range(BLOCKS_ANEW - 1):
             fresh += self._block(book)
-        return Start.of(fresh, levels)
+        return Start.of(fresh, tuple(self.reference))
 
     def _block(self, book: Bookkeeping) -> list[Step]:
         block = 1 + max(step.block for step in book.of(START))

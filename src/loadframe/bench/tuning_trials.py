@@ -103,9 +103,30 @@ class Trials:
         self._learn(trial)
         self._write(trial)
 
+    def refuse(self, point: Point, why: str) -> None:
+        """A point with which the target turned out not to work, outside of a trial of it."""
+        self.book.bench.recover(START)
+        trial = TuningTrial(1 + self._highest(), "again", self.space.changes(point), {}, None, failed=why)
+        self.add(trial)
+        self._say(trial)
+
+    def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
+        """Learn from steps of a point that are no trial. missed: they missed the objective; use: how much they used."""
+        served = all(step.throughput > 0 for step in steps)
+        self._tell(point, self.start.value(steps) if served else None, missed=missed, use=use)
+
     def _learn(self, trial: TuningTrial) -> None:
-        self.search.observe(Outcome(self.space.point(trial.changes), self._worth(trial), missed=bool(trial.missed)))
+        value = None if trial.ratio is None else math.log(trial.ratio)
+        self._tell(self.space.point(trial.changes), value, missed=bool(trial.missed), use=trial.objective_use)
         self.done.append(trial)
+
+    def _tell(self, point: Point, value: float | None, *, missed: bool, use: float | None) -> None:
+        """Tell the search a throughput against the start, in logarithms; of what missed the objective at most by how
+        much closer to it than the start it was, so that the search turns back."""
+        if value is not None and missed and use is not None:
+            start_use = within.used(self.objective, self.start.steps) or 0.0
+            value = min(value, math.log(max(1.0, start_use) / use))
+        self.search.observe(Outcome(point, value, missed=missed))
 
     def _write(self, trial: TuningTrial) -> None:
         """A line of the run folder; of two for one trial the later one counts."""
@@ -142,17 +163,6 @@ class Trials:
     def _observe_start(self) -> None:
         for value in self.start.blocks():
             self.search.observe(Outcome(self.space.start, value))
-
-    def _worth(self, trial: TuningTrial) -> float | None:
-        """What the search is told of a trial: its throughput, in logarithms; of one that missed the objective at most
-        by how much closer to it than the start it was, so that the search turns back."""
-        if trial.ratio is None:
-            return None
-        value = math.log(trial.ratio)
-        if not trial.missed or trial.objective_use is None:
-            return value
-        start_use = within.used(self.objective, self.start.steps) or 0.0
-        return min(value, math.log(max(1.0, start_use) / trial.objective_use))
 
     def _hopeless(self, steps: Sequence[Step]) -> bool:
         """Whether what was measured so far of a trial is far below what the best one gives there, or clearly misses
