@@ -25,13 +25,17 @@ from .conftest import STUDY
 from .simulated_search import GB, SETTINGS, WITHIN, Answer, Simulated, after, busy, examined, idle, tune, with_index
 
 
-def test_a_server_that_is_not_ours_is_not_restarted_for_a_trial(simulated: Simulated) -> None:
-    book = simulated(idle, 'target.attach="127.0.0.1"')
-    varied = tuning_space.vary(
-        book.bench.study, {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}, 16 * GB, []
-    )
+def test_a_server_that_is_not_ours_is_restarted_for_a_trial_only_where_the_study_says_how(
+    simulated: Simulated,
+) -> None:
+    effective: dict[str, SettingValue] = {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}
+    theirs = 'target.attach="127.0.0.1"'
+    varied = tuning_space.vary(simulated(idle, theirs).bench.study, effective, 16 * GB, [])
     assert [each.name for each in varied.space.dimensions] == ["innodb_io_capacity"]
-    assert "restart" in varied.left_out["innodb_log_buffer_size"]
+    assert "target.restart" in varied.left_out["innodb_log_buffer_size"]
+    said = simulated(idle, theirs, 'target.config="/etc/x.cnf"', 'target.restart=["true"]').bench.study
+    varied = tuning_space.vary(said, effective, 16 * GB, [])
+    assert {each.name for each in varied.space.dimensions} == effective.keys()
 
 
 def test_better_settings_are_found_proved_and_written(simulated: Simulated, tmp_path: Path) -> None:

@@ -98,6 +98,6 @@ def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:
         before=each.values[each.start],
         values=each.values,
         after=after,
-        restart=study.target.attach is None and (not spec.dynamic or spec.sized_at_start),
+        restart=not spec.dynamic or (spec.sized_at_start and study.target.attach is None),
         gives_up=spec.gives_up if loses else None,
     )

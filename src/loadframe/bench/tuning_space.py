@@ -55,8 +55,8 @@ def vary(study: Study, effective: Mapping[str, SettingValue], memory_bytes: floa
         if row.name not in effective:
             left_out[name] = "the target does not say what it uses"
             continue
-        if study.target.attach is not None and not is_dynamic(kind, row.name):
-            left_out[name] = "it needs a restart, and the server is not ours"
+        if study.target.attach is not None and study.target.config is None and not is_dynamic(kind, row.name):
+            left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
             continue
         values = [*_values(row, memory_bytes), *(row.relaxed if study.remedies.durability == "relax" else ())]
         start = effective[row.name]
