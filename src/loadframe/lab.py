@@ -19,7 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
-from loadframe.bench import comparing, dry_run, forecasting, ladder_writing, searching, tuning, tuning_writing
+from loadframe.bench import (
+    comparing,
+    dry_run,
+    forecasting,
+    ladder_writing,
+    searching,
+    tuning,
+    tuning_space,
+    tuning_start,
+    tuning_writing,
+)
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import declare, measure_beside
 from loadframe.bench.budget import Budget
@@ -231,13 +241,13 @@ def tune(
 
     resume: a run of the same study that goes on; its trials begin the new run. StudyError where there is nothing to
     vary, RunError where the run is of another study; raises as `investigate` does."""
-    tuning.check(study)
+    tuning_space.check(study)
     earlier = _trials_of(resume, study) if resume is not None else []
     run = _new_run(study, runs)
     with _explaining(run, []), _book(_alone(study), run, progress) as book:
         book.tries_remedies, book.warms = False, True
         effective = _read_back(book, run, "A")
-        tuning.measure_start(book)
+        tuning_start.measure_start(book)
         curve = curve_of(book.steps, study, "A")
         found = tuning.tune(
             book,

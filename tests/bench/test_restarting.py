@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import loadframe
 import somebodys
 from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
@@ -161,6 +162,45 @@ def test_after_a_kill_the_next_command_restarts_it_as_it_was(server: Restartable
     assert set(done.stdout.split()) == {"reverted"}
     assert server.settings() == before
     assert durable.read() == []
+    assert not list(server.config.parent.iterdir())
+
+
+SEARCHED: dict[str, dict[str, list[SettingValue]]] = {
+    "mariadb": {"innodb_log_buffer_size": [33554432], "innodb_io_capacity": [400]},
+    "postgres": {"shared_buffers": [67108864], "random_page_cost": [1.1]},
+}
+
+
+def searching(server: Restartable, *overrides: str) -> Study:
+    """Two values of each of these settings."""
+    settings = "".join(f"{name} = {values}\n" for name, values in SEARCHED[server.kind].items())
+    search = f"[tune]\ntrials = 4\n[tune.settings]\n{settings}"
+    return parse(f'{server.study}blocks = {{ min = 2, max = 2 }}\nbudget = "60s"\n{search}', overrides)
+
+
+@pytest.mark.server
+def test_a_search_tries_what_only_a_start_reads_and_leaves_no_trace(server: Restartable, tmp_path: Path) -> None:
+    before, (at_start, at_once) = server.settings(), SEARCHED[server.kind]
+    found = loadframe.tune(searching(server), tmp_path)
+    assert {each.name: each.restart for each in found.settings} == {at_start: True, at_once: False}
+    tried = [trial.changes for trial in found.trials]
+    assert {at_start, at_once} <= {name for changes in tried for name in changes}
+    assert not any(trial.failed for trial in found.trials)
+    assert server.settings() == before and durable.read() == []
+    assert not list(server.config.parent.iterdir())
+
+
+@pytest.mark.server
+def test_with_what_a_server_does_not_come_up_the_search_goes_on(server: Restartable, tmp_path: Path) -> None:
+    """Its owner's command fails as long as our file is there."""
+    before, (at_start, at_once) = server.settings(), SEARCHED[server.kind]
+    own = parse(server.study).target.restart
+    restart = ["sh", "-c", f'test ! -e {server.config} || exit 3; exec "$@"', "sh", *own]
+    found = loadframe.tune(searching(server, f"target.restart={json.dumps(restart)}"), tmp_path)
+    failed = [trial for trial in found.trials if trial.failed]
+    assert failed and all(at_start in trial.changes and "ended with 3" in trial.failed for trial in failed)
+    assert any(trial.ratio is not None and at_once in trial.changes for trial in found.trials)
+    assert server.settings() == before and durable.read() == []
     assert not list(server.config.parent.iterdir())
 
 

@@ -2,73 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from loadframe.bench import tuning, within
-from loadframe.bench.examination import Examined, examine
-from loadframe.bench.sweep import Bookkeeping, curve_of
+from loadframe.bench import tuning_space, tuning_start, within
+from loadframe.bench.sweep import curve_of
+from loadframe.bench.tuning_proof import PROOF_ROUND
+from loadframe.bench.tuning_start import START_ROUND, Start
+from loadframe.bench.tuning_trials import TRIALS_ROUND, Trials
 from loadframe.errors import StudyError
-from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState, Tuning
+from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
+from loadframe.tuning.search import Proposal, Search
 
 from .conftest import STUDY
-
-Simulated = Callable[..., Bookkeeping]
-Answer = tuple[float, Mapping[str, float]]
-GB = 1 << 30
-SETTINGS = (
-    "target.settings={table_open_cache=64, innodb_io_capacity=200, innodb_adaptive_hash_index=false}",
-    "tune.settings={innodb_io_capacity={from=200, to=6400}, innodb_adaptive_hash_index=[false, true]}",
-)
+from .simulated_search import GB, SETTINGS, WITHIN, Answer, Simulated, after, busy, examined, idle, tune, with_index
 
 
-def busy(state: TargetState, level: float) -> Answer:
-    """Up to twice as fast with more I/O, and a tenth faster with the index."""
-    capacity = float(state.settings["innodb_io_capacity"])
-    return 1000 * (capacity / 200) ** 0.2 * (1.1 if state.settings["innodb_adaptive_hash_index"] else 1), {}
-
-
-def idle(state: TargetState, level: float) -> Answer:
-    return 1000.0, {}
-
-
-def examined(book: Bookkeeping) -> Examined:
-    """The start as `lab.tune` looks at it."""
-    study, state = book.bench.study, book.bench.start_state
-    tuning.measure_start(book)
-    return examine(
-        book.of("A"),
-        number=1,
-        treatment="A",
-        state=state,
-        effective=book.bench.use("A"),
-        curve=curve_of(book.steps, study, "A"),
-        target_kind=study.target.kind,
-        highest_level=study.levels[-1],
-    )
-
-
-def tune(book: Bookkeeping, folder: Path, *, trials: int = 20, **more: object) -> Tuning:
-    run = RunFolder.create(folder, "tuned")
-    found = tuning.tune(book, run, examined(book), trials=trials, memory_bytes=16 * GB, **more)  # type: ignore[arg-type]
-    assert tuple(run.tuning_trials()) == found.trials, "every trial is in the run folder"
-    return found
-
-
-def test_a_server_that_is_not_ours_is_not_restarted_for_a_trial(simulated: Simulated) -> None:
-    book = simulated(idle, 'target.attach="127.0.0.1"')
-    varied = tuning.vary(book.bench.study, {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}, 16 * GB, [])
+def test_a_server_that_is_not_ours_is_restarted_for_a_trial_only_where_the_study_says_how(
+    simulated: Simulated,
+) -> None:
+    effective: dict[str, SettingValue] = {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}
+    theirs = 'target.attach="127.0.0.1"'
+    varied = tuning_space.vary(simulated(idle, theirs).bench.study, effective, 16 * GB, [])
     assert [each.name for each in varied.space.dimensions] == ["innodb_io_capacity"]
-    assert "restart" in varied.left_out["innodb_log_buffer_size"]
-
-
-def after(found: Tuning) -> dict[str, SettingValue]:
-    return {each.name: each.after for each in found.settings if each.after != each.before}
+    assert "target.restart" in varied.left_out["innodb_log_buffer_size"]
+    said = simulated(idle, theirs, 'target.config="/etc/x.cnf"', 'target.restart=["true"]').bench.study
+    varied = tuning_space.vary(said, effective, 16 * GB, [])
+    assert {each.name for each in varied.space.dimensions} == effective.keys()
 
 
 def test_better_settings_are_found_proved_and_written(simulated: Simulated, tmp_path: Path) -> None:
@@ -85,7 +52,7 @@ def test_the_proof_is_made_of_fresh_blocks(simulated: Simulated, tmp_path: Path)
     book = simulated(busy, *SETTINGS)
     found = tune(book, tmp_path)
     used = {number for trial in found.trials for number in trial.steps}
-    fresh = [step for step in book.steps if step.round == tuning.PROOF_ROUND]
+    fresh = [step for step in book.steps if step.round == PROOF_ROUND]
     assert not used.intersection(step.number for step in fresh)
     assert found.verdict is not None and len(fresh) == 2 * len(found.verdict.levels) * found.verdict.blocks
 
@@ -130,7 +97,7 @@ def test_a_run_goes_on_from_the_trials_of_another(simulated: Simulated, tmp_path
     first = tune(simulated(busy, *SETTINGS), tmp_path, trials=8)
     book = simulated(busy, *SETTINGS)
     second = tune(book, tmp_path, trials=14, earlier=first.trials)
-    assert {step.block for step in book.steps if step.round == tuning.TRIALS_ROUND} == set(range(9, 15))
+    assert {step.block for step in book.steps if step.round == TRIALS_ROUND} == set(range(9, 15))
     assert second.trials[:8] == first.trials and len(second.trials) == 14
     assert [trial.number for trial in second.trials] == list(range(1, 15))
 
@@ -180,11 +147,72 @@ def test_warming_is_within_the_budget(simulated: Simulated, tmp_path: Path) -> N
     assert found.verdict is not None and found.verdict.blocks >= 3
 
 
-WITHIN = "objective.within.latency_p95_ms=100"
+def stalled(answer: Callable[[TargetState, float], Answer], steps: int) -> Callable[[TargetState, float], Answer]:
+    """A machine that stalls in so many steps at the beginning: a fortieth is served in them."""
+    taken: list[float] = []
+
+    def model(state: TargetState, level: float) -> Answer:
+        taken.append(level)
+        throughput, metrics = answer(state, level)
+        return throughput / (40 if len(taken) <= steps else 1), metrics
+
+    return model
 
 
-def with_index(p95_ms: float, otherwise_ms: float = 50.0) -> Callable[[TargetState, float], float]:
-    return lambda state, level: p95_ms if state.settings["innodb_adaptive_hash_index"] else otherwise_ms
+@pytest.mark.parametrize("steps", [2, 4, 6, 8])
+def test_a_stall_at_the_beginning_is_not_what_trials_are_held_against(
+    simulated: Simulated, tmp_path: Path, steps: int
+) -> None:
+    """The start's first two blocks are eight steps: a part of one, one, one and a part, both."""
+    found = tune(simulated(stalled(busy, steps), *SETTINGS), tmp_path)
+    for trial in found.trials:
+        asked = {"innodb_io_capacity": 200, "innodb_adaptive_hash_index": False, **trial.changes}
+        truth, _ = busy(TargetState(asked, {}), 0)
+        assert trial.ratio == pytest.approx(truth / 1000, rel=0.15)
+    assert found.end == "gained" and found.verdict is not None
+    assert found.expected == pytest.approx(found.verdict.ratio, rel=0.15)
+
+
+def test_the_start_is_measured_again_only_where_something_is_odd(simulated: Simulated, tmp_path: Path) -> None:
+    def slowly(state: TargetState, level: float) -> Answer:
+        return busy(state, level)[0] ** 0.5, {}
+
+    for model, blocks in ((slowly, {1, 2}), (busy, {1, 2, 3}), (stalled(busy, 8), {1, 2, 3, 4, 5})):
+        book = simulated(model, *SETTINGS)
+        tune(book, tmp_path)
+        assert {step.block for step in book.steps if step.round == START_ROUND} == blocks
+
+
+def test_a_machine_that_never_says_the_same_twice_is_searched_all_the_same(
+    simulated: Simulated, tmp_path: Path
+) -> None:
+    chance = random.Random(3)
+    found = tune(simulated(lambda state, level: (1000.0 * 4 ** chance.uniform(-3, 3), {}), *SETTINGS), tmp_path)
+    assert len(found.trials) == 20 and found.file_text == ""
+
+
+def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simulated, tmp_path: Path) -> None:
+    """The machine is 1.9 times as slow at first: only the second trial looks too good."""
+    first: list[str] = []
+
+    def model(state: TargetState, level: float) -> Answer:
+        first.append("")
+        throughput = 1000.0 * (1.5 if state.settings["innodb_adaptive_hash_index"] else 1)
+        return throughput / (1.9 if len(first) <= 8 else 1), {}
+
+    run = RunFolder.create(tmp_path, "tuned")
+    book = simulated(model, *SETTINGS, "tune.settings={innodb_adaptive_hash_index=[false, true]}")
+    tuning_start.measure_start(book)
+    start = Start.of(book.of("A"), (32.0,))
+    space = tuning_space.vary(book.bench.study, book.bench.use("A"), 16 * GB, ()).space
+    trials = Trials(book, run, space, Search(space), (32.0,), book.bench.start_state, start, names={(0,): "A"})
+    trials.begin([])
+    trials.take(Proposal((0,), "start"))
+    assert trials.done[0].ratio == pytest.approx(1.9, rel=0.1)
+    trials.take(Proposal((1,), "search"))
+    assert [trial.ratio for trial in trials.done] == pytest.approx([1, 1.5], rel=0.1)
+    assert run.tuning_trials() == trials.done, "the later line of a trial counts"
+    assert math.log(trials.search.expected_gain((1,))) == pytest.approx(math.log(1.5), rel=0.3)
 
 
 def test_what_is_faster_and_breaks_the_objective_does_not_win(simulated: Simulated, tmp_path: Path) -> None:
@@ -269,11 +297,11 @@ START: dict[str, SettingValue] = {
 }  # fmt: skip
 
 
-def space(*overrides: str, memory_bytes: float = 16 * GB) -> tuning.Varied:
-    return tuning.vary(parse(STUDY, overrides), START, memory_bytes, ())
+def space(*overrides: str, memory_bytes: float = 16 * GB) -> tuning_space.Varied:
+    return tuning_space.vary(parse(STUDY, overrides), START, memory_bytes, ())
 
 
-def values(varied: tuning.Varied) -> dict[str, tuple[SettingValue, ...]]:
+def values(varied: tuning_space.Varied) -> dict[str, tuple[SettingValue, ...]]:
     return {each.name: each.values for each in varied.space.dimensions}
 
 
@@ -292,7 +320,7 @@ def test_no_setting_takes_more_than_half_of_the_memory() -> None:
 
 
 def test_what_the_diagnosis_names_comes_first() -> None:
-    varied = tuning.vary(parse(STUDY), START, 16 * GB, ["innodb_flush_method"])
+    varied = tuning_space.vary(parse(STUDY), START, 16 * GB, ["innodb_flush_method"])
     assert varied.space.dimensions[0].name == "innodb_flush_method"
 
 
@@ -311,7 +339,7 @@ def test_what_the_diagnosis_names_comes_first() -> None:
 )
 def test_what_cannot_be_varied_is_refused(overrides: list[str], words: str) -> None:
     with pytest.raises(StudyError) as refused:
-        tuning.check(parse(STUDY, overrides))
+        tuning_space.check(parse(STUDY, overrides))
     assert words in str(refused.value)
 
 

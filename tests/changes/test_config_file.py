@@ -12,7 +12,7 @@ import pytest
 from loadframe.changes import config_file, durable
 from loadframe.changes.config_file import NAME, ConfigFile
 from loadframe.changes.durable import DurableJournal
-from loadframe.errors import ChangeError
+from loadframe.errors import ChangeError, TargetError
 
 SERVER = {"kind": "mariadb", "address": "/run/theirs.sock", "option_file": "", "user": ""}
 RESTART = 'cat "$1" >> "$2" 2>/dev/null; echo restarted >> "$2"'
@@ -100,7 +100,7 @@ def test_a_file_that_is_there_already_is_not_ours(theirs: Theirs) -> None:
 def test_a_restart_that_fails_is_told_with_its_words_and_tried_again(theirs: Theirs, tmp_path: Path) -> None:
     place = ConfigFile(theirs.file, ["sh", "-c", f"echo no >&2; test -e {tmp_path}/ok"], SERVER, "theirs")
     journal = DurableJournal("a study", tmp_path)
-    with pytest.raises(ChangeError, match="ended with 1") as caught:
+    with pytest.raises(TargetError, match="ended with 1") as caught:
         journal.set(place, NAME, VALUE)
     assert caught.value.details == "no"
     assert [outcome.what for outcome in journal.back(place)] == ["failed"]

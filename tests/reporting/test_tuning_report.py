@@ -21,6 +21,7 @@ from loadframe.model import (
     TunedSetting,
     Tuning,
     TuningObjective,
+    TuningProof,
     TuningTrial,
     Verdict,
 )
@@ -206,3 +207,44 @@ def test_without_a_proof_the_objective_is_told_as_it_was_given() -> None:
     assert tuning_json(unproved)["objective"]["met"] is None
     text = render_tuning(unproved)
     assert "as given 40 ms (met).\n" in text
+
+
+LESS = TuningProof({POOL: 1 << 29}, 2.2, Verdict(0.98, 0.9, 1.06, "no-proven-difference", 6, "paired"), ())
+MISSED = TuningProof(
+    {POOL: 1 << 31, INDEX: True},
+    3.0,
+    Verdict(2.5, 2.3, 2.7, "better", 4, "paired", (), (4.0, 8.0)),
+    (LevelRatio(4, 1000, 2500, 2.5),),
+    objective(ObjectiveSide(70.0, 0.0, met=False)),
+)
+
+
+def test_proofs_that_failed_before_a_gain_are_told(tmp_path: Path) -> None:
+    found = replace(WRITTEN, failed_proofs=(MISSED, LESS))
+    text = render_tuning(found)
+    assert "4 trials of 3 settings; what had promised more did not hold in 2 proofs." in text
+    missed = f"{POOL} = 2147483648, {INDEX} = "
+    assert f"- {missed}" in text
+    assert "2.5 times the throughput (95 % interval 2.3 to 2.7, 4 blocks), but the objective is missed." in text
+    assert f"- {POOL} = 536870912: no proven difference: 0.98 times" in text
+    page = page_of(found, tmp_path)
+    assert 'id="other-proofs"' in page and missed in page and "The trials had promised 2.2 times." in page
+    shape = json.loads(json.dumps(tuning_json(found), allow_nan=False))["failed_proofs"]
+    assert [proof["changes"] for proof in shape] == [{POOL: 1 << 31, INDEX: True}, {POOL: 1 << 29}]
+    assert (shape[0]["expected"], shape[0]["verdict"]["schema"], shape[0]["verdict"]["ratio"]) == (
+        3.0, "loadframe.verdict/1", 2.5,
+    )  # fmt: skip
+    assert shape[0]["levels"] == [{"load": 4, "before": 1000, "after": 2500, "ratio": 2.5}]
+    assert shape[0]["objective"]["met"] is False and shape[1]["objective"] is None
+
+
+def test_where_no_proof_held_the_others_are_told_too(tmp_path: Path) -> None:
+    lost = replace(WRITTEN, end="no-proven-gain", file_text="", verdict=LESS.verdict, failed_proofs=(LESS, MISSED))
+    text = render_tuning(lost)
+    assert "of the start in fresh blocks, and the next best one did not hold either. Leave" in text
+    assert text.count("- innodb_buffer_pool_size = ") == 1, "the first one is what the answer is about"
+    assert len(tuning_json(lost)["failed_proofs"]) == 2
+    alone = replace(lost, failed_proofs=(LESS,))
+    assert "did not hold" not in render_tuning(alone)
+    assert 'id="other-proofs"' not in page_of(alone, tmp_path)
+    assert tuning_json(FOUND)["failed_proofs"] == []

@@ -96,6 +96,29 @@ def test_what_does_nothing_is_left_as_it_was() -> None:
     assert search.best() == (5, 2, 0, 0)
 
 
+def test_what_failed_in_a_proof_is_passed_over_with_all_that_is_as_good_as_that() -> None:
+    search = Search(SPACE, seed=0)
+    for point in ((0, 2, 0, 0), (5, 2, 0, 0), (5, 2, 0, 1), (0, 1, 0, 0), (0, 1, 0, 1)):
+        for _ in range(3):
+            search.observe(Outcome(point, hill(point)))
+    assert search.best() == (5, 2, 0, 0)
+    assert search.best([(5, 2, 0, 0)]) == (0, 1, 0, 0), "neither itself, nor with a change that does nothing"
+    assert search.best([(5, 2, 0, 0), (0, 1, 0, 0)]) == SPACE.start
+
+
+def test_the_blocks_of_a_failed_proof_change_what_is_thought_of_all_points() -> None:
+    """Two lucky trials of the third word, alone and with more pool; with more pool it gave nothing in eight blocks."""
+    search = Search(SPACE, seed=0)
+    for point, value in (((0, 2, 0, 0), 0.0), ((0, 2, 2, 0), 0.3), ((3, 2, 2, 0), 0.35)):
+        search.observe(Outcome(point, value))
+    best, before = search.best(), search.expected_gain((0, 2, 2, 0))
+    assert best[2] == 2
+    for _ in range(8):
+        search.observe(Outcome(SPACE.start, 0.0))
+        search.observe(Outcome(best, 0.0))
+    assert math.log(search.expected_gain((0, 2, 2, 0))) < 0.7 * math.log(before)
+
+
 def test_nothing_is_proposed_that_does_not_fit_into_memory() -> None:
     tight = Space(SPACE.dimensions, memory_bytes=8)
     search = Search(tight, tries=[{"pool": 32}], seed=0)

@@ -65,6 +65,27 @@ def open_ended_level(look: int, alpha: float) -> float:
     return alpha * 6 / (math.pi * look) ** 2
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorBudget:
+    """What is left of the error that tests on fresh data may make together, one after the other, where what is tested
+    next may depend on all that came before.
+
+    A test that decides leaves the budget as it was: if there is no difference it has erred, and more errors do not
+    count; if there is one it cannot err. One that does not decide has spent its level (the fallback procedure: Wiens
+    2003, Pharmaceutical Statistics 2(3); with equal shares and without what is given back it is Bonferroni's).
+    """
+
+    left: float
+
+    def level(self, *, last: bool) -> float:
+        """Of the next test: half of what is left while another one may follow, all of it for the last one."""
+        return self.left if last else self.left / 2
+
+    def after(self, level: float, *, decided: bool) -> ErrorBudget:
+        """What is left after a test at this level."""
+        return self if decided else ErrorBudget(self.left - level)
+
+
 @lru_cache(maxsize=64)
 def _scale(plan: Plan, alpha: float) -> float:
     """c, by bisection."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from loadframe.errors import ChangeError, UserError
+from loadframe.errors import ChangeError, TargetError, UserError
 from loadframe.model import SettingValue
 from loadframe.targets.attached import Attached, again
 
@@ -70,7 +70,8 @@ class ConfigFile:
 
     def write(self, name: str, value: SettingValue) -> None:
         """Write the file and restart the server; "": restart it without the file, then the file is gone. ChangeError
-        where that fails, or the server does not answer within RESTARTED_WITHIN_S."""
+        where the file cannot be written, TargetError where the restart fails, or the server does not answer within
+        RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
@@ -97,14 +98,14 @@ class ConfigFile:
                 start_new_session=True,  # Ctrl-C is for us
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise ChangeError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
+            raise TargetError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip()
-            raise ChangeError(f"`{command}` ended with {done.returncode}", remedy=BY_HAND, details=said)
+            raise TargetError(f"`{command}` ended with {done.returncode}", remedy=BY_HAND, details=said)
         until = time.monotonic() + RESTARTED_WITHIN_S
         while (why := _silent(self._server)) is not None:
             if time.monotonic() > until:
-                raise ChangeError(
+                raise TargetError(
                     f"{self.words} does not answer {RESTARTED_WITHIN_S:.0f} s after `{command}`: {why}", remedy=BY_HAND
                 )
             time.sleep(0.1)

@@ -116,6 +116,7 @@ from loadframe.model.tuning import (
     Tuning,
     TuningEnd,
     TuningObjective,
+    TuningProof,
     TuningTrial,
 )
 from loadframe.model.verdict import (
@@ -223,6 +224,7 @@ __all__ = [
     "Tuning",
     "TuningEnd",
     "TuningObjective",
+    "TuningProof",
     "TuningTrial",
     "UnreadLimit",
     "UntriedRemedy",

@@ -99,9 +99,28 @@ class TuningObjective:
 
 
 @dataclass(frozen=True, slots=True)
+class TuningProof:
+    """Settings that were held against the start in fresh blocks. changes: those that differ from the start. expected:
+    the ratio to the start that was promised before, after shrinkage. objective: what became of it in these blocks; None
+    where nothing is asked besides throughput."""
+
+    changes: Mapping[str, SettingValue]
+    expected: float
+    verdict: Verdict
+    levels: tuple[LevelRatio, ...]
+    objective: TuningObjective | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether a gain is proved, within the objective."""
+        return self.verdict.decision == "better" and (self.objective is None or self.objective.met)
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """What a search found. expected: the ratio to the start that its trials promise, after shrinkage. verdict: of the
-    fresh blocks in which the best settings were held against the start; None where nothing was worth a proof. left_out:
+    fresh blocks in which the best settings were held against the start (where those did not hold, the first after them
+    that did); None where nothing was worth a proof. failed_proofs: those that did not hold, in their order. left_out:
     settings of the target that were not varied, and why. file_name, file_text: the settings as the target's own file
     has them; empty where nothing is proved. findings: what gave at the start, in words. objective: what the study asks
     besides throughput; None where it asks for nothing. study, host, conduct: None until the run is written down."""
@@ -124,6 +143,7 @@ class Tuning:
     resumed_from: str = ""
     warnings: tuple[str, ...] = ()
     report: str = ""
+    failed_proofs: tuple[TuningProof, ...] = ()
     study: StudySummary | None = None
     host: Host | None = None
     conduct: Conduct | None = None

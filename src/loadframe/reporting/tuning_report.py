@@ -6,7 +6,16 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from loadframe.model import Change, ObjectiveSide, TrialReason, TunedSetting, Tuning, TuningObjective, TuningTrial
+from loadframe.model import (
+    Change,
+    ObjectiveSide,
+    TrialReason,
+    TunedSetting,
+    Tuning,
+    TuningObjective,
+    TuningProof,
+    TuningTrial,
+)
 from loadframe.reporting import facts, rounding, words
 from loadframe.reporting.capacity_report import objective
 from loadframe.reporting.json_shapes import verdict_json
@@ -33,7 +42,8 @@ def tuning_json(found: Tuning) -> dict[str, Any]:
         "trials": trials,
         "verdict": None if found.verdict is None else verdict_json(found.verdict),
         "levels": list(shape["levels"]),
-        "objective": None if found.objective is None else _objective(found, found.objective),
+        "objective": _objective(found.objective, proved=found.verdict is not None),
+        "failed_proofs": [_proof_json(proof) for proof in found.failed_proofs],
         "settings": list(shape["settings"]),
         "flags": {} if found.conduct is None else dict(found.conduct.flags),
         "warnings": list(found.warnings),
@@ -49,6 +59,7 @@ def render_tuning(found: Tuning) -> str:
     lines.append("")
     if found.objective is not None:
         lines += [objective_head(found), *(f"- {text}." for text in objective_levels(found)), ""]
+    lines += _other_proofs(found)
     lines += _trials(found)
     went = () if found.conduct is None else words.conduct_sentences(found.conduct)
     lines += [words.sentence(text) for text in (*found.warnings, *went)]
@@ -67,16 +78,30 @@ def answer(found: Tuning) -> str:
     assert found.verdict is not None, "what was recommended was proved or not"
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
-        return f"{words.gain_sentence(found.verdict, found.axis_unit)}{kept}. Found in {varied}."
+        return f"{words.gain_sentence(found.verdict, found.axis_unit)}{kept}. Found in {varied}{_before_it(found)}."
     if found.verdict.decision == "better":
         return (
             f"No gain within the objective: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh "
-            "blocks, and misses the objective there. Leave the settings as they are."
+            f"blocks, and misses the objective there{_after_it(found)}. Leave the settings as they are."
         )
     return (
-        f"No proven gain: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh blocks. "
-        "Leave the settings as they are."
+        f"No proven gain: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh "
+        f"blocks{_after_it(found)}. Leave the settings as they are."
     )
+
+
+def _before_it(found: Tuning) -> str:
+    """Of a gain: how many were held against the start before."""
+    count = len(found.failed_proofs)
+    if count == 0:
+        return ""
+    return "; what had promised more did not hold" + (f" in {count} proofs" if count > 1 else " in its proof")
+
+
+def _after_it(found: Tuning) -> str:
+    """Of no gain: how many more were held against the start."""
+    count = len(other_proofs(found))
+    return f", and the next best {'one' if count == 1 else f'{count} ones'} did not hold either" if count else ""
 
 
 def objective_head(found: Tuning) -> str:
@@ -104,11 +129,38 @@ def _side(side: ObjectiveSide) -> str:
     return f"{words.milliseconds(side.latency_p95_ms)}{lost} ({'met' if side.met else 'missed'})"
 
 
-def _objective(found: Tuning, kept: TuningObjective) -> dict[str, Any]:
+def _objective(kept: TuningObjective | None, *, proved: bool = True) -> dict[str, Any] | None:
     """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
+    if kept is None:
+        return None
     shape = dataclasses.asdict(kept)
-    met = None if found.verdict is None else kept.met
-    return {**shape["asked"], "met": met, "levels": list(shape["levels"])}
+    return {**shape["asked"], "met": kept.met if proved else None, "levels": list(shape["levels"])}
+
+
+def _proof_json(proof: TuningProof) -> dict[str, Any]:
+    return {
+        "changes": dict(proof.changes),
+        "expected": proof.expected,
+        "verdict": verdict_json(proof.verdict),
+        "levels": [dataclasses.asdict(level) for level in proof.levels],
+        "objective": _objective(proof.objective),
+    }
+
+
+def other_proofs(found: Tuning) -> list[TuningProof]:
+    """Those that failed, but for one that the answer is about."""
+    return list(found.failed_proofs if found.end in ("gained", "stopped") else found.failed_proofs[1:])
+
+
+def proof_fate(proof: TuningProof) -> str:
+    """What came of a proof that failed, in words."""
+    sentence = words.gain_sentence(proof.verdict)
+    return f"{sentence}, but the objective is missed" if proof.verdict.decision == "better" else sentence
+
+
+def proof_settings(proof: TuningProof) -> str:
+    """What it changed: "name = value, ..."."""
+    return ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
 
 
 def changed(found: Tuning) -> list[TunedSetting]:
@@ -175,6 +227,11 @@ def _setting(each: TunedSetting) -> str:
     restart = " (needs a restart)" if each.restart else ""
     price = f"; gives up durability: {each.gives_up}" if each.gives_up else ""
     return f"- {each.name}: {facts.shown(each.before)} -> {facts.shown(each.after)}{restart}{price}"
+
+
+def _other_proofs(found: Tuning) -> list[str]:
+    proofs = [f"- {proof_settings(each)}: {proof_fate(each)}." for each in other_proofs(found)]
+    return ["Other proofs, which failed:", *proofs, ""] if proofs else []
 
 
 def _trials(found: Tuning) -> list[str]:

@@ -279,9 +279,11 @@ class RunFolder:
         return [decode("survival", line, Survival, where=where) for line, where in lines]
 
     def tuning_trials(self) -> list[TuningTrial]:
-        """The trials of a search for settings as far as it went, those of runs that it went on from first."""
+        """The trials of a search for settings as far as it went, those of runs that it went on from first; of two lines
+        for one trial the later one."""
         lines = self.lines("trials.jsonl")
-        return [decode("tuning-trial", line, TuningTrial, where=where) for line, where in lines]
+        trials = (decode("tuning-trial", line, TuningTrial, where=where) for line, where in lines)
+        return list({trial.number: trial for trial in trials}.values())
 
     def rounds(self) -> list[Round]:
         """The rounds of an investigation as far as they went, also of one that was killed; none before the first."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +75,11 @@ class Search:
         self.outcomes.append(outcome)
         self._fitted = None
 
+    def forget(self) -> None:
+        """No trial was observed: to tell them anew, against another measurement of the start."""
+        self.outcomes.clear()
+        self._fitted = None
+
     def propose(self) -> Proposal:
         """What to try next."""
         start = self.space.start
@@ -88,16 +93,25 @@ class Search:
             return Proposal(best, "again")
         return Proposal(self._most_promising(best), "search")
 
-    def best(self) -> Point:
+    def best(self, failed: Collection[Point] = ()) -> Point:
         """What is recommended: the point with the highest expectation among those that were tried, without the changes
-        that do not pay. The start, where nothing is expected to be better."""
-        best, refused = self._leader(), self._refused()
+        that do not pay. The start, where nothing is expected to be better. failed: points that did not hold in a proof;
+        they are passed over, and so is what differs from one of them by changes that do not pay."""
+        for point in self._ranked():
+            plain = self._simplified(point, failed)
+            if plain not in failed:
+                return plain
+        return self.space.start
+
+    def _simplified(self, point: Point, failed: Collection[Point]) -> Point:
+        """A point without the changes that do not pay."""
+        refused = self._refused().difference(failed)
         for place, dimension in enumerate(self.space.dimensions):
-            plain = (*best[:place], dimension.start, *best[place + 1 :])
+            plain = (*point[:place], dimension.start, *point[place + 1 :])
             allowed = plain not in refused and self.space.fits(plain)
-            if plain != best and allowed and not self._pays(best, plain):
-                best = plain
-        return best
+            if plain != point and allowed and not self._pays(point, plain):
+                point = plain
+        return point
 
     def _pays(self, point: Point, plain: Point) -> bool:
         """Whether a point is expected to be better than another one, by more than is doubtful."""
@@ -141,12 +155,16 @@ class Search:
         return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
     def _leader(self) -> Point:
-        """Of the points that were tried and may be recommended, the one with the highest expectation."""
+        """The first of the ranking."""
+        return self._ranked()[0]
+
+    def _ranked(self) -> list[Point]:
+        """The points that were tried and may be recommended, the highest expectation first."""
         missing = self._missing()
         worked = (each.point for each in self.outcomes if each.value is not None)
         tried = [point for point in dict.fromkeys(worked) if point not in missing]
         means = self._surrogate().mean(self._scaled(tried))
-        return tried[int(np.argmax(means))]
+        return [tried[place] for place in np.argsort(-means, kind="stable")]
 
     def _most_promising(self, best: Point) -> Point:
         refused = self._refused()

@@ -1,0 +1,127 @@
+"""The proofs of a search: where the best settings do not hold, the next best ones are held against the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from loadframe.analysis.sequential import Plan, planned_level
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.tuning_proof import ERROR, MOST_PROOFS, PROOF_ROUND
+from loadframe.model import TargetState, Tuning, Verdict
+from loadframe.progress import Silent
+from loadframe.runs.folder import RunFolder
+
+from .simulated_search import SETTINGS, WITHIN, Answer, Simulated, after, busy, tune, with_index
+
+INDEX = "innodb_adaptive_hash_index"
+
+
+@dataclass
+class Told(Silent):
+    """Knows how many trials are over, and whether the first proof has begun."""
+
+    trials: int = 0
+    proving: bool = False
+
+    def phase(self, words: str, steps: int) -> None:
+        self.proving = self.proving or words.startswith("proving")
+
+    def say(self, words: str) -> None:
+        self.trials += words.startswith("trial ")
+
+
+def lucky(told: Told, **lucks: float) -> Callable[[TargetState, float], Answer]:
+    """Settings that are worth so much in trials: all of it, or in the proof what `lucks` says."""
+
+    def model(state: TargetState, level: float) -> Answer:
+        capacity = float(state.settings["innodb_io_capacity"])
+        index = (lucks["proof"] if told.proving else lucks["trials"]) if state.settings[INDEX] else 1.0
+        return 1000 * (capacity / 200) ** lucks["capacity"] * index, {}
+
+    return model
+
+
+def judged_at(verdict: Verdict, error: float, last: int) -> bool:
+    """Whether a proof of three to so many blocks was to err in so many of the cases."""
+    return f"at {100 * (1 - planned_level(Plan(3, last), verdict.blocks, error)):.4g} %" in verdict.method
+
+
+def search(simulated: Simulated, folder: Path, *overrides: str, **lucks: float) -> tuple[Tuning, Bookkeeping]:
+    told = Told()
+    book = simulated(lucky(told, **lucks), *SETTINGS, *overrides)
+    book.progress = told
+    return tune(book, folder), book
+
+
+def test_where_the_best_does_not_hold_the_next_best_is_proved(simulated: Simulated, tmp_path: Path) -> None:
+    """The index looks like half as much again in the trials, and costs a quarter in the proof."""
+    found, book = search(simulated, tmp_path, capacity=0.05, trials=1.5, proof=0.75)
+    assert found.end == "gained" and found.verdict is not None and found.verdict.low > 1
+    assert INDEX not in after(found) and INDEX not in found.file_text and after(found)
+    assert found.failed_proofs
+    for failed in found.failed_proofs:
+        assert failed.changes[INDEX] is True and failed.verdict.decision == "worse" and not failed.held
+    assert found.failed_proofs[0].expected > 1.2
+    last = PROOF_ROUND + len(found.failed_proofs)
+    assert {step.round for step in book.steps} == {1, 2, *range(PROOF_ROUND, last + 1)}
+    fresh = [step for step in book.steps if step.round == last]
+    assert len(fresh) == 2 * len(found.verdict.levels) * found.verdict.blocks, "nothing of another proof is in it"
+    assert found.expected == pytest.approx(found.verdict.ratio, rel=0.1), "as it was promised before its own proof"
+
+
+def test_what_missed_the_objective_in_its_proof_makes_room_for_the_next(simulated: Simulated, tmp_path: Path) -> None:
+    """No trial shows clearly that the index misses it."""
+    found = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(110)), tmp_path)
+    assert found.end == "gained" and INDEX not in after(found)
+    assert found.objective is not None and found.objective.met
+    (failed,) = found.failed_proofs
+    assert failed.verdict.decision == "better" and failed.objective is not None and not failed.objective.met
+
+
+def test_where_nothing_holds_all_proofs_are_told(simulated: Simulated, tmp_path: Path) -> None:
+    """What is worth a third in the trials is worth nothing in any proof."""
+    told = Told()
+
+    def model(state: TargetState, level: float) -> Answer:
+        changed = state.settings["innodb_io_capacity"] != 200 or state.settings[INDEX]
+        return 1000.0 * (1.35 if changed and not told.proving else 1), {}
+
+    book = simulated(model, *SETTINGS)
+    book.progress = told
+    found = tune(book, tmp_path)
+    assert found.end == "no-proven-gain" and found.file_text == ""
+    assert 1 <= len(found.failed_proofs) <= MOST_PROOFS
+    first = found.failed_proofs[0]
+    assert (found.verdict, found.expected, after(found)) == (first.verdict, first.expected, dict(first.changes))
+    assert judged_at(first.verdict, ERROR / 2, 5), "another one might follow"
+    assert len({tuple(proof.changes.items()) for proof in found.failed_proofs}) == len(found.failed_proofs)
+    kept = RunFolder.open(next(tmp_path.iterdir())).tuning()
+    assert kept is not None and kept.end == "stopped", "of a run that is killed now"
+    assert kept.failed_proofs == found.failed_proofs
+
+
+def test_proofs_are_within_the_budget(simulated: Simulated, tmp_path: Path) -> None:
+    found, book = search(simulated, tmp_path, "measure.budget=75s", capacity=0.05, trials=1.5, proof=0.75)
+    assert book.budget.left_s() >= 0
+    assert len(found.failed_proofs) == 1 and found.verdict is not None
+    assert judged_at(found.verdict, ERROR, 4), "there was no time for another one from the beginning"
+
+
+def test_what_the_target_does_not_work_with_in_a_proof_is_told_and_passed_over(
+    simulated: Simulated, tmp_path: Path
+) -> None:
+    told = Told()
+
+    def refuses(state: TargetState) -> bool:
+        return told.trials >= 20 and bool(state.settings[INDEX])
+
+    book = simulated(busy, *SETTINGS, refuses=refuses)
+    book.progress = told
+    found = tune(book, tmp_path)
+    assert found.end == "gained" and INDEX not in after(found) and found.failed_proofs == ()
+    assert found.trials[20:] and all(trial.failed and trial.changes[INDEX] for trial in found.trials[20:])
+    assert len({tuple(trial.changes.items()) for trial in found.trials[20:]}) == len(found.trials[20:])
