@@ -25,6 +25,7 @@ PROGRAMS = {
     "initdb": "postgresql",
     "sysbench": "sysbench",
     "nginx": "nginx",
+    "squid": "squid",
     "varnishd": "varnish",
     "wrk": "wrk",
 }

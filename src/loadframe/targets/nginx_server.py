@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -17,11 +16,12 @@ from string import Formatter
 from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec
+from loadframe.targets.log_counts import LogCounts
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.targets.private_server import LAST_LINES, PrivateServer
+from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed
 
 INSTALL = "apt-get install nginx"
 RELOAD_TIMEOUT_S = 30.0
@@ -42,16 +42,13 @@ OWN_CONNECTIONS = 3
 
 
 def program() -> str | None:
-    """Where nginx is; /usr/sbin is often not in an ordinary user's PATH."""
-    return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    """Where nginx is."""
+    return installed("nginx")
 
 
 def required() -> str:
     """Where it is, MissingTool where it is not."""
-    found = program()
-    if found is None:
-        raise MissingTool("nginx is not installed", remedy=INSTALL)
-    return found
+    return needed("nginx", INSTALL)
 
 
 @functools.cache
@@ -81,8 +78,7 @@ class Server(PrivateServer):
         self.configuration = self.folder / "nginx.conf"
         self._aside = self.folder / "next.conf"
         self._temporary = self.folder / "tmp"
-        self._read_to = 0
-        self._logged = dict.fromkeys((NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER), 0)
+        self._log_counts = LogCounts(self.log, (NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER))
         self._lost = 0
 
     @property
@@ -184,17 +180,7 @@ class Server(PrivateServer):
 
     def logged(self) -> dict[bytes, int]:
         """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
-        try:
-            with self.log.open("rb") as log:
-                log.seek(self._read_to)
-                text = log.read()
-        except FileNotFoundError:
-            return self._logged
-        whole = text[: text.rfind(b"\n") + 1]
-        self._read_to += len(whole)
-        for words in self._logged:
-            self._logged[words] += whole.count(words)
-        return self._logged
+        return self._log_counts.read()
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
