@@ -167,7 +167,7 @@ def test_the_bulk_loader_small_files_first_then_how_many_at_once(
 ) -> None:
     """What small files pay for is found and cured; what saturates first is forecast from one and two pipelines."""
     answer = expected("bulk-ingest")
-    run_case("bulk-ingest", "quick", None, ["measure.budget=40s"], tmp_path, as_json=True, reached={})
+    run_case("bulk-ingest", "quick", None, [], tmp_path, as_json=True, reached={})
     shape = json.loads(capsys.readouterr().out)
     assert (shape["schema"], list(shape["studies"])) == ("loadframe.case-run/1", ["sizes", "pipelines"])
     sizes, pipelines = shape["studies"].values()
