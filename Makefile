@@ -35,7 +35,7 @@ check: $(DEV)
 	$(BIN)/lint-imports
 
 test: servers check
-	$(BIN)/pytest --durations=40
+	scripts/run-tests --durations=20
 
 bench: install servers
 	$(BIN)/python benchmarks/gains.py

@@ -1,4 +1,5 @@
-"""Commands as a user runs them: real processes of the installed program, with their own folders."""
+"""Commands as a user runs them: real processes with their own folders. That the installed program does the same is for
+test_commands.test_help, test_stopped and the documentation's commands to show."""
 
 from __future__ import annotations
 
@@ -42,10 +43,8 @@ profile = "off"
 class Result:
     """How a command ended."""
 
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.code = done.returncode
-        self.out = done.stdout
-        self.err = done.stderr
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
         assert "Traceback" not in self.err, self.err
 
     @property
@@ -59,21 +58,33 @@ class Result:
 Command = Callable[..., Result]
 
 
+@pytest.fixture(scope="session")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    """Takes commands, and forks a process for each: it does not spend a second on importing everything anew."""
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("forking.py"))],
+        env={**os.environ, "NO_COLOR": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        yield server
+        assert server.stdin is not None
+        server.stdin.close()
+
+
 @pytest.fixture
-def loadframe(tmp_path: Path) -> Command:
+def loadframe(forking: subprocess.Popen[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Command:
     """Run `loadframe ARGUMENTS` in a folder of the test's own; environment by keyword."""
+    said = tmp_path_factory.mktemp("said")
 
     def run(*arguments: str, **environment: str) -> Result:
-        done = subprocess.run(
-            [LOADFRAME, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "NO_COLOR": "1", **environment},
-            capture_output=True,
-            text=True,
-            timeout=280,
-            check=False,
-        )
-        return Result(done)
+        assert forking.stdin is not None and forking.stdout is not None
+        everything = {**os.environ, "NO_COLOR": "1", **environment}
+        asked = {"arguments": arguments, "folder": str(tmp_path), "said": str(said), "environment": everything}
+        print(json.dumps(asked), file=forking.stdin, flush=True)
+        code = int(forking.stdout.readline())
+        return Result(code, (said / "out").read_text(), (said / "err").read_text())
 
     return run
 

@@ -35,7 +35,7 @@ levels = [2]
 [measure]
 window = "300ms"
 blocks = { min = 3, max = 3 }
-budget = "40s"
+budget = "2m"
 [remedies]
 durability = "relax"
 [[change]]

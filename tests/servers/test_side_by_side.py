@@ -36,6 +36,7 @@ target = { settings = { journal_mode = "wal", synchronous = "OFF" } }
 """
 
 
+@pytest.mark.alone
 def test_an_alternative_has_its_own_curve_causes_and_ratios(tmp_path: Path) -> None:
     found = loadframe.investigate(parse(STUDY), tmp_path)
     (wal,) = found.alternatives
@@ -83,7 +84,7 @@ levels = [1, 2]
 [measure]
 window = "300ms"
 blocks = { min = 2, max = 2 }
-budget = "40s"
+budget = "2m"
 profile = "off"
 cold = true
 [remedies]

@@ -158,7 +158,7 @@ def test_right_answers_are_throughput_and_their_bytes_are_counted(site: Site, fo
     driver = drive(site.endpoint, folder, 3)
     requests = driver.requests()
     assert outcomes(requests) == {"done": len(requests)}
-    assert len(requests) > 100
+    assert len(requests) >= 20
     assert driver.moved_bytes(0, time.monotonic()) == SIZE * len(requests)
     assert driver.moved_bytes(requests.end_s[9], requests.end_s[19]) == 10 * SIZE
     assert abs(len(requests) - sum(site.asked.values())) <= 3, "the server saw what was logged"
