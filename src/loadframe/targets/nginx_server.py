@@ -20,6 +20,7 @@ from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec
+from loadframe.targets.log_counts import LogCounts
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
 from loadframe.targets.private_server import LAST_LINES, PrivateServer
 
@@ -81,8 +82,7 @@ class Server(PrivateServer):
         self.configuration = self.folder / "nginx.conf"
         self._aside = self.folder / "next.conf"
         self._temporary = self.folder / "tmp"
-        self._read_to = 0
-        self._logged = dict.fromkeys((NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER), 0)
+        self._log_counts = LogCounts(self.log, (NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER))
         self._lost = 0
 
     @property
@@ -184,17 +184,7 @@ class Server(PrivateServer):
 
     def logged(self) -> dict[bytes, int]:
         """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
-        try:
-            with self.log.open("rb") as log:
-                log.seek(self._read_to)
-                text = log.read()
-        except FileNotFoundError:
-            return self._logged
-        whole = text[: text.rfind(b"\n") + 1]
-        self._read_to += len(whole)
-        for words in self._logged:
-            self._logged[words] += whole.count(words)
-        return self._logged
+        return self._log_counts.read()
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
