@@ -61,15 +61,15 @@ class PrivateServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def socket(self) -> Path:
-        """The socket on which it listens."""
-        raise NotImplementedError
+    def socket(self) -> Path | None:
+        """The socket on which it listens; None of one that takes connections on 127.0.0.1 alone."""
+        return None
 
     # --- before the start -----------------------------------------------------------------------------------------
 
     def check_place(self) -> None:
         """TargetError where the socket's path is too long for the kernel, or the server's user cannot reach it."""
-        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
+        if self.socket is not None and len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
             raise TargetError(
                 f"The socket's path has more than {SOCKET_PATH_BYTES} bytes: {self.socket}",
                 remedy="Set LOADFRAME_SCRATCH to a folder with a shorter path.",
@@ -84,7 +84,8 @@ class PrivateServer:
         """The server's folder, the socket's folder for everybody, and folders that are the server's alone. OSError."""
         self.folder.mkdir()
         self.folder.chmod(0o755)
-        for folder, mode in ((self.socket.parent, 0o755), *((one, 0o700) for one in private)):
+        public = () if self.socket is None else ((self.socket.parent, 0o755),)
+        for folder, mode in (*public, *((one, 0o700) for one in private)):
             folder.mkdir()
             folder.chmod(mode)
             self.give(folder)
@@ -159,7 +160,8 @@ class PrivateServer:
         TargetError with the last log lines where it ends instead, or does not answer within START_TIMEOUT_S.
         """
         self.command = tuple(command)
-        self.socket.unlink(missing_ok=True)
+        if self.socket is not None:
+            self.socket.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             self._process = spawn(
                 self.command,
@@ -171,7 +173,7 @@ class PrivateServer:
             )
         self._lease.add_process(self._process.pid)
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not (self.socket.exists() and answers()):
+        while not ((self.socket is None or self.socket.exists()) and answers()):
             if (error := self.died("would not start")) is not None:
                 self._process = None
                 raise error
@@ -257,6 +259,14 @@ def write_secret(path: Path, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as stream:
         stream.write(text)
+
+
+def open_descriptors(pid: int | None) -> int:
+    """How many descriptors a process has. TargetError where it is gone."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - thousands of paths would be made
+    except OSError as error:
+        raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
 
 
 def soft_nofile(pid: int | None) -> int:
