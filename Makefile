@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
-SERVERS := mariadb-server postgresql sysbench nginx varnish wrk
+SERVERS := mariadb-server postgresql sysbench nginx squid varnish wrk
 
 .PHONY: install demo test check servers bench planted format clean
 

@@ -20,6 +20,7 @@ PROGRAMS = {
     "initdb": "postgresql",
     "sysbench": "sysbench",
     "nginx": "nginx",
+    "squid": "squid",
     "varnishd": "varnish",
     "wrk": "wrk",
 }

@@ -283,6 +283,44 @@ def test_storage_grows_within_half_of_the_memory() -> None:
     assert propose([finding("varnish.storage")], replace(asked, ceilings={"cage.memory": 64.0 * (1 << 20)})) == ()
 
 
+# --- Squid ------------------------------------------------------------------------------------------------------------
+
+SQUID: dict[str, SettingValue] = {
+    "client_ip_max_connections": 20, "max_filedescriptors": 64, "RLIMIT_NOFILE": 64, "cache_mem": 16 << 20,
+    "cache_dir_size": 100 << 20,
+}  # fmt: skip
+
+
+def of_squid(**ceilings: float) -> Situation:
+    named = {name.replace("__", "."): value for name, value in ceilings.items()}
+    return Situation("squid", TargetState(), SQUID, {}, named)
+
+
+def test_descriptors_of_squid_are_raised_below_it_first_and_no_further_than_the_machine_allows() -> None:
+    short = of_squid(squid__max_filedescriptors=48.0)
+    below, own = only(propose([finding("squid.max_filedescriptors")], short)).changes
+    assert (below.layer, below.setting, own.layer, own.setting) == (
+        "process", "RLIMIT_NOFILE", "server", "max_filedescriptors",
+    )  # fmt: skip
+    assert below.after == own.after == 400, "four times today's 48, what it reserves, and other files"
+    assert propose([finding("squid.max_filedescriptors")], replace(short, most_open_files=64)) == ()
+
+
+def test_a_client_of_squid_may_have_more_connections_where_there_is_a_limit() -> None:
+    limited = of_squid(squid__client_ip_max_connections=20.0)
+    (change,) = only(propose([finding("squid.client_ip_max_connections")], limited)).changes
+    assert (change.setting, change.before, change.after) == ("client_ip_max_connections", 20, 80)
+    free = replace(limited, effective={**SQUID, "client_ip_max_connections": -1})
+    assert propose([finding("squid.client_ip_max_connections")], free) == ()
+
+
+@pytest.mark.parametrize(("name", "after"), [("cache_mem", 128 << 20), ("cache_dir_size", 800 << 20)])
+def test_squid_gets_room_within_half_of_the_memory(name: str, after: int) -> None:
+    asked = of_squid(cage__memory=2.0 * (1 << 30))
+    (change,) = only(propose([finding(f"squid.{name}")], asked)).changes
+    assert (change.setting, change.after) == (name, after)
+
+
 @pytest.mark.parametrize(
     "cause", [f"nginx.{name}" for name in ("worker_connections", "worker_processes", "keepalive", "blocked_workers")]
 )

@@ -36,7 +36,9 @@ def test_a_limit_that_the_machine_does_not_set_is_unlimited() -> None:
 
 def test_nothing_that_exists_here_is_left_out_silently() -> None:
     limits, unread = read_now(
-        FILES, {"system.swap.used": "no swap"}, kinds={"process", "mariadb", "nginx", "postgres", "sqlite", "varnish"}
+        FILES,
+        {"system.swap.used": "no swap"},
+        kinds={"process", "mariadb", "nginx", "postgres", "sqlite", "squid", "varnish"},
     )
     assert {one.id for one in (*limits, *unread)} == {rule.id for rule in RULES if not rule.id.startswith("cage.")}
     assert next(one.reason for one in unread if one.id == "memory.swap") == "no swap"

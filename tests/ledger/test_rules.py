@@ -8,10 +8,11 @@ from loadframe.ledger.rules import RULES
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
 from loadframe.targets.nginx import NginxTarget
 from loadframe.targets.postgres import PostgresTarget
+from loadframe.targets.squid import SquidTarget
 from loadframe.targets.varnish import VarnishTarget
 from loadframe.units import METRICS
 
-SERVERS = (NginxTarget, PostgresTarget, VarnishTarget)
+SERVERS = (NginxTarget, PostgresTarget, SquidTarget, VarnishTarget)
 COUNTERS = (*STATUS, *VARIABLES, *(spec for server in SERVERS for spec in server.counter_specs))
 IDS = [rule.id for rule in RULES]
 ASKED = {

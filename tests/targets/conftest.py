@@ -38,7 +38,7 @@ def lease(scratch: Path) -> Iterator[Lease]:
 
 
 SHARDS = 2
-FORMS = ("mariadb", "nginx", "nginx-cache", "postgres", "varnish", "sharded postgres", "sharded bulk-loader")
+FORMS = ("mariadb", "nginx", "nginx-cache", "postgres", "squid", "varnish", "sharded postgres", "sharded bulk-loader")
 """What targets there are beside SQLite, by the word that a workload has for each in its target_kinds."""
 
 

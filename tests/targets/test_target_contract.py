@@ -71,6 +71,14 @@ EXAMPLES = {
         wrong={"proxy_cache_min_uses": 0},
         impossible={"proxy_buffers_number": 2, "proxy_buffers_size": "1k"},
     ),
+    "squid": Example(
+        start={"cache_dir_kind": "aufs", "cache_mem": "16M"},
+        dynamic={"cache_dir_kind": "aufs", "cache_mem": "8M", "read_ahead_gap": "64k", "collapsed_forwarding": "on"},
+        restart={"cache-dir-kind": "rock", "cache_dir_size": "20M", "memory_replacement_policy": "heap lfuda"},
+        misspelt=("cache_memory", "cache_mem"),
+        wrong={"cache_dir_kind": "disk"},
+        impossible={"cache_mem": 10**25},
+    ),
     "varnish": Example(
         start={"storage_kind": "file", "storage_size": "16M"},
         dynamic={"storage_kind": "file", "storage_size": "16M", "default_grace": 5, "http_gzip_support": "off"},
@@ -326,7 +334,7 @@ def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
         registry.make("oracle", lease=lease, allowance=Allowance())
-    assert "mariadb, nginx, nginx-cache, postgres, sqlite, url, varnish" in caught.value.remedy
+    assert "mariadb, nginx, nginx-cache, postgres, sqlite, squid, url, varnish" in caught.value.remedy
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:

@@ -3,7 +3,8 @@
 `use` and `ceiling` are metrics of units.py; a rule applies where both were measured. `thrash` must rise once a silent
 limit is reached; `errors` must be above nothing once a loud one is. `configured` names the setting that asks for the
 ceiling, in the layer the limit belongs to. To add a limit, add a row to the table of its layer (server_rules,
-nginx_rules, postgres_rules, process_rules, machine_rules); docs/ledger.md explains the columns.
+nginx_rules, postgres_rules, squid_rules, varnish_rules, process_rules, machine_rules); docs/ledger.md explains the
+columns.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from loadframe.ledger.nginx_rules import NGINX
 from loadframe.ledger.postgres_rules import POSTGRES
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 from loadframe.ledger.server_rules import APPLICATION, MARIADB
+from loadframe.ledger.squid_rules import SQUID
 from loadframe.ledger.varnish_rules import VARNISH
 
 RULES: tuple[LimitRule, ...] = (
-    *MARIADB, *NGINX, *POSTGRES, *VARNISH, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE,
+    *MARIADB, *NGINX, *POSTGRES, *SQUID, *VARNISH, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL,
+    *HARDWARE,
 )  # fmt: skip
 """From the server down to the hardware."""
 

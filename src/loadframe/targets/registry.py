@@ -24,6 +24,8 @@ from loadframe.targets import (
     postgres_shards,
     sqlite,
     sqlite_settings,
+    squid,
+    squid_server,
     url,
     varnish,
     varnish_counters,
@@ -35,6 +37,7 @@ from loadframe.targets.mariadb_settings import CATALOGUE as MARIADB
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE as NGINX_CACHE
 from loadframe.targets.nginx_settings import CATALOGUE as NGINX
 from loadframe.targets.postgres_settings import CATALOGUE as POSTGRES
+from loadframe.targets.squid_settings import CATALOGUE as SQUID
 from loadframe.targets.varnish_settings import CATALOGUE as VARNISH
 
 
@@ -83,6 +86,11 @@ def _varnish_requirements() -> list[Requirement]:
     ]
     counters = Requirement("varnish", "libvarnishapi", varnish_counters.library(), varnish_counters.INSTALL)
     return [*programs, counters, *_nginx_requirements()]
+
+
+def _squid_requirements() -> list[Requirement]:
+    """An origin, too."""
+    return [Requirement("squid", "squid", squid_server.program(), squid_server.INSTALL), *_nginx_requirements()]
 
 
 def _sqlite_requirements() -> list[Requirement]:
@@ -144,6 +152,14 @@ KINDS: Mapping[str, KindOfTarget] = {
         sqlite_settings.CATALOGUE.check,
         _sqlite_requirements,
         embedded=sqlite.SqliteTarget.embedded,
+    ),
+    "squid": KindOfTarget(
+        lambda lease, allowance: squid.SquidTarget(lease=lease, allowance=allowance),
+        SQUID,
+        squid.check_settings,
+        _squid_requirements,
+        embedded=squid.SquidTarget.embedded,
+        cache=True,
     ),
     "url": KindOfTarget(
         lambda lease, allowance: url.UrlTarget(),

@@ -28,6 +28,7 @@ FORMS: Mapping[str, Form] = {
     "sqlite": Form("tuned.sql", "PRAGMA {name} = {value};"),
     "nginx": Form("tuned.conf", "{name} {value};"),
     "nginx-cache": Form("tuned.conf", "{name} {value};"),
+    "squid": Form("tuned.conf", "{name} {value}"),
     "varnish": Form("tuned.args", "-p {name}={value}"),
 }
 """PostgreSQL reads a bare number of shared_buffers in pages, of max_wal_size in megabytes: bytes need their B

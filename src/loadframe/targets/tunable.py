@@ -101,12 +101,21 @@ VARNISH = (
     Tunable("lru_interval", values=(0.0, 2.0, 10.0, 60.0)),
 )
 
+SQUID = (
+    Tunable("cache_mem", low=8 * MB, high=None, unit_bytes=1),
+    Tunable("maximum_object_size_in_memory", low=64 << 10, high=16 * MB),
+    Tunable("memory_replacement_policy", values=("lru", "heap GDSF", "heap LFUDA", "heap LRU")),
+    Tunable("collapsed_forwarding", values=SWITCH),
+    Tunable("memory_pools_limit", low=MB, high=256 * MB, unit_bytes=1),
+)
+
 TUNABLES: Mapping[str, tuple[Tunable, ...]] = {
     "mariadb": MARIADB,
     "postgres": POSTGRES,
     "sqlite": SQLITE,
     "nginx": NGINX,
     "nginx-cache": NGINX,
+    "squid": SQUID,
     "varnish": VARNISH,
 }
 

@@ -57,7 +57,7 @@ class Http:
     """The workload. Options: HttpOptions."""
 
     kind = "http"
-    target_kinds = frozenset({"nginx", "nginx-cache", "url", "varnish"})
+    target_kinds = frozenset({"nginx", "nginx-cache", "squid", "url", "varnish"})
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis.remedies import bulk_loader, cage, mariadb, nginx, postgres, sqlite, varnish
+from loadframe.diagnosis.remedies import bulk_loader, cage, mariadb, nginx, postgres, sqlite, squid, varnish
 from loadframe.diagnosis.remedies.situation import Builder, Situation
 from loadframe.model import Finding, Remedy, TargetState
 
-ROOMS = (cage, mariadb, postgres, nginx, varnish, sqlite, bulk_loader)
+ROOMS = (cage, mariadb, postgres, nginx, squid, varnish, sqlite, bulk_loader)
 BUILDERS: dict[str, tuple[Builder, ...]] = {
     limit: tuple(builder for room in ROOMS for builder in room.BUILDERS.get(limit, ()))
     for limit in dict.fromkeys(limit for room in ROOMS for limit in room.BUILDERS)

@@ -42,6 +42,7 @@ ENLARGE = 8
 DOCUMENTATION = {
     "mariadb": "MariaDB documentation",
     "postgres": "PostgreSQL documentation",
+    "squid": "squid.conf.documented",
     "varnish": "varnishd(1), -s",
 }
 MEMORY_SHARE = 0.5

@@ -1,0 +1,88 @@
+"""Remedies of Squid."""
+
+from __future__ import annotations
+
+from loadframe.diagnosis.remedies.situation import (
+    OTHER_FILES,
+    Builders,
+    Situation,
+    enlarged,
+    link,
+    raised,
+    raised_alone,
+    server_change,
+    whole,
+)
+from loadframe.model import Price, Remedy
+
+DOCUMENTED = "squid.conf.documented"
+RESERVED = 100
+"""Descriptors that it keeps for what is under way, at most (mgr:info)."""
+
+
+def _more_connections(situation: Situation) -> Remedy | None:
+    if whole(situation.effective, "client_ip_max_connections", -1) < 0:
+        return None
+    return raised_alone(
+        situation,
+        "squid.client_ip_max_connections",
+        "let a client have {} connections",
+        "a connection for each client of the highest level, and a fifth more",
+        "descriptors for each connection",
+        f"{DOCUMENTED}, client_ip_max_connections",
+    )
+
+
+def _more_descriptors(situation: Situation) -> Remedy | None:
+    limit = "squid.max_filedescriptors"
+    wanted = raised(situation, limit, "max_filedescriptors")
+    if wanted is None:
+        return None
+    files = min(wanted + RESERVED + OTHER_FILES, situation.most_open_files)
+    if files <= whole(situation.effective, "max_filedescriptors", 0):
+        return None
+    return Remedy(
+        id=f"{limit}.raise",
+        title=f"let it have {files:,} descriptors",
+        addresses=(limit,),
+        changes=(
+            link(situation, "process", "RLIMIT_NOFILE", files, "max_filedescriptors cannot exceed it"),
+            server_change(
+                situation, "max_filedescriptors", files, "a client's connection, and a file or an origin's for it"
+            ),
+        ),
+        price=Price(note="memory for a table of descriptors"),
+        source=f"{DOCUMENTED}, max_filedescriptors",
+    )
+
+
+def _more_memory(situation: Situation) -> Remedy | None:
+    return enlarged(
+        situation,
+        "cache_mem",
+        "squid.cache_mem",
+        "let it keep {} of objects in memory",
+        "objects that are asked for again are neither read nor fetched again",
+        "memory",
+        kind="squid",
+    )
+
+
+def _more_disk(situation: Situation) -> Remedy | None:
+    return enlarged(
+        situation,
+        "cache_dir_size",
+        "squid.cache_dir_size",
+        "let it store {}",
+        "objects that are asked for again are not fetched again",
+        "room on the disk; it begins with nothing cached where cache_dir_kind is rock",
+        kind="squid",
+    )
+
+
+BUILDERS: Builders = {
+    "squid.client_ip_max_connections": (_more_connections,),
+    "squid.max_filedescriptors": (_more_descriptors,),
+    "squid.cache_mem": (_more_memory,),
+    "squid.cache_dir_size": (_more_disk,),
+}
