@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import TargetError
 from loadframe.model import TargetState
-from loadframe.targets.private_server import Account, PrivateServer, write_secret
+from loadframe.targets.private_server import Account, PrivateServer, installed, needed, write_secret
 
 INSTALL = "apt-get install mariadb-server"
 NOT_TAKEN = "Error while setting value"
@@ -23,16 +21,13 @@ SCHEMA = "loadframe"
 
 
 def program(name: str) -> str | None:
-    """Where a program of MariaDB is; /usr/sbin is often not in an ordinary user's PATH."""
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    """Where a program of MariaDB is."""
+    return installed(name)
 
 
 def required(name: str) -> str:
     """Where it is, MissingTool where it is not."""
-    found = program(name)
-    if found is None:
-        raise MissingTool(f"{name} is not installed", remedy=INSTALL)
-    return found
+    return needed(name, INSTALL)
 
 
 @functools.cache

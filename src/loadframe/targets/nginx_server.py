@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -17,12 +16,12 @@ from string import Formatter
 from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.log_counts import LogCounts
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.targets.private_server import LAST_LINES, PrivateServer
+from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed
 
 INSTALL = "apt-get install nginx"
 RELOAD_TIMEOUT_S = 30.0
@@ -43,16 +42,13 @@ OWN_CONNECTIONS = 3
 
 
 def program() -> str | None:
-    """Where nginx is; /usr/sbin is often not in an ordinary user's PATH."""
-    return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    """Where nginx is."""
+    return installed("nginx")
 
 
 def required() -> str:
     """Where it is, MissingTool where it is not."""
-    found = program()
-    if found is None:
-        raise MissingTool("nginx is not installed", remedy=INSTALL)
-    return found
+    return needed("nginx", INSTALL)
 
 
 @functools.cache

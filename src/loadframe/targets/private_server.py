@@ -20,7 +20,7 @@ from pathlib import Path
 
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, spawn, unreachable
-from loadframe.errors import TargetError
+from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue, TargetState
 
 SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
@@ -252,6 +252,19 @@ class PrivateServer:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def installed(program: str) -> str | None:
+    """Where a program is; /usr/sbin, where servers are, is often not in an ordinary user's PATH."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+def needed(program: str, how_to_get_it: str) -> str:
+    """Where a program is, MissingTool where it is not."""
+    found = installed(program)
+    if found is None:
+        raise MissingTool(f"{program} is not installed", remedy=how_to_get_it)
+    return found
 
 
 def write_secret(path: Path, text: str) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.log_counts import LogCounts
-from loadframe.targets.private_server import LAST_LINES, PrivateServer
+from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed
 from loadframe.targets.squid_manager import MARK, complete
 from loadframe.targets.squid_settings import CATALOGUE
 
@@ -54,16 +54,13 @@ null pointer). deny manager: else it keeps, or has wait for one another, what it
 
 
 def program() -> str | None:
-    """Where Squid is; /usr/sbin is often not in an ordinary user's PATH."""
-    return shutil.which("squid", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    """Where Squid is."""
+    return installed("squid")
 
 
 def required() -> str:
     """Where it is, MissingTool where it is not."""
-    found = program()
-    if found is None:
-        raise MissingTool("squid is not installed", remedy=INSTALL)
-    return found
+    return needed("squid", INSTALL)
 
 
 @functools.cache

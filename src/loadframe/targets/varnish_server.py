@@ -7,7 +7,6 @@ import functools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
@@ -16,9 +15,9 @@ from pathlib import Path
 from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
-from loadframe.targets.private_server import PrivateServer
+from loadframe.targets.private_server import PrivateServer, installed, needed
 from loadframe.targets.varnish_counters import INSTALL
 
 ANSWER_S = 30.0
@@ -27,16 +26,13 @@ SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granul
 
 
 def program(name: str = "varnishd") -> str | None:
-    """Where one of Varnish's programs is; /usr/sbin is often not in an ordinary user's PATH."""
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    """Where one of Varnish's programs is."""
+    return installed(name)
 
 
 def required(name: str) -> str:
     """Where it is, MissingTool where it is not."""
-    found = program(name)
-    if found is None:
-        raise MissingTool(f"{name} is not installed", remedy=INSTALL)
-    return found
+    return needed(name, INSTALL)
 
 
 @functools.cache
