@@ -16,10 +16,12 @@ import pytest
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
-from loadframe.model import TargetState
+from loadframe.model import SettingValue, TargetState
+from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.log_counts import LogCounts
 from loadframe.targets.squid import SquidTarget
 from loadframe.targets.squid_manager import connected, descriptors, parse_config, parse_counters, parse_info
+from loadframe.targets.squid_settings import CATALOGUE
 
 DISK = {"cache_dir_kind": "aufs", "cache_dir_size": 20 << 20, "maximum_object_size_in_memory": 1000}
 
@@ -118,6 +120,41 @@ def test_what_makes_room_on_the_disk_is_counted(squid: SquidTarget) -> None:
     until(lambda: squid.counters()["evictions"] > 0)
     found = squid.counters()
     assert found["disk_writes"] - found["objects_on_disk"] <= found["evictions"] <= found["disk_writes"]
+
+
+# --- its settings -----------------------------------------------------------------------------------------------------
+
+OTHERS: dict[str, SettingValue] = {
+    "cache_dir_kind": "aufs", "cache_dir_size": 30 << 20, "cache_dir_l1": 4, "cache_dir_l2": 8, "cache_swap_low": 80,
+    "cache_swap_high": 85, "max_open_disk_fds": 10, "workers": 1, "max_filedescriptors": 100,
+    "client_ip_max_connections": 50,
+}  # fmt: skip
+
+
+def other(spec: SettingSpec) -> SettingValue:
+    """A value that is not the default."""
+    if spec.name in OTHERS:
+        return OTHERS[spec.name]
+    assert spec.default is not None
+    if spec.choices:
+        return spec.choices[-1]
+    return not spec.default if spec.kind == "boolean" else 2 * spec.default
+
+
+@pytest.mark.server
+def test_every_setting_of_the_catalogue_is_taken_by_the_installed_squid(squid: SquidTarget) -> None:
+    asked = {spec.name: other(spec) for spec in CATALOGUE.specs}
+    dynamic = {spec.name: asked[spec.name] for spec in CATALOGUE.specs if spec.dynamic}
+    squid.start(TargetState())
+    defaults = {spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}
+    assert defaults.items() <= squid.effective().items()
+    pids = squid.pids()
+    squid.apply(TargetState(dynamic))
+    assert dynamic.items() <= squid.effective().items()
+    assert squid.pids() == pids
+    squid.apply(TargetState(asked))
+    assert asked.items() <= squid.effective().items()
+    assert squid.pids() != pids
 
 
 # --- what it refuses --------------------------------------------------------------------------------------------------
