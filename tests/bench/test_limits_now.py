@@ -125,6 +125,24 @@ def test_a_private_postgres_with_all_its_processes(tmp_path: Path) -> None:
     assert [one for one in ledger.unread if one.id.startswith("postgres.")] == []
 
 
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("nginx", "nginx.worker_connections"),
+        ("nginx-cache", "nginx.worker_connections"),
+        ("squid", "squid.max_filedescriptors"),
+        ("varnish", "varnish.threads"),
+    ],
+)
+def test_a_private_web_server_or_cache_without_any_account(tmp_path: Path, kind: str, name: str) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(kind=kind, settings="", cage="", workload="http", axis="concurrency"))
+    ledger = limits(study=load(path))
+    assert limit(ledger, name).use < limit(ledger, name).ceiling
+    assert limit(ledger, "process.open_files").use > 0
+
+
 def test_an_embedded_target_says_why_it_has_no_process(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(kind="sqlite", settings="", cage="", workload="job-queue", axis="concurrency"))

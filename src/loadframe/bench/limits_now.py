@@ -34,6 +34,7 @@ from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read
 from loadframe.study import Study
 from loadframe.targets import registry as targets
 from loadframe.targets.attached import Attached, attach
+from loadframe.targets.base import Target
 
 SOURCES: tuple[Source, ...] = (
     *snapshot_machine.SOURCES,
@@ -60,7 +61,7 @@ class Subject:
     words: str
     place: Place = field(default_factory=Place)
     kinds: frozenset[str] = frozenset()
-    server: Attached | None = None
+    server: Attached | Target | None = None
     configured: Mapping[str, SettingValue] = field(default_factory=dict)
     effective: Mapping[str, SettingValue] = field(default_factory=dict)
     local: bool = True
@@ -192,6 +193,8 @@ def _private(stack: ExitStack, study: Study) -> Subject:
         place = Place(no_process=f"{kind} lives in its clients' processes, and none runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
+    if "option_file" not in endpoint.options:  # a web server or a cache, which has no accounts: it is asked as it is
+        return Subject(words, Place(pid=pid), kinds, target, asked, used, process=_process(pid))
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
     server = enter()
     stack.callback(server.close)

@@ -211,9 +211,7 @@ def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[st
         if spec.name in settings and not spec.name.startswith(("cache_dir_", "refresh_pattern_"))
     ]
     fresh = settings["refresh_pattern_min"]
-    lines.append(
-        f"refresh_pattern . {fresh} 100% {fresh} override-lastmod"
-    )  # else what has just changed goes stale soon
+    lines.append(f"refresh_pattern . {fresh} 100% {fresh} override-lastmod")  # else what has just changed is soon stale
     if place is not None:
         kind, folders = settings["cache_dir_kind"], f"{settings['cache_dir_l1']} {settings['cache_dir_l2']}"
         megabytes = int(settings["cache_dir_size"]) >> 20
