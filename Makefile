@@ -47,6 +47,7 @@ bench: install servers
 	-$(BIN)/python benchmarks/forecasts.py
 	$(BIN)/python benchmarks/crash.py
 	-$(BIN)/python benchmarks/tuning.py
+	-$(BIN)/python benchmarks/tuning_live.py --without mysqltuner
 
 planted: install servers
 	$(BIN)/python benchmarks/planted.py
