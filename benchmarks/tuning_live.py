@@ -1,7 +1,8 @@
 """Searches on a real MariaDB with equal budgets: python benchmarks/tuning_live.py [--seconds N] [--peers]
 
 Every method searches the values of tuning_live.toml, on a private server of its own, and has the same time for it, with
-everything that it does: starting, warming, restarting, for Loadframe also the diagnosis and the proof.
+everything that it does: starting, warming, restarting, for Loadframe also the diagnosis and the proof. One that is
+thinking when its time is over is interrupted.
 
   loadframe    `loadframe tune`
   random       the best of random points
@@ -20,6 +21,7 @@ import json
 import math
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +43,8 @@ from loadframe.tuning.space import Dimension, Point, Space
 
 STUDY = Path(__file__).with_suffix(".toml")
 LOADED_S = 20.0
+AGAIN_S = 1.0
+"""How soon the end is tried again where a step was being measured."""
 FAILED = -3.0
 """Logarithm of the throughput against the start that a search is told of settings with which the server failed."""
 ADVICE = re.compile(r"^(?P<name>[a-z_]+)\b\D*?(?:>=|=|>)\s*(?P<value>\d[\d.]*[KMG]?|ON|OFF)", re.IGNORECASE)
@@ -65,6 +69,7 @@ class Server:
     space: Space
     measured: dict[Point, list[float]] = field(default_factory=dict)
     steps: int = 0
+    measuring: bool = False
 
     @property
     def surface(self) -> Server:
@@ -72,6 +77,13 @@ class Server:
 
     def measure(self, point: Point) -> float:
         """Logarithm of the throughput against the first point that was measured."""
+        self.measuring = True
+        try:
+            return self._measure(point)
+        finally:
+            self.measuring = False
+
+    def _measure(self, point: Point) -> float:
         name = f"p{'-'.join(map(str, point))}"
         try:
             self.bench.declare(name, name, self._state(point))
@@ -146,16 +158,40 @@ def with_loadframe(study: Study, runs: Path) -> Found:
     return Found(changed if found.end == "gained" else {}, len(found.trials))
 
 
+class OutOfTimeError(Exception):
+    """A search has used up its time."""
+
+
+@contextmanager
+def ending(machine: Server, seconds: float) -> Iterator[None]:
+    """Ends what is done within after so many seconds, but for a step: SMAC may think for minutes of its next point."""
+
+    def end(signum: int, frame: object) -> None:
+        if not machine.measuring:
+            raise OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, AGAIN_S), AGAIN_S)
+    try:
+        yield
+    except OutOfTimeError:
+        print(f"    interrupted after {seconds:.0f} s")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def with_peer(method: str, study: Study, seconds: float) -> Found:
     """One of the searches of tuning.py, until its time is over."""
     began = time.monotonic()
     with server(study) as bench:
         machine = Server(bench, space_of(study))
         best = machine.space.start
-        for recommended in tuning.METHODS[method](machine, study.tune.trials, 1):
-            best = recommended
-            if time.monotonic() - began > seconds:
-                break
+        with ending(machine, seconds - (time.monotonic() - began)):
+            for recommended in tuning.METHODS[method](machine, study.tune.trials, 1):
+                best = recommended
+                if time.monotonic() - began > seconds:
+                    break
         return Found(named(machine.space, best), sum(map(len, machine.measured.values())))
 
 
