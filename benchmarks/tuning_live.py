@@ -6,7 +6,8 @@ thinking when its time is over is interrupted.
 
   loadframe    `loadframe tune`
   random       the best of random points
-  tpe, smac    Optuna's TPE, and SMAC through mlos-core (--peers; pip install "mlos-core[smac]" optuna)
+  tpe, smac    Optuna's TPE, and SMAC through mlos-core (--peers; pip install "mlos-core[smac]" optuna; SMAC 2.4.1 was
+               seen to think for minutes after its first trial here: --without smac)
   mysqltuner   no trial: what MySQLTuner advises after 20 s of this load, as far as it names a value (apt install
                mysqltuner)
 
@@ -271,7 +272,7 @@ def beside(study: Study, runs: Path, found: Mapping[str, Found], seconds: float)
         {"name": name, "target": {"settings": {**unchanged(study, best), **start, **settings}}}
         for name, settings in different.items()
     ]
-    whole["measure"]["budget"] = seconds
+    whole["measure"]["budget"] = f"{seconds:g}s"
     beaten = True
     for each in loadframe.compare(Study.model_validate(whole), runs, enough=lambda verdict: False):
         ratio = each.verdict
