@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage import identity
+from loadframe.cage import identity, leases
 from loadframe.cage.leases import Lease, filesystem, sweep
 from loadframe.errors import CageError
 
@@ -133,6 +133,24 @@ def rewritten(lease: Lease, places: Path, **changes: object) -> Path:
     (file,) = lease_files(places)
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
     return file
+
+
+def test_shared_memory_of_a_server_that_was_killed_with_its_owner_is_removed_by_the_next_sweep(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = places / "shm"
+    shared.mkdir()
+    monkeypatch.setattr(leases, "SHARED_MEMORY", shared)
+    lease = Lease.acquire("a study")
+    for name in (f"{lease.shared_name}-metadata", f"{lease.shared_name}0-of-another", "of-a-stranger"):
+        (shared / name).touch()
+    file = lease_files(places)[0]
+    record = json.loads(file.read_text())
+    record["owner"]["started_ticks"] += 1  # whoever has its pid now is another one
+    file.write_text(json.dumps(record))
+    (swept,) = sweep()
+    assert "removed 1 piece of shared memory" in swept.actions
+    assert {path.name for path in shared.iterdir()} == {f"{lease.shared_name}0-of-another", "of-a-stranger"}
 
 
 def test_a_pid_used_again_by_a_stranger_is_not_ended(places: Path) -> None:

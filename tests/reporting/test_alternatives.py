@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Alternative, Investigation, LoadInterval, Verdict, Witness
-from loadframe.reporting import alternatives, charts, facts, investigation_json, render_page, render_text, words
+from loadframe.reporting import alternatives, charts, facts, investigation_json, plots, render_page, render_text, words
 
 
 def verdict(ratio: float, low: float, high: float, *levels: float) -> Verdict:
@@ -44,6 +44,14 @@ def test_the_answer_in_words(beside: Investigation) -> None:
     assert "Only postgres: transactions wait for row locks (" in said
     assert f"Only mariadb: {beside.rounds[0].findings[0].title} (confirmed)." in said
     assert said in " ".join(render_text(beside).split())
+
+
+def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(beside: Investigation) -> None:
+    (one,) = beside.alternatives
+    early = replace(one, parting=LoadInterval(5.0, 4.9999999999, 9.12))
+    said = " ".join(alternatives.sentences(beside, early))
+    assert "They part at 9.12 active jobs at the latest." in said
+    assert plots.side_by_side_title(beside, early).endswith("part at 9.12 active jobs at the latest")
 
 
 def test_the_page_shows_both_sides(beside: Investigation) -> None:

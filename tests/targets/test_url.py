@@ -126,6 +126,36 @@ def test_what_is_no_address_is_refused(settings: dict[str, str], words: str) -> 
     assert words in str(caught.value)
 
 
+def test_a_name_that_cannot_be_one_is_refused() -> None:
+    for name in ("a..b", "a" * 64 + ".example"):
+        with pytest.raises(StudyError, match="has no address"):
+            url.is_here(name)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("kind", "option_file"),
+    [("mariadb", "[client]\nhost = 192.0.2.1\n"), ("postgres", "[a]\nhost=127.0.0.1\nhostaddr=192.0.2.1\n")],
+)
+def test_a_server_to_attach_to_is_loaded_elsewhere_only_with_its_owners_consent(
+    tmp_path: Path, kind: str, option_file: str
+) -> None:
+    account = tmp_path / "account"
+    account.write_text(option_file)
+    text = STUDY.replace('kind = "http"', 'kind = "oltp"').replace(
+        'kind = "url"', f'kind = "{kind}"\nattach = "{{url}}"'
+    )
+    text = text.replace('[target.settings]\nurl = "{url}"\npaths = "/one /two"\n', "")
+    for address in ("192.0.2.1", "192.0.2.1:5432"):
+        with pytest.raises(StudyError, match="not this machine"):
+            check_study(parse(text.format(url=address)))
+    with pytest.raises(StudyError, match="not this machine"):
+        check_study(parse(text.format(url=""), [f"target.option_file={account}"]))
+    check_study(parse(text.format(url="192.0.2.1"), ["target.authorised=true", 'target.owner="who it belongs to"']))
+    for address in ("127.0.0.1", "/run/none"):
+        check_study(parse(text.format(url=address)))
+
+
 def test_another_machine_is_loaded_only_with_its_owners_consent() -> None:
     assert url.is_here("127.0.0.1") and url.is_here("localhost") and url.is_here("127.3.2.1")
     assert not url.is_here("192.0.2.1")  # RFC 5737: nobody's

@@ -18,7 +18,7 @@ from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.arrivals import ARRIVALS, READY_WITHIN_S
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http import ask_for_all
+from loadframe.workloads.http import HttpByWorkingSet, ask_for_all
 from loadframe.workloads.http_driver import OUTCOMES
 from loadframe.workloads.objects import Objects, path_of
 from loadframe.workloads.request_log import Requests
@@ -137,6 +137,15 @@ def test_a_cache_is_asked_for_each_object_once_by_several_at_a_time(site: Site, 
 
 
 @server
+def test_a_cache_is_not_asked_by_more_than_load_it(site: Site) -> None:
+    workload = registry.make("http", {"smallest_bytes": 1 << 15, "connections": 3}, axis="working_set")
+    assert isinstance(workload, HttpByWorkingSet)
+    workload.warm(site.endpoint, 1)
+    assert sum(site.asked.values()) == 32
+    assert site.connections == 3
+
+
+@server
 def test_a_cache_that_lacks_an_object_is_said(site: Site) -> None:
     site.answer = lambda number, body: answer(b"", "404 Not Found") if number == 21 else answer(body)
     with pytest.raises(TargetError, match=f"{path_of(21)} with status 404"):
@@ -148,6 +157,32 @@ def test_a_cache_that_stops_answering_is_said(site: Site) -> None:
     site.answer = lambda number, body: b"" if number == 30 else answer(body)
     with pytest.raises(TargetError, match="stopped answering while it was filled"):
         ask_for_all(site.endpoint.address, 40)
+
+
+@server
+def test_a_cache_that_answers_with_less_than_it_says_is_said(site: Site) -> None:
+    cut = lambda body: answer(body[:10], length=SIZE, more="Connection: close\r\n")  # noqa: E731
+    site.answer = lambda number, body: cut(body) if number == 39 else answer(body)
+    with pytest.raises(TargetError, match="stopped answering"):
+        ask_for_all(site.endpoint.address, 40)
+
+
+@server
+def test_where_one_client_fails_the_others_do_not_go_on(site: Site) -> None:
+    failed = threading.Event()
+
+    def once_it_has_failed(number: int, body: bytes) -> bytes:
+        if number == 7:
+            failed.set()
+            return answer(b"", "503 Service Unavailable")
+        failed.wait(10)
+        time.sleep(0.01)
+        return answer(body)
+
+    site.answer = once_it_has_failed
+    with pytest.raises(TargetError, match="status 503"):
+        ask_for_all(site.endpoint.address, 8000)
+    assert sum(site.asked.values()) < 4000
 
 
 # --- what is checked --------------------------------------------------------------------------------------------------
@@ -194,6 +229,18 @@ def test_only_so_many_answers_are_compared_as_asked_for(site: Site, folder: Path
     site.answer = lambda number, body: WRONG["wrong bytes"](number, body)
     seen = outcomes(drive(site.endpoint, folder, 1, compared=4).requests())
     assert seen["wrong bytes"] == pytest.approx((seen["done"] + seen["wrong bytes"]) / 4, abs=1)
+
+
+@server
+def test_answers_are_compared_where_no_connection_gets_so_many(site: Site, folder: Path) -> None:
+    def slowly(number: int, body: bytes) -> bytes:
+        time.sleep(0.01)
+        return WRONG["wrong bytes"](number, body)
+
+    site.answer = slowly
+    seen = outcomes(drive(site.endpoint, folder, 8, compared=64).requests())
+    assert seen["wrong bytes"] == pytest.approx((seen["done"] + seen["wrong bytes"]) / 64, abs=3)
+    assert seen["wrong bytes"] > 0
 
 
 @server
@@ -323,6 +370,14 @@ def test_options_of_the_wrong_kind_are_refused(option: str, value: SettingValue)
 def test_a_working_set_of_too_many_objects_is_refused() -> None:
     with pytest.raises(StudyError, match="working_set"):
         registry.make("http", {"smallest_bytes": 1}, axis="working_set").check_level(2)
+
+
+@server
+def test_objects_that_would_fill_the_disk_are_refused(site: Site) -> None:
+    workload = registry.make("http", {"smallest_bytes": 1 << 24, "objects": 1_000_000})
+    with pytest.raises(TargetError, match=r"take 15625\.0 GiB"):
+        workload.install(site.endpoint)
+    assert not (Path(site.endpoint.options["files"]) / "objects").exists()
 
 
 def test_a_server_that_answers_something_else_is_refused_before_the_step(site: Site) -> None:

@@ -15,6 +15,7 @@ from loadframe.study import Study
 from loadframe.study.declaration import ChangeCage
 from loadframe.targets import registry as targets
 from loadframe.targets import url
+from loadframe.targets.attached import HOSTS
 from loadframe.targets.attached import KINDS as ATTACHABLE
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
@@ -96,7 +97,7 @@ def _check_cages(study: Study) -> None:
 
 
 def _check_address(study: Study) -> None:
-    """Somebody else's server is loaded only with its owner's consent, has no cage, and nothing of it is changed."""
+    """What is known by its address alone is loaded only with its owner's consent, has no cage, and is not changed."""
     kind, target = url.UrlTarget.kind, study.target
     if target.kind != kind:
         if any(each.target.kind == kind for each in study.alternative):
@@ -111,19 +112,24 @@ def _check_address(study: Study) -> None:
             remedy="Give each a study of its own, and compare the two runs.",
         )
     host, _ = url.address_of(str(url.check_settings(target.settings)["url"]))
-    if not url.is_here(host) and not (target.authorised and target.owner.strip()):
-        raise StudyError(
-            f"{host} is not this machine, and the study does not say that its owner has authorised the load",
-            remedy='Ask, then set target.authorised = true and target.owner = "who has said so".',
-        )
+    _check_consent(study, host)
     if study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
         raise StudyError(
             "cage: a server that runs already cannot be caged", remedy="Leave these limits out; [cage.driver] may stay."
         )
 
 
+def _check_consent(study: Study, host: str) -> None:
+    """A server on another machine is loaded only where the study says that its owner has authorised it."""
+    if not url.is_here(host) and not (study.target.authorised and study.target.owner.strip()):
+        raise StudyError(
+            f"{host} is not this machine, and the study does not say that its owner has authorised the load",
+            remedy='Ask, then set target.authorised = true and target.owner = "who has said so".',
+        )
+
+
 def _check_attached(study: Study) -> None:
-    """A server that runs already is changed only while it runs, and is not caged."""
+    """A server that runs already is changed only while it runs, is not caged, and elsewhere only with consent."""
     target = study.target
     if target.attach is None:
         of_others = {"option_file": target.option_file, "config": target.config, "restart": target.restart}
@@ -155,6 +161,8 @@ def _check_attached(study: Study) -> None:
             f"{named[0]} of the server at {target.attach}: by network nobody can tell for certain which process it is",
             remedy="Name its socket in target.attach, or leave out what the study says of its processes.",
         )
+    if host := HOSTS[target.kind](target.attach, Path(target.option_file) if target.option_file else None):
+        _check_consent(study, host)
     _check_restart(study)
     others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
     for settings in (target.settings, *others):

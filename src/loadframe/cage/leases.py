@@ -10,6 +10,7 @@ Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -28,6 +29,7 @@ from loadframe.errors import CageError
 
 SCHEMA = "loadframe.lease/1"
 GRACE_S = 2.0
+SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,11 @@ class Lease:
         """The temporary folder, with a name that nothing else has."""
         return self._record.folder
 
+    @property
+    def shared_name(self) -> str:
+        """What the names of a server's shared memory (shm_open(3)) must begin with, so that none of it stays."""
+        return _shared_name(self._record.id)
+
     def add_process(self, pid: int) -> None:
         """Remember a process that was started, so that a sweep can end it. Does nothing for one that has ended."""
         process = identity.identify(pid)
@@ -135,6 +142,7 @@ class Lease:
             identity.end(process, GRACE_S)
         _empty(self._record)
         kept = [folder for folder in self._record.groups if not groups.remove(folder)]
+        remove_shared_memory(self.shared_name)
         shutil.rmtree(self.folder, ignore_errors=True)
         if not self.folder.exists() and not kept:  # else the next sweep tries again
             self._file.unlink(missing_ok=True)
@@ -186,6 +194,7 @@ def _sweep_one(file: Path) -> Swept | None:
         actions += [_end(process) for process in record.processes if identity.alive(process)]
         actions += [_end(process) for process in identity.naming(record.folder.name)]
         actions += _empty(record)
+        actions += remove_shared_memory(_shared_name(record.id))
     actions += _remove_groups([folder for folder in record.groups if folder.exists()])
     actions += _remove(record.folder)
     if not record.folder.exists() and not any(folder.exists() for folder in record.groups):
@@ -212,6 +221,23 @@ def _remove_groups(folders: Sequence[Path]) -> list[str]:
     removed = len(folders) - len(kept)
     actions = [f"removed {removed} control group{'s' * (removed != 1)}"] if removed else []
     return [*actions, *(f"could not remove {folder}: somebody is in it" for folder in kept)]
+
+
+def _shared_name(lease: str) -> str:
+    return f"loadframe{lease}"
+
+
+def remove_shared_memory(name: str) -> list[str]:
+    """Remove the shared memory whose names begin with Lease.shared_name; a server that was killed leaves it behind. Say
+    what was done."""
+    segments = list(SHARED_MEMORY.glob(f"{name}-*"))
+    for segment in segments:
+        with contextlib.suppress(PermissionError):  # of another user: it is told, as it is still there
+            segment.unlink(missing_ok=True)
+    kept = [segment for segment in segments if segment.exists()]
+    removed = len(segments) - len(kept)
+    actions = [f"removed {removed} piece{'s' * (removed != 1)} of shared memory"] if removed else []
+    return [*actions, *(f"could not remove {segment}: remove it as its owner" for segment in kept)]
 
 
 def _remove(folder: Path) -> list[str]:

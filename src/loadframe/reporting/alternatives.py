@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadframe.model import Alternative, Decision, Finding, Investigation, Verdict
+from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Verdict
 from loadframe.reporting import rounding, words
 from loadframe.units import METRICS, show_metric
 
 DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-difference": "no proven difference"}
+
+TINY = 1e-9
+"""A place that was worked out from the logarithm of a level is that level, but for this share."""
 
 
 def sentences(inv: Investigation, one: Alternative) -> list[str]:
@@ -18,7 +21,7 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     told = [_apart(one.verdict, "over all loads"), *(_apart(each, _at(each, unit)) for each in ends)]
     said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
     if one.parting is not None:
-        said.append(f"They part at {words.load_interval(one.parting, unit)}.")
+        said.append(f"They part {place_of(one.parting, one, unit)}.")
     if one.cold:
         told = [_apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
         said.append(f"With nothing cached: {'; '.join(told)}.")
@@ -26,6 +29,15 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     said += [f"Only {inv.study.target_kind}: {words_}." for name, words_ in theirs.items() if name not in mine]
     said += [f"Only {one.name}: {words_}." for name, words_ in mine.items() if name not in theirs]
     return said
+
+
+def place_of(parting: LoadInterval, one: Alternative, unit: str) -> str:
+    """Where an alternative parts from the target. Below the lowest level nothing was measured: where the interval has
+    that, they may have parted before."""
+    lowest = one.by_level[0].levels[0]
+    if parting.low > lowest * (1 + TINY):
+        return f"at {words.load_interval(parting, unit)}"
+    return f"at {words.load(words.forecast(parting.high), unit)} at the latest"
 
 
 def _causes(findings: Iterable[Finding]) -> dict[str, str]:

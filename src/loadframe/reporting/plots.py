@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loadframe.model import Alternative, Curve, CurvePoint, Finding, Investigation
-from loadframe.reporting import facts, rounding, vega, words
+from loadframe.reporting import alternatives, facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, End, LoadAxis, Size, ValueAxis
 from loadframe.units import METRICS
 
@@ -141,7 +141,8 @@ def side_by_side_title(inv: Investigation, one: Alternative) -> str:
     """The fact that it shows."""
     if one.parting is None:
         return f"{inv.study.target_kind} and {one.name} over the load"
-    return f"{inv.study.target_kind} and {one.name} part at {words.load_interval(one.parting, words.axis_unit(inv))}"
+    where = alternatives.place_of(one.parting, one, words.axis_unit(inv))
+    return f"{inv.study.target_kind} and {one.name} part {where}"
 
 
 def _bend_layers(each: facts.Series, x: alt.X, axis: ValueAxis, rank: int, *, terse: bool) -> list[alt.Chart]:

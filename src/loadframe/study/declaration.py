@@ -86,8 +86,8 @@ class TargetTable(Table):
     )
     restart: list[str] = Field(default_factory=list, description="attach: the command that restarts the server")
     option_file: str = Field("", description="attach: a file with the account; otherwise from the environment")
-    authorised: bool = Field(False, description="kind url: a server on another machine may be loaded")
-    owner: str = Field("", description="kind url: who has authorised that")
+    authorised: bool = Field(False, description="kind url, attach: a server on another machine may be loaded")
+    owner: str = Field("", description="kind url, attach: who has authorised that")
 
     @property
     def form(self) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from loadframe.errors import StudyError
 from loadframe.model import CounterSpec, Endpoint, SettingValue
+from loadframe.targets import mariadb_attached, postgres_attached
 from loadframe.targets.mariadb_attached import AttachedMariadb
 from loadframe.targets.postgres_attached import AttachedPostgres
 
@@ -72,6 +73,13 @@ KINDS: Mapping[str, Callable[[str, Path | None, str], Attached]] = {
     "mariadb": lambda address, option_file, user: AttachedMariadb(address, option_file=option_file, user=user),
     "postgres": lambda address, option_file, user: AttachedPostgres(address, option_file=option_file, user=user),
 }
+
+
+HOSTS: Mapping[str, Callable[[str, Path | None], str]] = {
+    "mariadb": mariadb_attached.host_of,
+    "postgres": postgres_attached.host_of,
+}
+"""By the address in a study and the option file: the host, "" for a socket of this machine."""
 
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "") -> Attached:

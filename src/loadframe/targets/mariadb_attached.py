@@ -162,6 +162,11 @@ class AttachedMariadb:
         return pid if _name_of(pid) in NAMES else None
 
 
+def host_of(address: str, option_file: Path | None) -> str:
+    """The host that AttachedMariadb would connect to, "" where that is a socket. Raises as that does, asks nobody."""
+    return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
+
+
 class _Control(Control):
     """A Control that reaches any server with the options that MariaDB's own clients take."""
 

@@ -201,6 +201,14 @@ class AttachedPostgres:
         return bool(same)
 
 
+def host_of(address: str, option_file: Path | None) -> str:
+    """The host that AttachedPostgres would connect to (libpq goes to its hostaddr where there is one), "" where that is
+    a socket. Raises as that does, asks nobody."""
+    options = read_service(option_file) if option_file is not None else {}
+    host = options.get("hostaddr") or os.environ.get("PGHOSTADDR") or _where(address, options)["host"]
+    return "" if host.startswith("/") else host
+
+
 def read_service(path: Path) -> dict[str, str]:
     """The connection parameters of the first section of a connection service file (libpq). TargetError."""
     parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))

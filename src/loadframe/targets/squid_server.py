@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadframe.cage.leases import Lease
+from loadframe.cage.leases import Lease, remove_shared_memory
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
@@ -24,7 +24,6 @@ from loadframe.targets.squid_settings import CATALOGUE
 INSTALL = "apt-get install squid"
 RECONFIGURE_TIMEOUT_S = 30.0
 LOOK_EVERY_S = 0.005
-SHARED_MEMORY = Path("/dev/shm")
 UNKNOWN_PORT = 80
 """Stands, while a configuration is only checked, for one that is chosen at the first start: Squid refuses 0."""
 STORE_IS_READ = b"Completed Validation Procedure"
@@ -89,7 +88,7 @@ class Server(PrivateServer):
         self.configuration = self.folder / "squid.conf"
         self._aside = self.folder / "next.conf"
         self._work = self.folder / "work"
-        self._service = f"loadframe{lease.id}"
+        self._service = lease.shared_name
         self._configured = 0
         self._log_counts = LogCounts(self.log, (STORE_IS_READ, TOO_MANY_CONNECTIONS, FEW_DESCRIPTORS))
 
@@ -153,8 +152,7 @@ class Server(PrivateServer):
 
     def destroy(self) -> None:
         super().destroy()
-        for segment in SHARED_MEMORY.glob(f"{self._service}-*"):
-            segment.unlink(missing_ok=True)
+        remove_shared_memory(self._service)
 
     @property
     def mark(self) -> str:

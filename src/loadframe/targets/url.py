@@ -163,8 +163,8 @@ def is_here(host: str) -> bool:
     """Whether every address of this name is one of this machine. StudyError for a name that nobody knows."""
     try:
         found = {entry[4][0] for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except OSError as error:
-        raise StudyError(f"target.settings.url: {host} has no address: {error}", remedy="Correct the name.") from error
+    except (OSError, UnicodeError) as error:  # the latter for an empty or too long part, "a..b"
+        raise StudyError(f"{host} has no address: {error}", remedy="Correct the name.") from error
     return all(_is_own(str(address)) for address in found)
 
 

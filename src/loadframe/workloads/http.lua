@@ -35,7 +35,7 @@ local log, sizes, objects, count, contents
 local all_threads, ended_path, open_loop, compared, tail
 local object, path, paths, start_s, deadline_s
 local size = ffi.new("uint64_t[1]")
-local pending, over, verified, answered, complained = false, false, false, 0, {}
+local pending, over, verified, answered, complained = false, false, false, nil, {}
 
 local function map(file_path)
     local file = C.loadframe_open(file_path, O_RDONLY)
@@ -63,6 +63,8 @@ function init(arguments)
         paths = {}
         for line in io.lines(paths_path) do paths[#paths + 1] = line end
     end
+    -- Threads begin to count at different places, as in a short step none of them may come to `compared` answers.
+    answered = math.floor(number * compared / all_threads)
     ended_path = folder .. "/ended"
     math.randomseed(number + driver.now_s() * 1e6)
     sizes = driver.open_records(string.format("%s/bytes-%d.log", folder, number), open_loop)

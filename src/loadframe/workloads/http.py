@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import http.client
 import shutil
+import threading
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance
@@ -35,7 +35,7 @@ LARGEST_OBJECT = 256 << 20
 LARGEST_SET_MIB = 1 << 20
 TIMEOUT_S = 10.0
 CLIENTS = 8
-"""Who fill a cache together."""
+"""Who fill a cache together, at most: no more than `connections`, as a cache may be allowed few."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Http:
         ask(endpoint.address, "/")
         with _explained(endpoint):
             self._folder(endpoint).clear()
-            self._folder(endpoint).fill(self._installed())
+        self._make(endpoint, self._installed())
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """The same objects at every level; one of them is asked for and compared."""
@@ -119,6 +119,13 @@ class Http:
     def _installed(self) -> int:
         """How many objects there are from the beginning."""
         return self.options.objects
+
+    def _make(self, endpoint: Endpoint, count: int) -> None:
+        """The first objects, those that are not there yet. TargetError where there is no room for them."""
+        with _explained(endpoint):
+            folder = self._folder(endpoint)
+            _check_room(Path(endpoint.options["files"]), folder.lacking_bytes(count))
+            folder.fill(count)
 
     def _folder(self, endpoint: Endpoint) -> Folder:
         return Folder(Path(endpoint.options["files"]), self.objects)
@@ -231,16 +238,12 @@ class HttpByWorkingSet(Http):
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
         for."""
-        total = self.check_level(level)
-        with _explained(endpoint):
-            folder = self._folder(endpoint)
-            _check_room(Path(endpoint.options["files"]), folder.lacking_bytes(self.objects.within(total)))
-            folder.fill(self.objects.within(total))
+        self._make(endpoint, self.objects_at(level))
         self._check_answer(endpoint)
 
     def warm(self, endpoint: Endpoint, level: float) -> None:
         """Ask for each object of the level once: what a cache lacks it fetches."""
-        ask_for_all(endpoint.address, self.objects_at(level))
+        ask_for_all(endpoint.address, self.objects_at(level), clients=min(CLIENTS, self.options.connections))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk with the connections of the options; they work for duration_s."""
@@ -273,33 +276,46 @@ def _check_room(folder: Path, wanted: int) -> None:
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise TargetError(
-            f"The objects of this level take {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.",
-            remedy="Lower the level, or set LOADFRAME_SCRATCH to another place.",
+            f"The objects take {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.",
+            remedy="Lower the level, ask for fewer or smaller ones (workload.options), or set LOADFRAME_SCRATCH to "
+            "another place.",
         )
 
 
-def ask_for_all(address: str, count: int) -> None:
+def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
     """Ask a cache for each of the first objects once: it fetches what it lacks, and as much as there is room for is in
-    its memory then. CLIENTS ask at a time, as one who waits for a page that is read from the disk holds nobody up."""
-    shares = [range(first, count, CLIENTS) for first in range(min(CLIENTS, count))]
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(partial(_ask_for_each, address), shares))
+    its memory then. So many clients ask at a time, as one who waits for a page that is read from the disk holds nobody
+    up. TargetError where it does not answer, or with less than it says."""
+    shares = [range(first, count, clients) for first in range(min(clients, count))]
+    ended = threading.Event()
+    with ThreadPoolExecutor(clients) as pool:
+        asking = [pool.submit(_ask_for_each, address, share, ended) for share in shares]
+        try:
+            wait(asking, return_when=FIRST_EXCEPTION)
+        finally:  # where one has failed, or we are interrupted, the others do not go on
+            ended.set()
+    for one in asking:
+        one.result()
 
 
-def _ask_for_each(address: str, numbers: Iterable[int]) -> None:
+def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) -> None:
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
     content = bytearray(1 << 18)
     try:
         for number in numbers:
+            if ended.is_set():
+                return
             connection.request("GET", path_of(number))
             answer = connection.getresponse()
             while answer.readinto(content):
                 pass
+            if answer.length:  # readinto does not say so
+                raise http.client.IncompleteRead(b"", answer.length)
             if answer.status != http.client.OK:
                 raise TargetError(f"The cache at {address} answers {path_of(number)} with status {answer.status}")
     except (OSError, http.client.HTTPException) as error:
         raise TargetError(
-            f"The cache at {address} stopped answering while it was filled: {error or type(error).__name__}",
+            f"The cache at {address} stopped answering while it was filled: {str(error) or type(error).__name__}",
             remedy="Its log says why; is there room for the objects and for what it keeps of them?",
         ) from error
     finally:
@@ -315,7 +331,7 @@ def ask(address: str, path: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
     except (OSError, http.client.HTTPException) as error:
         raise TargetError(
-            f"The server at {address} does not answer: {error or type(error).__name__}",
+            f"The server at {address} does not answer: {str(error) or type(error).__name__}",
             remedy="Check that it runs and listens there; its log says why it would not.",
         ) from error
     finally:
