@@ -114,6 +114,18 @@ def test_what_fails_in_the_middle_is_put_back_too(root: Path, opened: Opened) ->
     assert [outcome.what for outcome in bench.put_back] == ["reverted", "left"]
 
 
+def test_who_goes_back_to_what_somebody_else_has_changed_is_stopped(root: Path, opened: Opened) -> None:
+    """What is measured next would not be the state that it is called."""
+    study = parse(STUDY + ALSO)
+    with pytest.raises(ChangeError, match="left at 33"), Bench(study, opened(study)) as bench:
+        declare_all(bench)
+        bench.use("B")
+        Host(root).write("vm.dirty_ratio", 33)
+        bench.use("A")
+    assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (33, 60)
+    assert durable.read() == []
+
+
 @pytest.mark.parametrize(
     ("study", "words"),
     [

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from loadframe.targets.attached import Attached
 
 SCHEMA = "loadframe.standing/1"
+NOT_ALONE = "Nothing can be compared then; find out who, and run again."
+"""What to do where somebody else changes a setting amid a run."""
 
 
 class Place(Protocol):
@@ -153,7 +155,7 @@ class DurableJournal:
                 raise ChangeError(
                     f"{name} of {place.words} is {now}; this run has set it to {known.after}, so somebody else changes "
                     "it too",
-                    remedy="Nothing can be compared then; find out who, and run again.",
+                    remedy=NOT_ALONE,
                 )
             after = known.after if value is None else value
             self._write(
