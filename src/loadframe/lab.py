@@ -255,13 +255,19 @@ def tune(
             run,
             _examine(book, 1, "A", book.bench.start_state, effective, curve),
             trials=study.tune.trials if trials is None else trials,
-            memory_bytes=min(run.host().memory_bytes, study.cage.memory or run.host().memory_bytes),
+            memory_bytes=_memory_bytes(book.bench, run),
             earlier=earlier,
         )
     resumed_from = str(resume) if resume is not None else ""
     tuning_writing.save(run, replace(found, resumed_from=resumed_from, warnings=(*found.warnings, *unseen(study))))
     run.close()
     return tuning_writing.write_down(run)
+
+
+def _memory_bytes(bench: Bench, run: RunFolder) -> float | None:
+    """Of the target's cage, or its machine; None where that is another one."""
+    here = run.host().memory_bytes
+    return min(here, bench.study.cage.memory or here) if bench.is_local else None
 
 
 def _trials_of(path: Path, study: Study) -> list[TuningTrial]:

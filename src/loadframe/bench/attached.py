@@ -188,6 +188,10 @@ class AttachedTarget:
     def counters(self) -> dict[str, float]:
         return self._server.counters()
 
+    def local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+        return self._server.local()
+
     def pids(self) -> tuple[int, ...]:
         return self._server.pids()
 
