@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,7 +139,7 @@ class AttachedTarget:
             if now.get(name) != value:
                 self._durable.set(self._running(), name, value)
 
-    def _undo(self, place: Place, names: Iterable[str] | None = None) -> None:
+    def _undo(self, place: Place, names: Container[str] | None = None) -> None:
         """Amid a run, which goes on from there. ChangeError where somebody else has changed a setting meanwhile,
         TargetError where it cannot be put back."""
         for outcome in self._durable.back(place, names):
