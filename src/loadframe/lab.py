@@ -44,6 +44,7 @@ from loadframe.bench.survival import one_of_each_kind, try_restarts
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import conduct_from, partial, series_of, write_down
+from loadframe.changes import durable
 from loadframe.errors import Interrupted, RunError, StudyError, UserError
 from loadframe.model import (
     Capacity,
@@ -254,13 +255,19 @@ def tune(
             run,
             _examine(book, 1, "A", book.bench.start_state, effective, curve),
             trials=study.tune.trials if trials is None else trials,
-            memory_bytes=min(run.host().memory_bytes, study.cage.memory or run.host().memory_bytes),
+            memory_bytes=_memory_bytes(book.bench, run),
             earlier=earlier,
         )
     resumed_from = str(resume) if resume is not None else ""
     tuning_writing.save(run, replace(found, resumed_from=resumed_from, warnings=(*found.warnings, *unseen(study))))
     run.close()
     return tuning_writing.write_down(run)
+
+
+def _memory_bytes(bench: Bench, run: RunFolder) -> float | None:
+    """Of the target's cage, or its machine; None where that is another one."""
+    here = run.host().memory_bytes
+    return min(here, bench.study.cage.memory or here) if bench.is_local else None
 
 
 def _trials_of(path: Path, study: Study) -> list[TuningTrial]:
@@ -413,11 +420,18 @@ def _explaining(run: RunFolder, rounds: list[Round]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         report = _rescue(run, rounds)
-        raise Interrupted(f"Stopped. Everything was reverted; nothing is left running.{report}") from None
+        raise Interrupted(f"Stopped. {_put_back(run)}; nothing is left running.{report}") from None
     except UserError as error:
         report = _rescue(run, rounds)
         error.details = "\n".join(part for part in (error.details, report.strip()) if part)
         raise
+
+
+def _put_back(run: RunFolder) -> str:
+    """Whether a run that was stopped has left something changed, in words."""
+    if any(record.run == str(run.path.absolute()) for record in durable.read()):
+        return "Not everything could be put back: `loadframe changes revert` tries again"
+    return "Everything was reverted"
 
 
 def _rescue(run: RunFolder, rounds: list[Round]) -> str:

@@ -191,6 +191,24 @@ def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: som
 
 
 @pytest.mark.server
+def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: somebodys.Server, opened: Opened) -> None:
+    """What is measured next would not be the server as given."""
+    study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
+    place, before = server.attached(), in_effect(server)
+    there, theirs = place.read(name), {"mariadb": 0, "postgres": "9MB"}[server.kind]
+    with pytest.raises(ChangeError, match=f"left at {theirs}"), Bench(study, opened(study)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.declare("B", "other", CHANGES[server.kind])
+        bench.use("B")
+        place.write(name, theirs)
+        bench.use("A")
+    assert place.read(name) == theirs
+    place.write(name, there)
+    place.close()
+    assert (in_effect(server), durable.read()) == (before, [])
+
+
+@pytest.mark.server
 def test_what_its_owner_changes_meanwhile_stays(server: somebodys.Server, opened: Opened) -> None:
     study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
     theirs = {"mariadb": 0, "postgres": "9MB"}[server.kind]

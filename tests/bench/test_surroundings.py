@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from loadframe import lab
 from loadframe.bench.bench import Bench
 from loadframe.bench.beside import declare
 from loadframe.bench.checking import check_study
@@ -15,8 +16,8 @@ from loadframe.bench.sweep import Bookkeeping
 from loadframe.changes import durable, host
 from loadframe.changes.host import Host
 from loadframe.changes.journal import read, standing
-from loadframe.errors import ChangeError, StudyError
-from loadframe.model import TargetState
+from loadframe.errors import ChangeError, Interrupted, StudyError
+from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
@@ -112,6 +113,36 @@ def test_what_fails_in_the_middle_is_put_back_too(root: Path, opened: Opened) ->
         bench.use("B")
     assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (20, 33)
     assert [outcome.what for outcome in bench.put_back] == ["reverted", "left"]
+
+
+def test_who_goes_back_to_what_somebody_else_has_changed_is_stopped(root: Path, opened: Opened) -> None:
+    """What is measured next would not be the state that it is called."""
+    study = parse(STUDY + ALSO)
+    with pytest.raises(ChangeError, match="left at 33"), Bench(study, opened(study)) as bench:
+        declare_all(bench)
+        bench.use("B")
+        Host(root).write("vm.dirty_ratio", 33)
+        bench.use("A")
+    assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (33, 60)
+    assert durable.read() == []
+
+
+def test_who_stops_a_run_is_told_whether_everything_was_put_back(
+    root: Path, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(host: Host, name: str, value: SettingValue) -> None:
+        raise ChangeError(f"{name} cannot be set to {value}")
+
+    monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
+    study = parse(STUDY)
+    for write, words in ((Host.write, "Everything was reverted"), (refuse, "Not everything could be put back")):
+        run = opened(study)
+        with pytest.raises(Interrupted, match=words), lab._explaining(run, []), Bench(study, run) as bench:
+            declare_all(bench)
+            bench.use("B")
+            monkeypatch.setattr(Host, "write", write)
+            raise KeyboardInterrupt
+    assert [change.before for record in durable.read() for change in record.changes] == [20]
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ START: dict[str, SettingValue] = {
 }  # fmt: skip
 
 
-def space(*overrides: str, memory_bytes: float = 16 * GB) -> tuning_space.Varied:
+def space(*overrides: str, memory_bytes: float | None = 16 * GB) -> tuning_space.Varied:
     return tuning_space.vary(parse(STUDY, overrides), START, memory_bytes, ())
 
 
@@ -317,6 +317,14 @@ def test_durability_is_kept_unless_the_study_relaxes_it() -> None:
 def test_no_setting_takes_more_than_half_of_the_memory() -> None:
     pool = values(space(memory_bytes=2 * GB))["innodb_buffer_pool_size"]
     assert max(map(float, pool)) == GB
+
+
+def test_of_a_machine_whose_memory_nobody_knows_only_what_the_study_gives_is_taken() -> None:
+    unknown = space(memory_bytes=None)
+    assert "tune.settings" in unknown.left_out["innodb_buffer_pool_size"]
+    assert "innodb_flush_method" in values(unknown)
+    given = space('tune.settings={innodb_buffer_pool_size=["64M", "256M"]}', memory_bytes=None)
+    assert given.space.fits(tuple(len(each.values) - 1 for each in given.space.dimensions))
 
 
 def test_what_the_diagnosis_names_comes_first() -> None:

@@ -86,6 +86,32 @@ def test_what_the_kernel_moves_along_goes_back_too(root: Path) -> None:
     assert left == {"transparent_hugepage.enabled": "reverted", "vm.min_free_kbytes": "left"}
 
 
+class Kernel(Host):
+    """A machine that sets the length of a queue anew whenever its scheduler changes."""
+
+    def write(self, name: str, value: SettingValue) -> None:
+        super().write(name, value)
+        if name.endswith("scheduler"):
+            super().write("block.vda.nr_requests", {"none": 1023, "mq-deadline": 256}[str(value)])
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_the_kernel_moves_again_when_it_goes_back_is_put_back_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """Its owner had chosen 128, which is neither scheduler's own."""
+    book, machine = journal(root), Kernel(root)
+    book.set(machine, "block.vda.scheduler", "mq-deadline", moves=("block.vda.nr_requests",))
+    assert machine.read("block.vda.nr_requests") == 256
+    if killed:
+        monkeypatch.setattr(durable, "Host", Kernel)
+        monkeypatch.setattr(Record, "alive", lambda record: False)
+    outcomes = durable.revert() if killed else book.back(machine)
+    assert [outcome.what for outcome in outcomes] == ["reverted", "reverted"]
+    assert machine.read("block.vda.nr_requests") == 128
+    assert durable.read() == []
+
+
 def test_after_a_kill_the_next_one_puts_back(root: Path) -> None:
     killed(root, "journal.set(host, 'vm.dirty_ratio', 5); journal.set(host, 'vm.swappiness', 1)")
     assert values(root) == (5, 1)

@@ -38,6 +38,7 @@ def test_what_stands_is_listed_and_put_back_by_hand(loadframe: Command, swappine
     listed = loadframe("changes", "list")
     for word in ("was killed", "runs/killed", "vm.swappiness of this machine: 60 -> 1"):
         assert word in listed.out
+    assert "No run" not in listed.out
     assert swappiness.read_text().startswith("1\n"), "looking changes nothing"
     (standing,) = loadframe("changes", "list", "--json").json["standing"]
     assert (standing["setting"], standing["before"], standing["running"]) == ("vm.swappiness", 60, False)

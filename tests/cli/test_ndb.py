@@ -97,6 +97,7 @@ def test_without_a_word_of_the_host_this_machine_counts_for_localhost_only(here:
         ((STORY, "--set", "ndbdd.DataMemory=1G"), ["no section [ndbdd]"]),
         ((STORY, "--bound", "mysqld"), ["names no CPUs", "mysqld=8-11"]),
         ((STORY, "--bound", "mysqld=a-b"), ["names no CPUs"]),
+        ((STORY, "--bound", "=1"), ["names no process", "mysqld=8-11"]),
         ((STORY, "--memory", "16"), ["--memory", "64GiB"]),
         ((STORY, *HOST, "--write", "no/folder/new.ini"), ["cannot be written"]),
         ((STORY, *HOST, "--write", f"{STORY}/new.ini"), ["cannot be written"]),

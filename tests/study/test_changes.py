@@ -109,6 +109,7 @@ def test_durability_is_given_up_where_the_study_says_so_and_a_stronger_value_giv
     ("kind", "setting", "harmless", "weaker"),
     [
         ("mariadb", "innodb_flush_method", "fsync", "nosync"),
+        ("mariadb", "innodb_flush_method", "O_DIRECT", "O_DIRECT_NO_FSYNC"),
         ("mariadb", "innodb_flush_log_at_trx_commit", 3, 0),
         ("mariadb", "innodb_doublewrite", True, False),
         ("sqlite", "journal_mode", "wal", "off"),

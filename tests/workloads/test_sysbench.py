@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import mariadb, registry, sysbench_options
+from loadframe.workloads import mariadb, registry, sysbench, sysbench_options
 from loadframe.workloads.base import Workload
 from loadframe.workloads.request_log import Requests
 from loadframe.workloads.sysbench_options import RESERVED, SCRIPTS, installed, read_help
@@ -89,6 +92,42 @@ def test_without_sysbench_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyP
     with pytest.raises(MissingTool, match="no sysbench on PATH") as caught:
         registry.make("sysbench", {"tables": 2})
     assert "apt-get install sysbench" in caught.value.remedy
+
+
+LOOKS = """\
+#!/bin/sh
+cat "${{1#--config-file=}}" > {seen}/told
+cp /proc/$$/cmdline {seen}/command_line
+grep -rl "the secret" {watched} > {seen}/files
+exit 0
+"""
+"""A sysbench that looks at what it was given, and at what files there are meanwhile."""
+
+
+def test_the_password_is_in_no_command_line_and_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even while it runs: a command that is killed would leave the file behind."""
+    seen, watched = tmp_path / "seen", tmp_path / "watched"
+    for folder in (seen, watched):
+        folder.mkdir()
+    (tmp_path / "sysbench").write_text(LOOKS.format(seen=seen, watched=watched))
+    (tmp_path / "sysbench").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(tempfile, "tempdir", str(watched))
+    endpoint = Endpoint("mariadb", "/run/their.sock", {"user": "me", "password": "the secret"}, attached=True)
+
+    def look() -> None:
+        assert "mysql-password=the secret\n" in (seen / "told").read_text()
+        assert b"the secret" not in (seen / "command_line").read_bytes()
+        assert (seen / "files").read_text() == ""
+
+    sysbench.run_script(Path("some.lua"), "prepare", endpoint, threads=1, options={})
+    look()
+    (seen / "told").unlink()
+    driver = sysbench.start_script(
+        "some", "some.lua", endpoint, allowance=Allowance(), threads=1, options={}, folder=watched, duration_s=None
+    )
+    assert driver.wait(60)
+    look()
 
 
 def run(workload: Workload, endpoint: Endpoint, level: float, folder: Path) -> Requests:

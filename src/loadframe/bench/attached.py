@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from loadframe.bench.caged import DRIVER_CPUS
 from loadframe.cage.cages import Cage
 from loadframe.cage.identity import identify
 from loadframe.changes.config_file import BETWEEN, NAME, ConfigFile
-from loadframe.changes.durable import DurableJournal, Outcome
+from loadframe.changes.durable import NOT_ALONE, DurableJournal, Outcome, Place
 from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.changes.schema import THERE, OwnSchema
-from loadframe.errors import TargetError
+from loadframe.errors import ChangeError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.targets.attached import attach
@@ -100,7 +100,7 @@ class AttachedTarget:
         self.check(state)
         self._apply_at_start(state)
         changed = differing(self._state.settings, state.settings)
-        self._durable.back(self._server, [name for name in changed if name not in state.settings])
+        self._undo(self._server, [name for name in changed if name not in state.settings])
         for name in changed:
             if name in state.settings:
                 self._durable.set(self._server, name, state.settings[name])
@@ -112,14 +112,14 @@ class AttachedTarget:
         now, then = self._at_start(self._state), self._at_start(state)
         if self._config is None or now == then:
             return
-        self._durable.back(self._server)
+        self._undo(self._server)
         before = self._server.effective()
         if then:
             _, text = written(self.kind, then)
             lines = [line for line in text.splitlines() if not line.startswith("[")]
             self._durable.set(self._config, NAME, BETWEEN.join(lines))
-        elif failed := [each for each in self._durable.back(self._config) if each.what == "failed"]:
-            raise TargetError(str(failed[0]))
+        else:
+            self._undo(self._config)
         self._state = TargetState(then)
         after = self._server.effective()
         if then and all(after.get(name) == before.get(name) != value for name, value in then.items()):
@@ -134,10 +134,19 @@ class AttachedTarget:
     def _apply_to_processes(self, now: Mapping[str, SettingValue], then: Mapping[str, SettingValue]) -> None:
         if now == then:
             return
-        self._durable.back(self._running(), now.keys() - then.keys())
+        self._undo(self._running(), now.keys() - then.keys())
         for name, value in then.items():
             if now.get(name) != value:
                 self._durable.set(self._running(), name, value)
+
+    def _undo(self, place: Place, names: Container[str] | None = None) -> None:
+        """Amid a run, which goes on from there. ChangeError where somebody else has changed a setting meanwhile,
+        TargetError where it cannot be put back."""
+        for outcome in self._durable.back(place, names):
+            if outcome.what == "left":
+                raise ChangeError(str(outcome), remedy=NOT_ALONE)
+            if outcome.what == "failed":
+                raise TargetError(str(outcome))
 
     def _running(self) -> ServerProcess:
         assert self._process is not None, "the study names what it changes of processes"
@@ -178,6 +187,10 @@ class AttachedTarget:
 
     def counters(self) -> dict[str, float]:
         return self._server.counters()
+
+    def local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+        return self._server.local()
 
     def pids(self) -> tuple[int, ...]:
         return self._server.pids()

@@ -191,6 +191,11 @@ class Bench:
         return self._target.kind
 
     @property
+    def is_local(self) -> bool:
+        """Whether the target of the treatment in use is on this machine, as far as can be told."""
+        return self._target.local()
+
+    @property
     def endpoint(self) -> Endpoint:
         """Where the target of the treatment in use answers."""
         return self._target.endpoint()

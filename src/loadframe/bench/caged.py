@@ -124,6 +124,10 @@ class CagedTarget:
         with self._explained():
             return self._target.counters()
 
+    def local(self) -> bool:
+        """It is ours, so it is here."""
+        return True
+
     def pids(self) -> tuple[int, ...]:
         return self._target.pids()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from loadframe.changes.durable import DurableJournal, Outcome
+from loadframe.changes.durable import NOT_ALONE, DurableJournal, Outcome
 from loadframe.changes.host import Host
 from loadframe.changes.journal import Journal
-from loadframe.errors import StudyError
+from loadframe.errors import ChangeError, StudyError
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -38,7 +38,9 @@ class Surroundings:
         """ChangeError where the kernel does not take a value, or somebody else changes it too."""
         gone = self._now.keys() - state.host.keys()
         moved = {other for name in gone for other in self._host.moves(name)}
-        self._durable.back(self._host, gone | moved - state.host.keys())
+        for outcome in self._durable.back(self._host, gone | moved - state.host.keys()):
+            if outcome.what != "reverted":
+                raise ChangeError(str(outcome), remedy=NOT_ALONE)
         for name, value in state.host.items():
             if self._now.get(name) != value:
                 self._durable.set(self._host, name, value, self._host.moves(name))

@@ -27,11 +27,12 @@ def tune(
     examined: Examined,
     *,
     trials: int,
-    memory_bytes: float,
+    memory_bytes: float | None,
     earlier: Sequence[TuningTrial] = (),
 ) -> Tuning:
     """Search from the state that the study declares, as far as trials and budget go, and prove the best. examined: its
-    first curve, from which the search learns what is worth trying first. earlier: trials of a run to go on from."""
+    first curve, from which the search learns what is worth trying first. memory_bytes: as for tuning_space.vary.
+    earlier: trials of a run to go on from."""
     study, one = book.bench.study, examined.round
     remedies = [
         {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -41,9 +42,12 @@ def check(study: Study) -> None:
         _row(study, name)
 
 
-def vary(study: Study, effective: Mapping[str, SettingValue], memory_bytes: float, first: Sequence[str]) -> Varied:
+def vary(
+    study: Study, effective: Mapping[str, SettingValue], memory_bytes: float | None, first: Sequence[str]
+) -> Varied:
     """The space: what the study names, or the target's table; settings in `first` come first. effective: what the
-    target uses at the start. memory_bytes: of its cage or the machine. StudyError where nothing is left to vary."""
+    target uses at the start. memory_bytes: of its cage or its machine; None where nobody here knows it: then no range
+    of memory is searched that the study does not give. StudyError where nothing is left to vary."""
     kind = study.target.kind
     connections = _connections(study, effective)
     named = list(study.tune.settings) or [row.name for row in TUNABLES[kind]]
@@ -58,7 +62,10 @@ def vary(study: Study, effective: Mapping[str, SettingValue], memory_bytes: floa
         if study.target.attach is not None and study.target.config is None and not is_dynamic(kind, row.name):
             left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
             continue
-        values = [*_values(row, memory_bytes), *(row.relaxed if study.remedies.durability == "relax" else ())]
+        if memory_bytes is None and row.unit_bytes and not row.values:
+            left_out[name] = "how much memory its machine has is not known here: give its values in tune.settings"
+            continue
+        values = [*_values(row, memory_bytes or 0.0), *(row.relaxed if study.remedies.durability == "relax" else ())]
         start = effective[row.name]
         ordered = not isinstance(start, str)
         each = row.unit_bytes * (connections if row.per == "connection" else 1)
@@ -71,7 +78,8 @@ def vary(study: Study, effective: Mapping[str, SettingValue], memory_bytes: floa
             "no setting is left that could be varied: " + "; ".join(f"{name}: {why}" for name, why in left_out.items()),
             remedy="Name others in tune.settings.",
         )
-    return Varied(Space(tuple(dimensions), MEMORY_SHARE * memory_bytes), left_out)
+    most = math.inf if memory_bytes is None else MEMORY_SHARE * memory_bytes
+    return Varied(Space(tuple(dimensions), most), left_out)
 
 
 def _row(study: Study, name: str) -> Tunable:

@@ -115,12 +115,13 @@ def spawn(
     stdin: Stream = None,
     env: Mapping[str, str] | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
 
     It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
     from one that lives as long as the process should. death_signal: with what, for a server whose children would
-    outlive a SIGKILL. stdin defaults to /dev/null.
+    outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers.
     Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
     """
     joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
@@ -142,7 +143,7 @@ def spawn(
             cwd=cwd,
             env=None if env is None else dict(env),
             start_new_session=True,
-            pass_fds=(writing,),
+            pass_fds=(writing, *pass_fds),
         )
     except BaseException:
         os.close(reading)

@@ -12,7 +12,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from loadframe.targets.attached import Attached
 
 SCHEMA = "loadframe.standing/1"
+NOT_ALONE = "Nothing can be compared then; find out who, and run again."
+"""What to do where somebody else changes a setting amid a run."""
 
 
 class Place(Protocol):
@@ -126,21 +128,19 @@ class DurableJournal:
         """What `set` writes down before it changes anything, for a change that somebody else makes."""
         self._begin(place, name, value)
 
-    def back(self, place: Place, names: Iterable[str] | None = None) -> list[Outcome]:
+    def back(self, place: Place, names: Container[str] | None = None) -> list[Outcome]:
         """Put these settings of a place, or all, back to what was there before their first change, the last one first.
         What cannot be put back still stands, and the next command tries again. In a forked child it does nothing.
         Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
-        changes = [
-            each
-            for each in self._record.changes
-            if each.place == place.address and (names is None or each.setting in names)
-        ]
-        if not changes:
+        chosen = [each for each in self._record.changes if self._is(each, place, names)]
+        if not chosen:
             return []
         with _undisturbed():
-            outcomes = [put_back(change, place) for change in reversed(changes)]
+            kept = tuple(released(each, place) if each in chosen else each for each in self._record.changes)
+            self._record = replace(self._record, changes=kept)
+            outcomes = [put_back(each, place) for each in reversed(kept) if self._is(each, place, names)]
             self._write(_without(self._record.changes, outcomes))
         return outcomes
 
@@ -153,7 +153,7 @@ class DurableJournal:
                 raise ChangeError(
                     f"{name} of {place.words} is {now}; this run has set it to {known.after}, so somebody else changes "
                     "it too",
-                    remedy="Nothing can be compared then; find out who, and run again.",
+                    remedy=NOT_ALONE,
                 )
             after = known.after if value is None else value
             self._write(
@@ -180,8 +180,19 @@ class DurableJournal:
         _save(self._record)
 
     @staticmethod
-    def _is(change: Standing, place: Place, names: Iterable[str]) -> bool:
-        return change.setting in names and change.place == place.address
+    def _is(change: Standing, place: Place, names: Container[str] | None) -> bool:
+        return change.place == place.address and (names is None or change.setting in names)
+
+
+def released(change: Standing, place: Place) -> Standing:
+    """One that was only watched, before those that move it are put back: where nobody else has changed it until now,
+    it is ours whatever it is after that."""
+    if change.after != change.before:
+        return change
+    try:
+        return replace(change, read_back=None) if change.ours(place.read(change.setting)) else change
+    except UserError:  # what cannot be read cannot be put back, and put_back says so
+        return change
 
 
 def put_back(change: Standing, place: Place) -> Outcome:
@@ -230,9 +241,11 @@ def revert() -> list[Outcome]:
 def _revert_one(record: Record) -> list[Outcome]:
     from loadframe.changes.journal import tell  # most commands find nothing to put back
 
+    machine = [change for change in record.changes if change.place["kind"] == "host" and not _rebooted(record, change)]
+    changes = [released(each, KINDS["host"](each.place)) if each in machine else each for each in record.changes]
+    record = replace(record, changes=tuple(changes))
     outcomes = [
-        _gone_with_the_boot(change) if _rebooted(record, change) else _put_back(change)
-        for change in reversed(record.changes)
+        _gone_with_the_boot(change) if _rebooted(record, change) else _put_back(change) for change in reversed(changes)
     ]
     try:
         tell(Path(record.run), [outcome for outcome in outcomes if outcome.what != "failed"])

@@ -37,7 +37,7 @@ def list_changes(
             print(f"Changed now, by {_whose(record)}:")
             for change in record.changes:
                 print(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
-        if not any(journals.values()):
+        if not (now or any(journals.values())):
             print("No run has changed anything.")
         for path, entries in journals.items():
             if entries:

@@ -76,10 +76,13 @@ def _change(text: str) -> tuple[str, str, str]:
 
 def _bound(text: str) -> tuple[str, frozenset[int]]:
     name, _, cpus = text.partition("=")
+    remedy = "Write --bound mysqld=8-11."
+    if not name.strip():
+        raise TargetError(f"--bound {text!r} names no process", remedy=remedy)
     try:
         return name.strip(), read_cpus(cpus)
     except ValueError as error:
-        raise TargetError(f"--bound {text!r} names no CPUs", remedy="Write --bound mysqld=8-11.") from error
+        raise TargetError(f"--bound {text!r} names no CPUs", remedy=remedy) from error
 
 
 def _memory(text: str) -> int:

@@ -89,7 +89,7 @@ def answer(found: Ladder) -> str:
     """The ladder in two sentences."""
     if not found.finished:
         tried = f"{len(found.rungs)} change{'' if len(found.rungs) == 1 else 's'}"
-        return f"Stopped after {tried}; nothing is left changed.{_so_far(found)}"
+        return f"Stopped after {tried}.{_so_far(found)}"
     count, kept = len(found.rungs), len(found.kept)
     if found.total is None:
         return f"None of the {count} changes is proven to be better than the state before it; all were taken back."

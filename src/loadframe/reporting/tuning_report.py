@@ -72,7 +72,7 @@ def answer(found: Tuning) -> str:
     count = len(found.trials)
     varied = f"{count} trial{'' if count == 1 else 's'} of {len(found.settings)} settings"
     if found.end == "stopped":
-        return f"Stopped after {varied}; nothing was proved, and nothing is left changed. Go on with --resume."
+        return f"Stopped after {varied}; nothing was proved. Go on with --resume."
     if found.end == "nothing-better":
         return f"Nothing better was found in {varied}: leave the settings as they are."
     assert found.verdict is not None, "what was recommended was proved or not"

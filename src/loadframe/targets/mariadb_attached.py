@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.targets.catalogue import canonical
+from loadframe.targets.host_port import joined, parted
 from loadframe.targets.mariadb_control import CANNOT_CONNECT, TIMEOUT_S, Control
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
 from loadframe.targets.mariadb_settings import CATALOGUE
@@ -180,7 +181,7 @@ class _Control(Control):
 
     @property
     def words(self) -> str:
-        return self.socket or f"{self._host}:{self._port}"
+        return self.socket or joined(self._host, self._port)
 
     def endpoint(self) -> Endpoint:
         tls = [name for name in ("ssl_ca", "ssl_cert", "ssl_key") if self._options.get(name)]
@@ -225,10 +226,7 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
     address = address or options.get("socket") or options.get("host", "") or SOCKET
     if address.startswith("/"):
         return address, "", 0
-    host, colon, port = address.rpartition(":") if address.count(":") == 1 else (address, "", "")
-    port = port if colon else options.get("port", str(PORT))
-    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise StudyError(f"{address!r} has no port that could be meant: {port!r}", remedy="Write HOST:PORT.")
+    host, port = parted(address, options.get("port", str(PORT)))
     return None, host or address, int(port)
 
 

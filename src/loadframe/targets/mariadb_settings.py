@@ -99,8 +99,9 @@ CATALOGUE = Catalogue(
             False,
             _FLUSH,
             "O_DIRECT",
-            "nosync: the data files may be lost at power loss",
-            ("nosync",),
+            "nosync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system keeps of a file "
+            "that grew",
+            ("nosync", "O_DIRECT_NO_FSYNC"),
         ),
         _switch("innodb_doublewrite", False, True, "OFF: a page torn by power loss cannot be repaired"),
         _switch("innodb_file_per_table", True, True),

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadframe.cage.identity import parent_of
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue
+from loadframe.targets.host_port import joined, parted
 from loadframe.targets.postgres import CHILDREN, in_our_units, read_settings
 from loadframe.targets.postgres_control import Control
 from loadframe.targets.postgres_counters import Looks, statement
@@ -63,7 +64,7 @@ class AttachedPostgres:
         self.words = f"PostgreSQL at {self.describe()}"
         self.address: Mapping[str, str] = {
             "kind": self.kind,
-            "address": f"{host}/.s.PGSQL.{port}" if host.startswith("/") else f"{host}:{port}",
+            "address": f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port),
             "option_file": str(option_file.absolute()) if option_file is not None else "",
             "user": user,
         }
@@ -187,7 +188,7 @@ class AttachedPostgres:
     def describe(self) -> str:
         """Where it is, in words; no secret."""
         host = self._where["host"]
-        return host if host.startswith("/") else f"{host}:{self._where['port']}"
+        return host if host.startswith("/") else joined(host, self._where["port"])
 
     def close(self) -> None:
         """Let go of the connection. Never raises."""
@@ -233,10 +234,7 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
     if address.startswith("/"):
         folder, mark, number = address.rpartition("/.s.PGSQL.")
         return {"host": folder, "port": number} if mark else {"host": address, "port": port}
-    host, colon, named = address.rpartition(":") if address.count(":") == 1 else (address, "", "")
-    port = named if colon else port
-    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise StudyError(f"{address!r} has no port that could be meant: {port!r}", remedy="Write HOST:PORT.")
+    host, port = parted(address, port)
     return {"host": host or address or options.get("host", SOCKETS), "port": port}
 
 

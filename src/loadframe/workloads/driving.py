@@ -163,10 +163,13 @@ class ProcessDriver:
         )
 
 
-def run_to_end(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """Run a program that prepares a target; it ends with us. None where it succeeded, else the end of what it said."""
+def run_to_end(command: Sequence[str], environment: Mapping[str, str], *, pass_fds: Sequence[int] = ()) -> str | None:
+    """Run a program that prepares a target; it ends with us. None where it succeeded, else the end of what it said.
+    pass_fds: descriptors that stay open in it."""
     with tempfile.NamedTemporaryFile() as output:
-        process = spawn(command, Allowance(), stdout=output.file, stderr=output.file, env=environment)
+        process = spawn(
+            command, Allowance(), stdout=output.file, stderr=output.file, env=environment, pass_fds=pass_fds
+        )
         try:
             code = process.wait()
         except BaseException:

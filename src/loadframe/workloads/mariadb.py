@@ -36,7 +36,7 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
     place = where(endpoint)
     host, _, port = place.rpartition(":")
     return {
-        **({"socket": place} if place.startswith("/") else {"host": host, "port": port}),
+        **({"socket": place} if place.startswith("/") else {"host": host.strip("[]"), "port": port}),
         "user": options.get("user", "root"),
         "password": options.get("password", ""),
         "db": options.get("schema", "loadframe"),

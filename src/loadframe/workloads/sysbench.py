@@ -8,10 +8,9 @@ arrivals are a file (arrivals.py).
 from __future__ import annotations
 
 import os
-import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -59,19 +58,21 @@ def start_script(
     printed = folder / "sysbench.txt"
     arrivals = None
     with ExitStack() as files:
+        account = files.enter_context(_account(endpoint))
         output, schedule = files.enter_context(printed.open("wb")), None
         if rate is not None:
             (folder / ARRIVALS).write_bytes(b"")  # a former step may have used this folder
             schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
             given["open_loop"] = 1
         process = spawn(
-            _command(SCRIPTS / script, "run", endpoint, folder, given),
+            _command(SCRIPTS / script, "run", endpoint, account, given),
             allowance,
             stdin=schedule,
             stdout=output,
             stderr=output,
             cwd=folder,
             env={**_environment(endpoint), **environment},
+            pass_fds=(account,),
         )
         if rate is not None and duration_s is not None:
             await_ready(process, logs)
@@ -82,9 +83,9 @@ def start_script(
 
 def run_script(script: Path, what: str, endpoint: Endpoint, *, threads: int, options: Options) -> None:
     """Run a command of a script ("prepare") to its end. TargetError, with what it printed, where it fails."""
-    with tempfile.TemporaryDirectory(prefix="loadframe-") as folder:
-        command = _command(script, what, endpoint, Path(folder), {"threads": threads, **options})
-        said = run_to_end(command, _environment(endpoint))
+    with _account(endpoint) as account:
+        command = _command(script, what, endpoint, account, {"threads": threads, **options})
+        said = run_to_end(command, _environment(endpoint), pass_fds=(account,))
     if said is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -93,9 +94,9 @@ def run_script(script: Path, what: str, endpoint: Endpoint, *, threads: int, opt
         )
 
 
-def _command(script: Path, what: str, endpoint: Endpoint, folder: Path, options: Options) -> list[str]:
+def _command(script: Path, what: str, endpoint: Endpoint, account: int, options: Options) -> list[str]:
     driver = "pgsql" if endpoint.kind == "postgres" else "mysql"
-    command = ["sysbench", f"--config-file={_connection_file(endpoint, folder)}", str(script)]
+    command = ["sysbench", f"--config-file=/dev/fd/{account}", str(script)]
     return [*command, f"--db-driver={driver}", *(f"--{name}={value}" for name, value in options.items()), what]
 
 
@@ -103,8 +104,10 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
     return postgres.environment(endpoint) if endpoint.kind == "postgres" else dict(os.environ)
 
 
-def _connection_file(endpoint: Endpoint, folder: Path) -> Path:
-    """How to reach the server, in a file that only its owner can read: argv is readable by everybody."""
+@contextmanager
+def _account(endpoint: Endpoint) -> Iterator[int]:
+    """How to reach the server, as a configuration file in memory: argv is readable by everybody, and a file on a disk
+    would outlive a command that is killed. Its descriptor, open meanwhile. StudyError for what cannot stand in it."""
     if endpoint.kind == "postgres":
         given = postgres.parameters(endpoint)
         lines = {f"pgsql-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
@@ -116,8 +119,6 @@ def _connection_file(endpoint: Endpoint, folder: Path) -> Path:
                 f"sysbench cannot be given a {name} that has a line break or blanks at its ends.",
                 remedy="Use another user or password for the load.",
             )
-    path = folder / "sysbench.conf"
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text("".join(f"{name}={value}\n" for name, value in lines.items() if value))
-    return path
+    with os.fdopen(os.memfd_create("sysbench.conf"), "wb", buffering=0) as file:
+        file.write("".join(f"{name}={value}\n" for name, value in lines.items() if value).encode())
+        yield file.fileno()

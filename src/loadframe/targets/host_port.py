@@ -1,0 +1,25 @@
+"""HOST:PORT as it is written, also where the host is an address with colons of its own."""
+
+from __future__ import annotations
+
+from loadframe.errors import StudyError
+
+
+def parted(address: str, port: str) -> tuple[str, str]:
+    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: where it names none. StudyError for
+    one that is none."""
+    if address.startswith("["):
+        host, closed, named = address[1:].partition("]:")
+        host, named = (host, named) if closed else (host.removesuffix("]"), port)
+    elif address.count(":") == 1:
+        host, _, named = address.partition(":")
+    else:
+        host, named = address, port
+    if not (named.isascii() and named.isdigit() and 0 < int(named) < 65536):
+        raise StudyError(f"{address!r} has no port that could be meant: {named!r}", remedy="Write HOST:PORT.")
+    return host, named
+
+
+def joined(host: str, port: str | int) -> str:
+    """So that `parted` gives both again."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
