@@ -71,8 +71,9 @@ class ErrorBudget:
     next may depend on all that came before.
 
     A test that decides leaves the budget as it was: if there is no difference it has erred, and more errors do not
-    count; if there is one only its direction can be wrong, in less than half of the level. One that does not decide has spent its level (the fallback procedure: Wiens
-    2003, Pharmaceutical Statistics 2(3); with equal shares and without what is given back it is Bonferroni's).
+    count; if there is one only its direction can be wrong, in less than half of the level. One that does not decide
+    has spent its level (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3); with equal shares and
+    without what is given back it is Bonferroni's).
     """
 
     left: float
