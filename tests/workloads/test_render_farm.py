@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -133,7 +132,7 @@ def read_rows(ask: Ask) -> int:
     return int(rows)
 
 
-def test_the_password_is_in_no_command_line_and_in_no_readable_file(farm_server: Endpoint, tmp_path: Path) -> None:
+def test_the_password_is_in_no_command_line_and_in_no_file(farm_server: Endpoint, tmp_path: Path) -> None:
     assert farm_server.options["password"]
     workload = prepared("render-farm", farm_server, 1, {})
     driver = workload.start(farm_server, 1, tmp_path, 30.0)
@@ -144,8 +143,9 @@ def test_the_password_is_in_no_command_line_and_in_no_readable_file(farm_server:
         driver.kill()
     assert "render_farm.lua" in command
     assert farm_server.options["password"] not in command
-    holding = [path for path in tmp_path.iterdir() if farm_server.options["password"] in path.read_text("latin-1")]
-    assert [stat.S_IMODE(path.stat().st_mode) for path in holding] == [0o600]
+    written = list(tmp_path.iterdir())
+    assert written
+    assert not [path for path in written if farm_server.options["password"] in path.read_text("latin-1")]
 
 
 @pytest.mark.parametrize("kind", ["render-farm", "render-farm-burst"])
