@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.analysis.comparison import combine, shares, verdict
+from loadframe.analysis.comparison import at_each_level, combine, shares, verdict
 from loadframe.model import Verdict
 
 
@@ -123,3 +123,57 @@ def test_shares_add_up_and_name_what_is_given_up() -> None:
     assert [step.share for step in steps] == pytest.approx([0.75, 0.25])
     assert steps[1].gives_up == "the last commits"
     assert [step.share for step in shares([("a", proven(2, 1, 3), None), ("b", proven(0.5, 0.4, 0.6), None)])] == [0, 0]
+
+
+LOUD = {96.0: 0.05, 192.0: 0.05, 320.0: 0.2, 448.0: 0.2}
+"""Noise of a level in memory and beyond it."""
+
+
+def noisy(random: np.random.Generator, blocks: int, factor: float = 1.0) -> tuple[dict[float, list[float]], ...]:
+    """Two treatments of which the second serves `factor` times as much, noisier at some levels than at others."""
+    return tuple(
+        {
+            level: list(100 * each * np.exp(random.normal(0, noise / math.sqrt(2), blocks)))
+            for level, noise in LOUD.items()
+        }
+        for each in (1.0, factor)
+    )
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 4])
+def test_all_levels_hold_at_once_though_some_are_louder_than_others(blocks: int) -> None:
+    random = np.random.default_rng(5)
+    found = [at_each_level(*noisy(random, blocks)) for _ in range(400)]
+    wrong = sum(any(one.decision != "no-proven-difference" for one in levels) for levels in found)
+    assert wrong <= 0.05 * 400 + 2 * math.sqrt(0.05 * 0.95 * 400)
+
+
+def test_three_blocks_prove_at_a_level_what_is_plain_there() -> None:
+    random = np.random.default_rng(6)
+    found = [at_each_level(*noisy(random, 3, 3.0)) for _ in range(100)]
+    assert sum(levels[-1].low > 1.5 for levels in found) >= 60
+
+
+def test_a_level_that_is_quiet_by_chance_borrows_the_noise_of_the_others() -> None:
+    before = {1.0: [100.0, 110.0, 90.0], 2.0: [100.0, 100.0, 100.0]}
+    after = {1.0: [100.0, 90.0, 110.0], 2.0: [101.0, 101.0, 101.0]}
+    quiet = at_each_level(before, after)[1]
+    assert quiet.decision == "no-proven-difference"
+    assert quiet.low < 0.9
+
+
+def test_one_level_is_judged_as_by_itself_and_blocks_as_those_that_are_complete() -> None:
+    before, after = {1.0: [100.0, 110.0, 90.0, 100.0]}, {1.0: [200.0, 230.0, 170.0]}
+    (one,) = at_each_level(before, after)
+    assert (one.ratio, one.low, one.high) == tuple(
+        getattr(verdict({1.0: [100.0, 110.0, 90.0]}, after), name) for name in ("ratio", "low", "high")
+    )
+    assert [each.blocks for each in at_each_level({**before, 2.0: [1.0] * 3}, {**after, 2.0: [1.0] * 3})] == [3, 3]
+
+
+def test_one_block_proves_nothing_at_any_level() -> None:
+    found = at_each_level({1.0: [100.0], 2.0: [100.0]}, {1.0: [200.0], 2.0: [400.0]})
+    assert [(one.ratio, one.decision) for one in found] == [
+        (pytest.approx(2), "no-proven-difference"),
+        (pytest.approx(4), "no-proven-difference"),
+    ]

@@ -13,7 +13,7 @@ from loadframe.bench.examination import examine
 from loadframe.bench.proof import by_level, orders, take_block
 from loadframe.bench.surroundings import host_settings
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping, curve_of
-from loadframe.model import Alternative, Round, Step, TargetState, Verdict, Witness
+from loadframe.model import Alternative, Round, Step, TargetState, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
@@ -148,24 +148,16 @@ def _alternative(
     shown = {item.metric for finding in causes for item in finding.evidence}
     before, after = _paired(steps, START, treatment.name)
     highest, error = max(before), ERROR / len(study.alternative)
-    empty = _paired(steps, cold[START], cold[treatment.name]) if cold else ({}, {})
+    empty = _paired(steps, cold[START], cold[treatment.name]) if cold else ({}, {})  # so, too, where none was taken
     return Alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
         verdict=comparison.verdict(before, after, confidence=1 - error),
-        by_level=_by_level(before, after, error),
-        cold=_by_level(*empty, error),
+        by_level=comparison.at_each_level(before, after, error=error),
+        cold=comparison.at_each_level(*empty, error=error) if empty[0] else (),
         parting=parting(before, after),
         witnesses=_witnesses(steps, treatment.name, highest, shown),
-    )
-
-
-def _by_level(before: Samples, after: Samples, error: float) -> tuple[Verdict, ...]:
-    """A verdict at each level; all of them hold at once."""
-    return tuple(
-        comparison.verdict({level: before[level]}, {level: after[level]}, confidence=1 - error / len(before))
-        for level in before
     )
 
 
