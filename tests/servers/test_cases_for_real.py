@@ -198,7 +198,7 @@ def test_the_bulk_loader_small_files_first_then_how_many_at_once(
 def test_two_caches_side_by_side_beyond_memory(tmp_path: Path) -> None:
     """Both fill their cage; the one that maps its store waits for each page of it, the other sends files."""
     answer = expected("media-cache")
-    overrides = ["load.levels=[96, 320, 448]", "measure.budget=75s"]
+    overrides = ["load.levels=[60, 200, 320]", "measure.budget=65s"]
     study = loadframe.case("media-cache").study(profile="quick", overrides=overrides)
     found = loadframe.investigate(study, tmp_path)
     (nginx,) = found.alternatives
