@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Alternative, Investigation, LoadInterval, Verdict, Witness
+from loadframe.model import Alternative, Investigation, LoadInterval, Survival, Verdict, Witness
 from loadframe.reporting import alternatives, charts, facts, investigation_json, plots, render_page, render_text, words
 
 
@@ -76,6 +76,17 @@ def test_programs_get_every_number(beside: Investigation) -> None:
     one = beside.alternatives[0]
     endless = replace(one, verdict=replace(one.verdict, high=math.inf))
     json.dumps(investigation_json(replace(beside, alternatives=(endless,))), allow_nan=False)
+
+
+def test_a_cache_that_did_not_come_back_is_told_with_its_error(farm: Investigation) -> None:
+    lost = Survival("D", "squid", "SIGKILL", 16, None, "its index is broken.")
+    inv = replace(farm, survivals=(Survival("D", "squid", "a clean stop", 16, 9), lost))
+    said = "After a clean stop squid still had 9 of 16 objects. "
+    said += "What squid has after SIGKILL is not known: its index is broken."
+    assert said in " ".join(render_text(inv).split())
+    assert said in render_page(inv)
+    shape = investigation_json(inv)["survivals"][-1]
+    assert (shape["kept"], shape["error"]) == (None, "its index is broken.")
 
 
 def with_silence(inv: Investigation, silence_ms: float, stalled_ms: float) -> Investigation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Verdict
+from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Survival, Verdict
 from loadframe.reporting import rounding, words
 from loadframe.units import METRICS, show_metric
 
@@ -47,9 +47,14 @@ def _causes(findings: Iterable[Finding]) -> dict[str, str]:
 
 def survival_sentences(inv: Investigation) -> list[str]:
     """What each cache still had after it was ended."""
-    return [
-        f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects." for one in inv.survivals
-    ]
+    return [survival_sentence(one) for one in inv.survivals]
+
+
+def survival_sentence(one: Survival) -> str:
+    """What a cache still had, or why that is not known."""
+    if one.kept is None:
+        return f"What {one.target_kind} has after {one.how} is not known: {words.strip(one.error)}."
+    return f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects."
 
 
 def level_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, str, str, str]]:
