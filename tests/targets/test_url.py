@@ -102,8 +102,18 @@ def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
         target.start(TargetState({"url": site, "paths": paths}, {}))
         with pytest.raises(TargetError, match=words):
             registry.make("http", {}).install(target.endpoint())
-    with pytest.raises(StudyError, match="somebody else's"):
-        registry.make("http", {}, axis="working_set").install(target.endpoint())
+
+
+def test_a_working_set_of_it_is_refused_before_anything_is_asked() -> None:
+    """Of somebody else's server nobody can have more pages made."""
+    text = STUDY.format(url="http://127.0.0.1:1")
+    with pytest.raises(StudyError, match="cannot load a target of kind 'url' on the axis 'working_set'") as caught:
+        check_study(parse(text, ["load.axis=working_set"]))
+    assert "On these axes it can: concurrency, rate." in str(caught.value)
+    with pytest.raises(StudyError) as caught:
+        check_study(parse(text, ["target.kind=sqlite", "target.settings={}"]))
+    assert caught.value.fact == "workload 'http' cannot load a target of kind 'sqlite'"
+    assert "It loads: nginx, nginx-cache, squid, url, varnish." in str(caught.value)
 
 
 @pytest.mark.parametrize(

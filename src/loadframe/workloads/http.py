@@ -204,8 +204,10 @@ class HttpAtRate(AtRate, Http):
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for more and more objects: the level is how many MiB they have together."""
+    """The same requests for more and more objects: the level is how many MiB they have together. Not of a server that
+    is somebody else's: it has the pages that it has."""
 
+    target_kinds = Http.target_kinds - {"url"}
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
 
@@ -225,15 +227,6 @@ class HttpByWorkingSet(Http):
     def objects_at(self, level: float) -> int:
         """How many objects have so many MiB together."""
         return self.objects.within(self.check_level(level))
-
-    def install(self, endpoint: Endpoint) -> None:
-        """StudyError for a server that is somebody else's: it has the pages that it has."""
-        if "paths" in endpoint.options:
-            raise StudyError(
-                "the axis working_set needs objects of ours, and this server is somebody else's",
-                remedy="Use the axis concurrency or rate.",
-            )
-        super().install(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
