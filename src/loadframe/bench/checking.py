@@ -17,6 +17,7 @@ from loadframe.targets import registry as targets
 from loadframe.targets import url
 from loadframe.targets.attached import HOSTS
 from loadframe.targets.attached import KINDS as ATTACHABLE
+from loadframe.workloads import http
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
 
@@ -209,8 +210,10 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study) -> tuple[str, ...]:
-    """What of the study's target nobody can see, in words."""
-    return (url.UNSEEN,) if study.target.kind == url.UrlTarget.kind else ()
+    """What of the study's target nobody can see, and what of its answers nobody has looked at, in words."""
+    target = (url.UNSEEN,) if study.target.kind == url.UrlTarget.kind else ()
+    checked = str(study.workload.options.get("checked")) if study.workload.kind == http.Http.kind else ""
+    return (*target, *((http.UNCHECKED[checked],) if checked in http.UNCHECKED else ()))
 
 
 def _check_alternatives(study: Study, workload: Workload) -> None:
