@@ -83,7 +83,8 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
     for number, one in enumerate(inv.alternatives, start=1):
         drawing = partial(plots.side_by_side, inv, one)
-        parted = "Shaded bands: 95 % intervals. Dashed: where they part, with its interval."
+        parted = "Shaded bands: 95 % intervals."
+        parted += " Dashed: where their ratio begins to change, with its interval." if one.parting is not None else ""
         yield from _draft(f"beside-{number}", plots.side_by_side_title(inv, one), parted, drawing, WIDE, NARROW)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
     yield from _draft("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), WIDE, NARROW)
