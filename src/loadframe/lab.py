@@ -410,6 +410,7 @@ def _examine(
         curve=curve,
         target_kind=book.bench.study.target.kind,
         highest_level=book.bench.study.levels[-1],
+        free_disk_bytes=book.bench.free_disk_bytes,
     )
 
 

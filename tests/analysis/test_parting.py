@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 
 from loadframe.analysis.parting import parting
 
@@ -12,12 +13,19 @@ LEVELS = (128.0, 256.0, 384.0, 512.0, 768.0, 1024.0, 1536.0, 2048.0)
 Curves = tuple[dict[float, list[float]], dict[float, list[float]]]
 
 
-def curves(ratio: Callable[[float], float], *, noise: float = 0.04, blocks: int = 4, seed: int = 1) -> Curves:
+def curves(
+    ratio: Callable[[float], float],
+    *,
+    noise: float = 0.04,
+    blocks: int = 4,
+    seed: int = 1,
+    levels: Sequence[float] = LEVELS,
+) -> Curves:
     """Throughputs that fall beyond 700 on both sides, with ups and downs of the machine that both see; the second is
     `ratio` times the first."""
     random = np.random.default_rng(seed)
     before, after = {}, {}
-    for level in LEVELS:
+    for level in levels:
         common = 900 * min(1, 700 / level) * np.exp(0.1 * random.standard_normal(blocks))
         before[level] = list(common * np.exp(noise * random.standard_normal(blocks)))
         after[level] = list(common * ratio(level) * np.exp(noise * random.standard_normal(blocks)))
@@ -47,6 +55,17 @@ def test_curves_that_are_apart_everywhere_part_nowhere() -> None:
     """Seeded count: of 20 pairs that differ by a factor alone."""
     parted = [parting(*curves(lambda level: 2.5, seed=seed)) for seed in range(20)]
     assert sum(one is not None for one in parted) <= 1
+
+
+@pytest.mark.parametrize("jump", [110.0, 380.0])
+def test_a_jump_between_the_first_two_or_the_last_two_of_four_levels_is_found(jump: float) -> None:
+    """One level differs from the three others: three blocks tell that by its size, not by its place alone."""
+    few = (96.0, 192.0, 320.0, 448.0)
+    held = []
+    for seed in range(10):
+        found = parting(*curves(lambda level: 1.0 if level < jump else 2.0, blocks=3, seed=seed, levels=few))
+        held.append(found is not None and found.low <= jump <= found.high)
+    assert sum(held) >= 8
 
 
 def test_what_cannot_be_told_is_not() -> None:

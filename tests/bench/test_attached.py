@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -55,6 +56,7 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
             effective = bench.use(name)
             assert {each: effective[each] for each in settings} == settings
             assert in_effect(server) == settings
+        assert bench.free_disk_bytes == math.inf, "nobody can tell where it stores"
         step = bench.take_step(round_number=1, block=1, treatment="B", level=1)
         assert step.requests > 0
         assert server.schemas() == schemas | {"loadframe"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -83,6 +85,15 @@ def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, ope
     assert told[5] == ("applied", "vm.dirty_ratio", 5, 20, 20)
     assert told[-2:] == [("reverted", "vm.dirty_ratio", 5, 20, 20), ("reverted", "vm.swappiness", 10, 60, 60)]
     assert standing(read(run.path)) == []
+
+
+def test_a_private_target_has_the_room_that_its_file_system_has(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = parse(STUDY)
+    with Bench(study, opened(study)) as bench:
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: Mock(free=7 if "loadframe" in str(folder) else 0))
+        assert bench.free_disk_bytes == 7
 
 
 def test_a_ladder_sets_the_machine_rung_by_rung(root: Path, opened: Opened) -> None:

@@ -181,14 +181,36 @@ def test_postgres_gets_more_connections_than_it_keeps_for_administrators() -> No
     assert int(change.after) >= 1.2 * 65
 
 
-@pytest.mark.parametrize(
-    ("cause", "setting"), [("postgres.checkpoints", "max_wal_size"), ("postgres.shared_buffers", "shared_buffers")]
-)
-def test_a_size_of_postgres_is_raised_within_half_of_the_memory(cause: str, setting: str) -> None:
+def test_shared_buffers_of_postgres_are_raised_within_half_of_the_memory() -> None:
     small = Situation("postgres", TargetState(), POSTGRES, {}, {"system.memory": float(512 << 20)})
-    (change,) = only(propose([finding(cause)], small)).changes
-    assert (change.setting, change.after) == (setting, 256 << 20)
-    assert propose([finding(cause)], replace(small, target_kind="sqlite")) == ()
+    (change,) = only(propose([finding("postgres.shared_buffers")], small)).changes
+    assert (change.setting, change.after) == ("shared_buffers", 256 << 20)
+    assert propose([finding("postgres.shared_buffers")], replace(small, target_kind="sqlite")) == ()
+
+
+LITTLE_MEMORY = {"system.memory": 64.0 * 2**20}
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause", "before"),
+    [
+        ("squid", "squid.cache_dir_size", {"cache_dir_size": 100 << 20}),
+        ("varnish", "varnish.storage", {"storage_size": 100 << 20, "storage_kind": "file"}),
+        ("mariadb", "mariadb.redo_log", {"innodb_log_file_size": 100 << 20}),
+        ("postgres", "postgres.checkpoints", {"max_wal_size": 100 << 20}),
+    ],
+)
+def test_what_is_on_the_disk_grows_within_half_of_what_is_free_there(
+    kind: str, cause: str, before: dict[str, SettingValue]
+) -> None:
+    (setting, size), *_ = before.items()
+    asked = Situation(kind, TargetState(), before, {}, LITTLE_MEMORY, free_disk_bytes=600.0 * 2**20)
+    (change,) = only(propose([finding(cause)], asked)).changes
+    assert (change.setting, change.before, change.after) == (setting, size, 400 << 20), "memory is no bound"
+    roomy = replace(asked, free_disk_bytes=float(1 << 40))
+    assert int(only(propose([finding(cause)], roomy)).changes[0].after) >= 800 << 20
+    full = replace(asked, free_disk_bytes=190.0 * 2**20)
+    assert propose([finding(cause)], full) == (), "it cannot even be doubled: the disk is the bound"
 
 
 def test_commits_of_postgres_wait_no_longer_only_for_a_price() -> None:
@@ -264,7 +286,9 @@ def test_blocked_workers_read_in_threads() -> None:
 
 # --- Varnish ----------------------------------------------------------------------------------------------------------
 
-VARNISH: dict[str, SettingValue] = {"thread_pools": 2, "thread_pool_max": 50, "storage_size": 32 << 20}
+VARNISH: dict[str, SettingValue] = {
+    "thread_pools": 2, "thread_pool_max": 50, "storage_size": 32 << 20, "storage_kind": "malloc",
+}  # fmt: skip
 
 
 def test_threads_are_shared_out_among_the_pools() -> None:
@@ -276,8 +300,8 @@ def test_threads_are_shared_out_among_the_pools() -> None:
     assert change.after == 200, "four times today's, where nobody can tell what is needed"
 
 
-def test_storage_grows_within_half_of_the_memory() -> None:
-    asked = Situation("varnish", TargetState(), VARNISH, {}, {"cage.memory": 256.0 * (1 << 20)})
+def test_storage_in_memory_grows_within_half_of_it() -> None:
+    asked = Situation("varnish", TargetState(), VARNISH, {}, {"cage.memory": 256.0 * (1 << 20)}, free_disk_bytes=0.0)
     (change,) = only(propose([finding("varnish.storage")], asked)).changes
     assert (change.setting, change.after) == ("storage_size", 128 << 20)
     assert propose([finding("varnish.storage")], replace(asked, ceilings={"cage.memory": 64.0 * (1 << 20)})) == ()
@@ -314,11 +338,11 @@ def test_a_client_of_squid_may_have_more_connections_where_there_is_a_limit() ->
     assert propose([finding("squid.client_ip_max_connections")], free) == ()
 
 
-@pytest.mark.parametrize(("name", "after"), [("cache_mem", 128 << 20), ("cache_dir_size", 800 << 20)])
-def test_squid_gets_room_within_half_of_the_memory(name: str, after: int) -> None:
-    asked = of_squid(cage__memory=2.0 * (1 << 30))
-    (change,) = only(propose([finding(f"squid.{name}")], asked)).changes
-    assert (change.setting, change.after) == (name, after)
+def test_squid_keeps_objects_within_half_of_the_memory() -> None:
+    (change,) = only(propose([finding("squid.cache_mem")], of_squid(cage__memory=2.0 * (1 << 30)))).changes
+    assert (change.setting, change.after) == ("cache_mem", 128 << 20)
+    (change,) = only(propose([finding("squid.cache_mem")], of_squid(cage__memory=64.0 * (1 << 20)))).changes
+    assert change.after == 32 << 20
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Alternative, Investigation, LoadInterval, Verdict, Witness
+from loadframe.model import Alternative, Investigation, LoadInterval, Survival, Verdict, Witness
 from loadframe.reporting import alternatives, charts, facts, investigation_json, plots, render_page, render_text, words
 
 
@@ -54,6 +54,17 @@ def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(be
     assert plots.side_by_side_title(beside, early).endswith("part at 9.12 active jobs at the latest")
 
 
+def test_where_no_difference_is_proved_a_ratio_changes_and_nobody_parts(beside: Investigation) -> None:
+    (one,) = beside.alternatives
+    unproved = replace(one, by_level=(verdict(1.02, 0.9, 1.1, 5), verdict(2.5, 0.7, 3.0, 10)))
+    said = " ".join(alternatives.sentences(beside, unproved))
+    assert "Their ratio changes at 70 active jobs (60 to 90)." in said and "part" not in said
+    assert (
+        plots.side_by_side_title(beside, unproved)
+        == "The ratio of mariadb and postgres changes at 70 active jobs (60 to 90)"
+    )
+
+
 def test_the_page_shows_both_sides(beside: Investigation) -> None:
     page = render_page(beside)
     assert "mariadb and postgres side by side" in page
@@ -63,6 +74,29 @@ def test_the_page_shows_both_sides(beside: Investigation) -> None:
     title = charts.page_charts(beside)["beside-1"].title
     assert title == "mariadb and postgres part at 70 active jobs (60 to 90)"
     assert "side by side" not in render_page(replace(beside, alternatives=()))
+
+
+def test_causes_of_one_side_are_told_together(beside: Investigation) -> None:
+    (one,) = beside.alternatives
+    two = (*one.round.findings, replace(one.round.findings[0], id="lock.table", title="a table is locked"))
+    said = alternatives.sentences(beside, replace(one, round=replace(one.round, findings=two)))
+    alone = [sentence for sentence in said if sentence.startswith("Only postgres: ")]
+    assert len(alone) == 1
+    assert "transactions wait for row locks (confirmed); a table is locked (confirmed)." in alone[0]
+
+
+def test_the_picture_speaks_of_a_parting_only_where_it_shows_one(beside: Investigation) -> None:
+    (one,) = beside.alternatives
+    assert "Dashed: where their ratio begins to change" in charts.page_charts(beside)["beside-1"].note
+    together = replace(beside, alternatives=(replace(one, parting=None),))
+    assert charts.page_charts(together)["beside-1"].note == "Shaded bands: 95 % intervals."
+
+
+def test_every_step_of_an_alternative_is_there(beside: Investigation) -> None:
+    page = render_page(beside)
+    assert '<a href="#data-beside-1">' in page
+    assert page.count('id="data-beside-1"') == 1
+    assert f"<summary>postgres: {beside.alternatives[0].round.treatment}, " in page
 
 
 def test_programs_get_every_number(beside: Investigation) -> None:
@@ -76,6 +110,19 @@ def test_programs_get_every_number(beside: Investigation) -> None:
     one = beside.alternatives[0]
     endless = replace(one, verdict=replace(one.verdict, high=math.inf))
     json.dumps(investigation_json(replace(beside, alternatives=(endless,))), allow_nan=False)
+
+
+def test_a_cache_that_did_not_come_back_is_told_with_its_error(farm: Investigation) -> None:
+    lost = Survival("D", "squid", "SIGKILL", 16, None, "its index is broken.")
+    inv = replace(farm, survivals=(Survival("D", "squid", "a clean stop", 16, 9), lost))
+    said = "After a clean stop squid still had 9 of 16 objects. "
+    said += "What squid has after SIGKILL is not known: its index is broken."
+    assert said in " ".join(render_text(inv).split())
+    cells = '<td data-label="After a clean stop">9 of 16 objects</td>'
+    cells += '<td data-label="After SIGKILL">not known: its index is broken</td>'
+    assert cells in render_page(inv)
+    shape = investigation_json(inv)["survivals"][-1]
+    assert (shape["kept"], shape["error"]) == (None, "its index is broken.")
 
 
 def with_silence(inv: Investigation, silence_ms: float, stalled_ms: float) -> Investigation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from loadframe.model import (
     TuningTrial,
     Verdict,
 )
-from loadframe.reporting import render_tuning, tuning_json, write_tuning_page
+from loadframe.reporting import render_tuning, searches, tuning_json, write_tuning_page
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
 FOUND = Tuning(
@@ -87,7 +88,8 @@ def test_the_page_stands_alone_and_shows_trials_and_proof(tmp_path: Path) -> Non
     assert f"<del>- {POOL} = 134217728</del>" in page and f"<ins>+ {POOL} = 1073741824</ins>" in page
     assert f"+ {INDEX}" not in page
     for words in ("1.8 times (1.5 to 2.1)", "Every other value gives durability up.", "One step was disturbed.",
-                  "failed: the server will not start", "Gives up durability", "--resume runs/1"):  # fmt: skip
+                  "failed: the server will not start", "= 2 gives up durability (a second of commits).",
+                  "--resume runs/1"):  # fmt: skip
         assert words in page
     assert "src=" not in page and "https://" not in page.replace("https://vega.github.io", "")
     rows = rows_of(page)
@@ -97,8 +99,28 @@ def test_the_page_stands_alone_and_shows_trials_and_proof(tmp_path: Path) -> Non
     (proof,) = (row for row in rows if "low" in row)
     assert (proof["ratio"], proof["low"], proof["high"]) == (1.75, 1.6, 1.9)
     assert proof["number"] > 4
+    assert "At the bottom: trials that failed" in page
     best = [row["ratio"] for row in rows if row.keys() == {"number", "ratio"}]
     assert best == [1.9, 1.9, 1.9, 1.9], "neither what ended early nor what failed is best"
+
+
+def test_an_interval_without_an_end_is_drawn_as_far_as_the_picture_goes(tmp_path: Path) -> None:
+    assert WRITTEN.verdict is not None
+    endless = replace(WRITTEN, verdict=replace(WRITTEN.verdict, high=math.inf))
+    (proof,) = (row for row in rows_of(page_of(endless, tmp_path)) if "low" in row)
+    assert 1.9 < proof["high"] < 4
+
+
+def test_the_picture_of_whole_trials_speaks_of_nothing_at_its_bottom(tmp_path: Path) -> None:
+    whole = tuple(each for each in WRITTEN.trials if each.ratio is not None)
+    assert "At the bottom" not in page_of(replace(WRITTEN, trials=whole), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"), [(0.2, 6.4, [0.2, 0.5, 1, 2, 5]), (0.9, 2.4, [1, 2]), (0.6, 60, [1, 2, 5, 10, 20, 50])]
+)
+def test_ratios_are_read_at_even_steps(low: float, high: float, ticks: list[float]) -> None:
+    assert searches.even_steps(low, high) == pytest.approx(ticks)
 
 
 def test_a_page_without_a_proof_copies_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.model import TargetState
 from loadframe.study import parse
 from loadframe.targets import url
+from loadframe.workloads import http as requests
 from loadframe.workloads import registry
 
 STUDY = """
@@ -39,22 +40,26 @@ budget = "15s"
 
 
 class Site(http.server.SimpleHTTPRequestHandler):
-    """Two pages, one that changes, one that is not there."""
+    """Two pages, one that changes, one that grows, one that is not there; HEAD is dropped without an answer."""
 
     protocol_version = "HTTP/1.1"
     asked = 0
 
     def do_GET(self) -> None:
         Site.asked += 1
-        body = {"/one": b"one" * 500, "/two": b"two", "/now": str(Site.asked).encode()}.get(self.path)
+        body = {
+            "/one": b"one" * 500,
+            "/two": b"two",
+            "/now": f"{Site.asked:09}".encode(),
+            "/more": b"m" * Site.asked,
+        }.get(self.path)
         self.send_response(404 if body is None else 200)
         self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()
         self.wfile.write(body or b"")
 
     def do_HEAD(self) -> None:
-        self.send_response(200)
-        self.end_headers()
+        self.close_connection = True
 
     def log_message(self, *_: object) -> None:
         """Quiet."""
@@ -99,12 +104,45 @@ def test_a_study_of_it_has_a_curve_and_says_what_it_cannot_see(site: str, tmp_pa
 @pytest.mark.server
 def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
     target = url.UrlTarget()
-    for paths, words in (("/one /now", "other bytes each time"), ("/nowhere", "status 404")):
+    for paths, words in (
+        ("/one /now", 'other bytes each time.*\n.*checked = "length"'),
+        ("/more", 'other lengths each time.*\n.*checked = "status"'),
+        ("/nowhere", "status 404"),
+    ):
         target.start(TargetState({"url": site, "paths": paths}, {}))
         with pytest.raises(TargetError, match=words):
             registry.make("http", {}).install(target.endpoint())
-    with pytest.raises(StudyError, match="somebody else's"):
-        registry.make("http", {}, axis="working_set").install(target.endpoint())
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(("paths", "checked"), [("/one /now", "length"), ("/two /more", "status")])
+def test_a_page_that_changes_is_loaded_where_that_much_of_it_is_not_checked(
+    site: str, tmp_path: Path, paths: str, checked: str
+) -> None:
+    overrides = [f'target.settings.paths="{paths}"', f"workload.options.checked={checked}", "load.levels=[2]"]
+    measured = loadframe.measure(parse(STUDY.format(url=site), overrides), tmp_path)
+    steps = loadframe.open_run(measured.run).steps()
+    assert steps and all(step.requests > 0 and step.errors == 0 for step in steps)
+    assert requests.UNCHECKED[checked] in measured.warnings
+
+
+@pytest.mark.server
+def test_a_status_is_checked_where_nothing_else_is(site: str, tmp_path: Path) -> None:
+    overrides = ['target.settings.paths="/one /nowhere"', "workload.options.checked=status"]
+    with pytest.raises(TargetError, match="/nowhere with status 404"):
+        loadframe.measure(parse(STUDY.format(url=site), overrides), tmp_path)
+
+
+def test_a_working_set_of_it_is_refused_before_anything_is_asked() -> None:
+    """Of somebody else's server nobody can have more pages made."""
+    text = STUDY.format(url="http://127.0.0.1:1")
+    with pytest.raises(StudyError, match="cannot load a target of kind 'url' on the axis 'working_set'") as caught:
+        check_study(parse(text, ["load.axis=working_set"]))
+    assert "On these axes it can: concurrency, rate." in str(caught.value)
+    with pytest.raises(StudyError) as caught:
+        check_study(parse(text, ["target.kind=sqlite", "target.settings={}"]))
+    assert caught.value.fact == "workload 'http' cannot load a target of kind 'sqlite'"
+    assert "It loads: nginx, nginx-cache, squid, url, varnish." in str(caught.value)
 
 
 @pytest.mark.parametrize(

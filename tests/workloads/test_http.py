@@ -217,6 +217,17 @@ def test_a_wrong_answer_is_an_error(site: Site, folder: Path, kind: str) -> None
 
 
 @server
+@pytest.mark.parametrize(("checked", "wrong"), [("length", ["wrong length"]), ("status", [])])
+def test_no_more_of_an_answer_is_checked_than_asked_for(
+    site: Site, folder: Path, checked: str, wrong: list[str]
+) -> None:
+    answers = [lambda _, right: answer(right), *WRONG.values()]
+    site.answer = lambda number, body: answers[number % 4](number, body)
+    seen = outcomes(drive(site.endpoint, folder, 2, compared=1, checked=checked).requests())
+    assert seen.keys() == {"done", "wrong status", *wrong}
+
+
+@server
 def test_another_object_of_the_same_length_is_wrong(site: Site, folder: Path) -> None:
     site.answer = lambda number, body: answer(site.objects.content(number ^ 1, SIZE))
     with pytest.raises(WorkloadError) as caught:

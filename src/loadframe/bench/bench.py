@@ -5,6 +5,7 @@ A context manager: whatever it started has ended, and whatever it made outside t
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -194,6 +195,12 @@ class Bench:
     def is_local(self) -> bool:
         """Whether the target of the treatment in use is on this machine, as far as can be told."""
         return self._target.local()
+
+    @property
+    def free_disk_bytes(self) -> float:
+        """Of the file system that holds what the target of the treatment in use stores; infinite where that is somebody
+        else's."""
+        return shutil.disk_usage(self._lease.folder).free if self._target.private else math.inf
 
     @property
     def endpoint(self) -> Endpoint:

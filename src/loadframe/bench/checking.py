@@ -17,6 +17,7 @@ from loadframe.targets import registry as targets
 from loadframe.targets import url
 from loadframe.targets.attached import HOSTS
 from loadframe.targets.attached import KINDS as ATTACHABLE
+from loadframe.workloads import http
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
 
@@ -33,11 +34,7 @@ def check_study(study: Study) -> None:
     workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
     _check_attached(study)
     targets.check_settings(study.target.kind, study.target.settings)
-    if study.target.form not in workload.target_kinds:
-        raise StudyError(
-            f"workload {study.workload.kind!r} cannot load a target of kind {study.target.form!r}",
-            remedy=f"It loads: {', '.join(sorted(workload.target_kinds))}.",
-        )
+    _check_loads(study, workload)
     if study.cage.open_files is not None and targets.KINDS[study.target.kind].embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
@@ -52,6 +49,20 @@ def check_study(study: Study) -> None:
         workload.check_level(level)
     _check_cages(study)
     check_host(study)
+
+
+def _check_loads(study: Study, workload: Workload) -> None:
+    """That the workload can load the target, and on the axis that is asked for."""
+    kind, form, axis = study.workload.kind, study.target.form, study.load.axis
+    if form in workload.target_kinds:
+        return
+    known = {name: workloads.make(kind, study.workload.options, axis=name) for name in sorted(workloads.axes(kind))}
+    others = [name for name, other in known.items() if form in other.target_kinds]
+    raise StudyError(
+        f"workload {kind!r} cannot load a target of kind {form!r}" + (f" on the axis {axis!r}" if others else ""),
+        remedy=(f"On these axes it can: {', '.join(others)}. On {axis} it" if others else "It")
+        + f" loads: {', '.join(sorted(workload.target_kinds))}.",
+    )
 
 
 def _check_times(study: Study, workload: Workload) -> None:
@@ -199,8 +210,10 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study) -> tuple[str, ...]:
-    """What of the study's target nobody can see, in words."""
-    return (url.UNSEEN,) if study.target.kind == url.UrlTarget.kind else ()
+    """What of the study's target nobody can see, and what of its answers nobody has looked at, in words."""
+    target = (url.UNSEEN,) if study.target.kind == url.UrlTarget.kind else ()
+    checked = str(study.workload.options.get("checked")) if study.workload.kind == http.Http.kind else ""
+    return (*target, *((http.UNCHECKED[checked],) if checked in http.UNCHECKED else ()))
 
 
 def _check_alternatives(study: Study, workload: Workload) -> None:

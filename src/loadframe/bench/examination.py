@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,8 +41,9 @@ def examine(
     curve: Curve,
     target_kind: str,
     highest_level: float,
+    free_disk_bytes: float = math.inf,
 ) -> Examined:
-    """Read the ledger and diagnose, from all steps of one treatment."""
+    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes: as of a Situation."""
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     windows = look(curve, sound(steps))
@@ -71,6 +73,7 @@ def examine(
             demands=demands,
             ceilings={limit.id: limit.ceiling for limit in limits},
             most_open_files=most_open_files(),
+            free_disk_bytes=free_disk_bytes,
         ),
         bend=windows.bend,
     )

@@ -10,6 +10,7 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Ending, Survival
+from loadframe.reporting.alternatives import survival_sentence
 from loadframe.runs.folder import RunFolder
 from loadframe.workloads.base import AsksForObjects
 
@@ -28,34 +29,35 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
     """End each cache among these treatments cleanly, and by SIGKILL, and keep in the run what it still has; at the
-    study's lowest level, so that it takes seconds. Nothing where none of them is a cache."""
+    study's lowest level, so that it takes seconds. One that does not come back is not ended again: the next one is.
+    Nothing where none of them is a cache."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):
-            try:
-                found = survival(book.bench, treatment, level, how)
-            except (TargetError, WorkloadError) as error:  # all else is measured, and is told
-                book.progress.say(f"it did not come back after {how}: {error.fact}")
-                return
+            found = survival(book.bench, treatment, level, how)
             run.append_line("survival.jsonl", "survival", found)
-            book.progress.say(f"{found.target_kind} after {how}: {found.kept} of {found.asked} objects kept")
+            book.progress.say(survival_sentence(found))
+            if found.kept is None:
+                break
 
 
 def survival(bench: Bench, treatment: str, level: float, how: Ending) -> Survival:
-    """What the cache of a treatment (`Bench.is_cache`) still has after it was ended so, of all objects of a level.
-    TargetError where it does not come back."""
+    """What the cache of a treatment (`Bench.is_cache`) still has after it was ended so, of all objects of a level."""
     workload = bench.workload
     assert isinstance(workload, AsksForObjects), "a cache is asked for objects"
-    bench.use(treatment)
-    workload.set_level(bench.endpoint, level)
-    workload.warm(bench.endpoint, level)
-    bench.end(how)
-    bench.use(treatment)
-    before = _fetched(bench)
-    workload.warm(bench.endpoint, level)
-    asked = workload.objects_at(level)
-    fetched = round(_fetched(bench) - before)
-    return Survival(treatment, bench.kind, how, asked, min(max(asked - fetched, 0), asked))
+    asked, kept, failed = workload.objects_at(level), None, ""
+    try:
+        bench.use(treatment)
+        workload.set_level(bench.endpoint, level)
+        workload.warm(bench.endpoint, level)
+        bench.end(how)
+        bench.use(treatment)
+        before = _fetched(bench)
+        workload.warm(bench.endpoint, level)
+        kept = min(max(asked - round(_fetched(bench) - before), 0), asked)
+    except (TargetError, WorkloadError) as error:  # all else is measured: this one is told with it
+        failed = error.fact
+    return Survival(treatment, bench.kind, how, asked, kept, failed)
 
 
 def _fetched(bench: Bench) -> float:

@@ -67,13 +67,14 @@ Ending = Literal["a clean stop", "SIGKILL"]
 @dataclass(frozen=True, slots=True)
 class Survival:
     """What a cache still had after it was ended so and started again: of the objects that it was asked for, those that
-    its origin was not asked for."""
+    its origin was not asked for. kept: None where that is not known, as it did not come back; error says why."""
 
     treatment: str
     target_kind: str
     how: Ending
     asked: int
-    kept: int
+    kept: int | None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

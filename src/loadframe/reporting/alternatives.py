@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import get_args
 
-from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Verdict
+from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Survival, Verdict
 from loadframe.reporting import rounding, words
 from loadframe.units import METRICS, show_metric
 
 DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-difference": "no proven difference"}
+
+ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 TINY = 1e-9
 """A place that was worked out from the logarithm of a level is that level, but for this share."""
@@ -21,14 +24,21 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     told = [_apart(one.verdict, "over all loads"), *(_apart(each, _at(each, unit)) for each in ends)]
     said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
     if one.parting is not None:
-        said.append(f"They part {place_of(one.parting, one, unit)}.")
+        what = "They part" if differ(one) else "Their ratio changes"
+        said.append(f"{what} {place_of(one.parting, one, unit)}.")
     if one.cold:
         told = [_apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
         said.append(f"With nothing cached: {'; '.join(told)}.")
     mine, theirs = _causes(one.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
-    said += [f"Only {inv.study.target_kind}: {words_}." for name, words_ in theirs.items() if name not in mine]
-    said += [f"Only {one.name}: {words_}." for name, words_ in mine.items() if name not in theirs]
+    for name, own, others in ((inv.study.target_kind, theirs, mine), (one.name, mine, theirs)):
+        if alone := [cause for known, cause in own.items() if known not in others]:
+            said.append(f"Only {name}: {'; '.join(alone)}.")
     return said
+
+
+def differ(one: Alternative) -> bool:
+    """Whether a difference is proved at any load: else the ratio may change and who is ahead is not known."""
+    return any(each.decision != "no-proven-difference" for each in one.by_level)
 
 
 def place_of(parting: LoadInterval, one: Alternative, unit: str) -> str:
@@ -47,9 +57,25 @@ def _causes(findings: Iterable[Finding]) -> dict[str, str]:
 
 def survival_sentences(inv: Investigation) -> list[str]:
     """What each cache still had after it was ended."""
-    return [
-        f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects." for one in inv.survivals
-    ]
+    return [survival_sentence(one) for one in inv.survivals]
+
+
+def survival_rows(inv: Investigation) -> list[tuple[str, list[str]]]:
+    """Each cache, and what it still had after each of ENDINGS."""
+    found = {(one.target_kind, one.how): _had(one) for one in inv.survivals}
+    kinds = dict.fromkeys(one.target_kind for one in inv.survivals)
+    return [(kind, [found.get((kind, how), "") for how in ENDINGS]) for kind in kinds]
+
+
+def _had(one: Survival) -> str:
+    return f"not known: {words.strip(one.error)}" if one.kept is None else f"{one.kept:,} of {one.asked:,} objects"
+
+
+def survival_sentence(one: Survival) -> str:
+    """What a cache still had, or why that is not known."""
+    if one.kept is None:
+        return f"What {one.target_kind} has after {one.how} is not known: {words.strip(one.error)}."
+    return f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects."
 
 
 def level_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, str, str, str]]:

@@ -83,7 +83,8 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
     for number, one in enumerate(inv.alternatives, start=1):
         drawing = partial(plots.side_by_side, inv, one)
-        parted = "Shaded bands: 95 % intervals. Dashed: where they part, with its interval."
+        parted = "Shaded bands: 95 % intervals."
+        parted += " Dashed: where their ratio begins to change, with its interval." if one.parting is not None else ""
         yield from _draft(f"beside-{number}", plots.side_by_side_title(inv, one), parted, drawing, WIDE, NARROW)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
     yield from _draft("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), WIDE, NARROW)
@@ -128,8 +129,8 @@ def ladder_chart(found: Ladder) -> Chart | None:
 
 def tuning_chart(found: Tuning) -> Chart | None:
     """The trials of a search, and the proof of the best; None without a trial."""
-    line = "Line: the best trial so far. Dotted: the start. Square: the best settings in fresh blocks, 95 % interval."
-    drafts = list(_draft("trials", searches.title(found), line, partial(searches.trials, found), WIDE, NARROW))
+    drawing = partial(searches.trials, found)
+    drafts = list(_draft("trials", searches.title(found), searches.note(found), drawing, WIDE, NARROW))
     return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
 
 

@@ -116,7 +116,18 @@ def render_page(inv: Investigation) -> str:
         flames=[(one, number) for number, one in enumerate(profiles.with_flame(inv), start=1)],
         flame_script=Markup(_read("flame.js")),
         limits=facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else (),
-        tables=[_steps_table(round_) for round_ in inv.rounds if round_.footprint],
+        tables=[
+            *(
+                _steps_table(one, str(one.number), f"Round {one.number}: {one.treatment}")
+                for one in inv.rounds
+                if one.footprint
+            ),
+            *(
+                _steps_table(one.round, f"beside-{number}", f"{one.name}: {one.round.treatment}")
+                for number, one in enumerate(inv.alternatives, start=1)
+                if one.round.footprint
+            ),
+        ],
     )
 
 
@@ -182,7 +193,7 @@ def _anchor(level: float) -> str:
     return f"{level:g}".replace(".", "_").replace("+", "")
 
 
-def _steps_table(round_: Round) -> dict[str, Any]:
+def _steps_table(round_: Round, anchor: str, title: str) -> dict[str, Any]:
     """Every step of a round: its number, level, block, throughput, p95 latency, errors, and every metric that is not
     zero throughout."""
     names = facts.footprint_metrics(round_.footprint)
@@ -191,12 +202,12 @@ def _steps_table(round_: Round) -> dict[str, Any]:
     lines: list[dict[str, Any]] = []
     for row in rows:
         level = row.get("level", 0.0)
-        anchor = "" if level in anchored else f"data-{round_.number}-{_anchor(level)}"
+        own = "" if level in anchored else f"data-{anchor}-{_anchor(level)}"
         metrics = [show_metric(name, row[name]) if name in row else "" for name in names]
-        lines.append({"id": anchor, "cells": _cells(row) + metrics})
+        lines.append({"id": own, "cells": _cells(row) + metrics})
         anchored.add(level)
     heads = [(name, METRICS[name].what if name in METRICS else "") for name in names]
-    return {"round": round_, "heads": heads, "lines": lines, "columns": list(STEP_COLUMNS.values())}
+    return {"anchor": anchor, "title": title, "heads": heads, "lines": lines, "columns": list(STEP_COLUMNS.values())}
 
 
 def _cells(row: Mapping[str, float]) -> list[str]:

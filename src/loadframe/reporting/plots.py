@@ -142,6 +142,8 @@ def side_by_side_title(inv: Investigation, one: Alternative) -> str:
     if one.parting is None:
         return f"{inv.study.target_kind} and {one.name} over the load"
     where = alternatives.place_of(one.parting, one, words.axis_unit(inv))
+    if not alternatives.differ(one):
+        return f"The ratio of {inv.study.target_kind} and {one.name} changes {where}"
     return f"{inv.study.target_kind} and {one.name} part {where}"
 
 

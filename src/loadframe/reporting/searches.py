@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 from loadframe.model import Tuning, TuningTrial
@@ -46,6 +47,24 @@ def title(found: Tuning) -> str:
     return f"The best of {len(found.trials)} trials came to {best} times the start{proof}"
 
 
+def note(found: Tuning) -> str:
+    """What its lines and marks are."""
+    lowest, _ = _range(found)
+    bottom = any(each.ratio is None or each.ratio < lowest for each in found.trials)
+    return (
+        "Line: the best trial so far. Dotted: the start."
+        + (" Square: the best settings in fresh blocks, 95 % interval." if found.verdict else "")
+        + (" At the bottom: trials that failed, or came to less than is shown." if bottom else "")
+    )
+
+
+def _range(found: Tuning) -> tuple[float, float]:
+    """The lowest and the highest ratio that are shown; an interval may have no end."""
+    proved = (found.verdict.low, found.verdict.ratio, found.verdict.high) if found.verdict else ()
+    known = [1.0, *(each.ratio for each in found.trials if each.ratio is not None), *filter(math.isfinite, proved)]
+    return max(min(known), max(known) / DEEPEST) / 1.15, max(known)
+
+
 def trials(found: Tuning, size: Size) -> Drawing | None:
     """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof with its
     interval. None without a trial."""
@@ -54,15 +73,13 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
     if not found.trials:
         return None
     verdict, last = found.verdict, found.trials[-1].number
-    known = [each.ratio for each in found.trials if each.ratio is not None]
-    highest = max([1.0, *known, *([verdict.high] if verdict else [])])
-    lowest = max(min([1.0, *known, *([verdict.low] if verdict else [])]), highest / DEEPEST) / 1.15
+    lowest, highest = _range(found)
     scale = alt.Scale(type="log", domain=[lowest, highest * 1.25], nice=False)
     y = alt.Y(
         "ratio:Q",
         title="throughput against the start (log scale)",
         scale=scale,
-        axis=alt.Axis(tickCount=5, format=vega.number_format(highest)),
+        axis=alt.Axis(values=even_steps(lowest, highest * 1.25), format=vega.number_format(highest)),
     )
     right = last + max(1.0, last / 8) if verdict else last
     ticks = [number for number in range(1, last + 1) if last <= 10 or number % (5 if last <= 50 else 10) == 0]
@@ -108,6 +125,15 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
         layers += [
             proof.mark_rule(color=INK, strokeWidth=2).encode(y=between, y2=alt.Y2("high:Q")),
             proof.mark_point(color=INK, filled=True, size=90, shape="square", opacity=1).encode(y=y),
-            proof.mark_text(align="right", dx=-10, color=INK, fontWeight=600).encode(y=y, text=alt.Text("label:N")),
+            proof.mark_text(align="right", dx=5, dy=-8, color=INK, fontWeight=600).encode(
+                y=alt.Y("high:Q", scale=scale), text=alt.Text("label:N")
+            ),
         ]
     return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def even_steps(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20 and so on between two values."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
+    return [step for step in steps if low <= step <= high]

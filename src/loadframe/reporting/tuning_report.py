@@ -211,7 +211,11 @@ def asides(found: Tuning) -> list[tuple[str, str]]:
 
 def prices(found: Tuning) -> list[str]:
     """What is given up with the best settings."""
-    return [f"Gives up durability: {each.name}, {each.gives_up}." for each in changed(found) if each.gives_up]
+    return [
+        f"{each.name} = {facts.shown(each.after)} gives up durability ({each.gives_up})."
+        for each in changed(found)
+        if each.gives_up
+    ]
 
 
 def fate(trial: TuningTrial) -> str:

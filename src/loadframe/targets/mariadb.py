@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from loadframe.cage.leases import Lease, filesystem
-from loadframe.cage.processes import Allowance, unprivileged_user
-from loadframe.errors import StudyError, TargetError
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.errors import StudyError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, canonical, differing
 from loadframe.targets.mariadb_control import Control, driver
 from loadframe.targets.mariadb_server import SCHEMA, Server, known_options, required, version
 from loadframe.targets.mariadb_settings import CATALOGUE, CHECKPOINT, DERIVED, RESERVED, STATUS, VARIABLES
 from loadframe.targets.private_server import soft_nofile
+from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
 
-NOFILE = "RLIMIT_NOFILE"
 
-
-class MariadbTarget:
+class MariadbTarget(PrivateTarget[Server]):
     """See targets.base.Target.
 
     A change of state restarts the server unless every setting that differs is dynamic and not sized at the start: the
@@ -26,7 +25,6 @@ class MariadbTarget:
     """
 
     kind = "mariadb"
-    embedded = False
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES, *DERIVED)
 
     def __init__(
@@ -39,10 +37,9 @@ class MariadbTarget:
     ) -> None:
         """lease: its folder holds data, socket and log. allowance: without a user, "mysql" or "nobody" when we are
         root. port: None for a socket alone, 0 for a free port of 127.0.0.1. log: is told of starts and restarts."""
-        self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("mysql",)))
-        self._server = Server(lease, self._allowance.user, port)
-        self._log = log
-        self._state: TargetState | None = None
+        allowance = run_by(allowance, "mysql")
+        server = Server(lease, allowance.user, port)
+        super().__init__(server, allowance, log, data=server.data)
         self._control: Control | None = None
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -54,14 +51,12 @@ class MariadbTarget:
 
     def check(self, state: TargetState) -> None:
         """The server starts without connections and ends, or, where it runs, another one reads the options alone."""
-        wanted = TargetState(check_settings(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         self._server.check(wanted, _options(wanted), self._allowed(wanted))
 
     def start(self, state: TargetState) -> None:
         """Start with these settings on the command line and these limits, and wait until it answers."""
-        wanted = TargetState(check_settings(state.settings), dict(state.limits))
-        if self._server.started:
-            raise TargetError("MariaDB is running already", remedy="Use apply, or stop it first.")
+        wanted = self._to_start(state)
         server = self._server
         self._control = Control(
             server.socket, server.control_account.user, server.control_account.password, server.died
@@ -74,7 +69,7 @@ class MariadbTarget:
     def apply(self, state: TargetState) -> None:
         """SET GLOBAL where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
-        wanted = TargetState(check_settings(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         changed = differing(current.settings, wanted.settings)
         if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
             self._log(f"MariaDB restarts to change {', '.join(changed) or NOFILE}")
@@ -91,18 +86,6 @@ class MariadbTarget:
         control = self._talk()
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
-
-    def stop(self) -> None:
-        """Stop cleanly; the data stay. Does nothing where it does not run."""
-        self._state = None
-        self._close()
-        self._server.stop()
-
-    def destroy(self) -> None:
-        """End the server and remove its folder; the lease stays its owner's."""
-        self._state = None
-        self._close()
-        self._server.destroy()
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
@@ -121,12 +104,6 @@ class MariadbTarget:
         counted = {name: float(value) for name, value in found.items()}
         age, most = (counted.pop(name, 0.0) for name in CHECKPOINT)
         return counted | ({"redo_fill": age / most} if most > 0 else {})
-
-    def pids(self) -> tuple[int, ...]:
-        return () if self._server.pid is None else (self._server.pid,)
-
-    def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
         """options: user, password, schema, socket; `option_file` holds the same for --defaults-extra-file, so that no
@@ -151,34 +128,21 @@ class MariadbTarget:
     def version(self) -> str:
         return version(required("mariadbd"))
 
-    def log_tail(self, lines: int = 20) -> str:
-        return self._server.log_tail(lines)
-
     def describe(self) -> Mapping[str, str]:
-        server = self._server
-        return {
-            "data": f"{server.data} on {filesystem(server.data)}",
-            "user": self._allowance.user or "the user who ran Loadframe",
-            "started": " ".join(word for word in server.command if not word.startswith("--init-file=")),
-        }
+        shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
+        return {**super().describe(), "started": shown}
 
     # --- inside -----------------------------------------------------------------------------------------------------
-
-    def _running(self) -> TargetState:
-        if (died := self._server.died()) is not None:
-            raise died
-        assert self._state is not None, "a server that runs was started with a state"
-        return self._state
-
-    def _allowed(self, state: TargetState) -> Allowance:
-        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
 
     def _talk(self) -> Control:
         self._running()
         assert self._control is not None, "a server that runs has a connection"
         return self._control
 
-    def _close(self) -> None:
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return check_settings(settings)
+
+    def _hang_up(self) -> None:
         if self._control is not None:
             self._control.close()
             self._control = None

@@ -6,12 +6,11 @@ It serves the files below `Endpoint.options["files"]`: as a web server, or as th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from loadframe.cage.leases import Lease, filesystem
-from loadframe.cage.processes import Allowance, unprivileged_user
-from loadframe.errors import StudyError, TargetError
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
+from loadframe.errors import StudyError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import Catalogue, SettingSpec, canonical, differing
 from loadframe.targets.nginx_server import (
@@ -29,19 +28,18 @@ from loadframe.targets.nginx_settings import CATALOGUE, CEILINGS, LOGGED, STATUS
 from loadframe.targets.nginx_status import NoRoom, Status
 from loadframe.targets.nginx_workers import Looks
 from loadframe.targets.private_server import soft_nofile
+from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
 
-NOFILE = "RLIMIT_NOFILE"
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 
 
-class NginxTarget:
+class NginxTarget(PrivateTarget[Server]):
     """See targets.base.Target.
 
     A change of state is a reload, and a restart where a setting that differs needs one, or a limit of the processes.
     """
 
     kind = "nginx"
-    embedded = False
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
     catalogue: Catalogue = CATALOGUE
 
@@ -56,12 +54,11 @@ class NginxTarget:
     ) -> None:
         """lease: its folder holds files, configuration and log, in `folder`. allowance: without a user, "www-data",
         "nginx" or "nobody" when we are root. port: 0 for a free one. log: is told of starts, reloads and restarts."""
-        self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("www-data", "nginx")))
-        self._server = self._make_server(lease, self._allowance.user, port, folder)
-        self._status = Status(self._server.socket)
+        allowance = run_by(allowance, "www-data", "nginx")
+        server = self._make_server(lease, allowance.user, port, folder)
+        super().__init__(server, allowance, log, data=server.files)
+        self._status = Status(server.socket)
         self._looks = Looks()
-        self._log = log
-        self._state: TargetState | None = None
         self._effective: dict[str, SettingValue] = {}
         self._known: tuple[int, ...] = ()
 
@@ -76,7 +73,7 @@ class NginxTarget:
 
     def check(self, state: TargetState) -> None:
         """It starts and ends, or, where it runs, `nginx -t`."""
-        wanted = TargetState(self.catalogue.check(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         try:
             self._server.check(wanted, self._allowed(wanted), lambda: self._ready(wanted))
         finally:
@@ -84,18 +81,15 @@ class NginxTarget:
 
     def start(self, state: TargetState) -> None:
         """Start with these settings and limits, and wait until it answers."""
-        wanted = TargetState(self.catalogue.check(state.settings), dict(state.limits))
-        if self._server.started:
-            raise TargetError("nginx is running already", remedy="Use apply, or stop it first.")
+        wanted = self._to_start(state)
         self._server.start(wanted.settings, self._allowed(wanted), lambda: self._ready(wanted))
         self._entered(wanted)
-        words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
-        self._log(f"nginx started with {words or 'its default settings'}")
+        self._tell_start(wanted)
 
     def apply(self, state: TargetState) -> None:
         """Reload where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
-        wanted = TargetState(self.catalogue.check(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         changed = differing(current.settings, wanted.settings)
         if wanted.limits != current.limits or any(self._needs_restart(name) for name in changed):
             self._log(f"nginx restarts to change {', '.join(changed) or NOFILE}")
@@ -109,18 +103,6 @@ class NginxTarget:
     def reset(self) -> None:
         """nginx keeps no high-water marks; its cache of open files is part of what is measured. It has to run."""
         self._running()
-
-    def stop(self) -> None:
-        """Stop at once; the files stay. Does nothing where it does not run."""
-        self._state, self._known = None, ()
-        self._status.close()
-        self._server.stop()
-
-    def destroy(self) -> None:
-        """End the server and remove its folder; the lease stays its owner's."""
-        self._state, self._known = None, ()
-        self._status.close()
-        self._server.destroy()
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
@@ -159,9 +141,6 @@ class NginxTarget:
         """The master, then its workers."""
         return () if self._server.pid is None else (self._server.pid, *self._workers())
 
-    def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": self.pids()}
-
     def endpoint(self) -> Endpoint:
         """address: host and port. options: `files`, the folder whose files it serves."""
         return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", {"files": str(self._server.files)})
@@ -173,27 +152,14 @@ class NginxTarget:
     def version(self) -> str:
         return version(required())
 
-    def log_tail(self, lines: int = 20) -> str:
-        return self._server.log_tail(lines)
-
-    def describe(self) -> Mapping[str, str]:
-        server = self._server
-        return {
-            "data": f"{server.files} on {filesystem(server.files)}",
-            "user": self._allowance.user or "the user who ran Loadframe",
-            "started": " ".join(server.command),
-        }
-
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _running(self) -> TargetState:
-        if (died := self._server.died()) is not None:
-            raise died
-        assert self._state is not None, "a server that runs was started with a state"
-        return self._state
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return self.catalogue.check(settings)
 
-    def _allowed(self, state: TargetState) -> Allowance:
-        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
+    def _hang_up(self) -> None:
+        self._known = ()
+        self._status.close()
 
     def _ready(self, wanted: TargetState) -> bool:
         return len(self._server.workers()) == workers_of(wanted) and self._status.answers()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
-from loadframe.cage.leases import Lease, filesystem
-from loadframe.cage.processes import Allowance, unprivileged_user
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, canonical, differing
@@ -24,12 +23,12 @@ from loadframe.targets.postgres_settings import (
     WAITS,
 )
 from loadframe.targets.private_server import soft_nofile
+from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
 
-NOFILE = "RLIMIT_NOFILE"
 RELOAD_TIMEOUT_S = 30.0
 
 
-class PostgresTarget:
+class PostgresTarget(PrivateTarget[Server]):
     """See targets.base.Target.
 
     A change of state is a reload of the configuration, and a restart where a setting that differs needs one: the same
@@ -37,7 +36,6 @@ class PostgresTarget:
     """
 
     kind = "postgres"
-    embedded = False
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
 
     def __init__(
@@ -52,10 +50,9 @@ class PostgresTarget:
         """lease: its folder holds data, socket and log, in `folder`. allowance: without a user, "postgres" or "nobody"
         when we are root. port: None for a socket alone, 0 for a free port of 127.0.0.1. log: is told of starts, reloads
         and restarts."""
-        self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("postgres",)))
-        self._server = Server(lease, self._allowance.user, port, folder)
-        self._log = log
-        self._state: TargetState | None = None
+        allowance = run_by(allowance, "postgres")
+        server = Server(lease, allowance.user, port, folder)
+        super().__init__(server, allowance, log, data=server.data)
         self._control: Control | None = None
         self._looks = Looks()
         self._statement = ""
@@ -73,25 +70,22 @@ class PostgresTarget:
 
     def check(self, state: TargetState) -> None:
         """Another postmaster tries it, and ends before it lets anybody in."""
-        wanted = TargetState(check_settings(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         self._server.check(wanted, self._allowed(wanted))
 
     def start(self, state: TargetState) -> None:
         """Start with these settings in its configuration and these limits, and wait until it answers."""
-        wanted = TargetState(check_settings(state.settings), dict(state.limits))
+        wanted = self._to_start(state)
         server = self._server
-        if server.started:
-            raise TargetError("PostgreSQL is running already", remedy="Use apply, or stop it first.")
         server.start(wanted.settings, self._allowed(wanted), lambda: self._reach().ping())
         self._state = wanted
         self._enter()
-        words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
-        self._log(f"PostgreSQL started with {words or 'its default settings'}")
+        self._tell_start(wanted)
 
     def apply(self, state: TargetState) -> None:
         """Reload the configuration where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
-        wanted = TargetState(check_settings(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         changed = differing(current.settings, wanted.settings)
         if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
             self._log(f"PostgreSQL restarts to change {', '.join(changed) or NOFILE}")
@@ -104,18 +98,6 @@ class PostgresTarget:
     def reset(self) -> None:
         """PostgreSQL keeps no high-water marks and no cache of handles that a step would inherit; it has to answer."""
         self._talk().ask("SELECT 1")
-
-    def stop(self) -> None:
-        """Stop cleanly; the data stay. Does nothing where it does not run."""
-        self._state = None
-        self._close()
-        self._server.stop()
-
-    def destroy(self) -> None:
-        """End the server and remove its folder; the lease stays its owner's."""
-        self._state = None
-        self._close()
-        self._server.destroy()
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
@@ -138,9 +120,6 @@ class PostgresTarget:
             return (pid, *sorted(child for (child,) in self._control.ask(CHILDREN)))
         except TargetError:  # it is starting, or on its way out: whoever needs it to answer will say so
             return (pid,)
-
-    def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
         """address: what libpq takes for a host, the socket's folder. options: user, password, port, database, schema;
@@ -167,27 +146,7 @@ class PostgresTarget:
     def version(self) -> str:
         return version(required("postgres"))
 
-    def log_tail(self, lines: int = 20) -> str:
-        return self._server.log_tail(lines)
-
-    def describe(self) -> Mapping[str, str]:
-        server = self._server
-        return {
-            "data": f"{server.data} on {filesystem(server.data)}",
-            "user": self._allowance.user or "the user who ran Loadframe",
-            "started": " ".join(server.command),
-        }
-
     # --- inside -----------------------------------------------------------------------------------------------------
-
-    def _running(self) -> TargetState:
-        if (died := self._server.died()) is not None:
-            raise died
-        assert self._state is not None, "a server that runs was started with a state"
-        return self._state
-
-    def _allowed(self, state: TargetState) -> Allowance:
-        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
 
     def _talk(self) -> Control:
         self._running()
@@ -221,7 +180,10 @@ class PostgresTarget:
             control.ask(f"CREATE DATABASE {DATABASE} OWNER {account.user}")
         server.write_option_file(str(server.socket_folder), server.port or PORT)
 
-    def _close(self) -> None:
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return check_settings(settings)
+
+    def _hang_up(self) -> None:
         if self._control is not None:
             self._control.close()
             self._control = None

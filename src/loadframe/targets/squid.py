@@ -7,15 +7,15 @@ its disk (cache_dir_kind) survives a restart, what is in its memory does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
-from loadframe.cage.leases import Lease, filesystem
-from loadframe.cage.processes import Allowance, unprivileged_user
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, differing
 from loadframe.targets.origin import Origin
 from loadframe.targets.private_server import open_descriptors, soft_nofile
+from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
 from loadframe.targets.squid_manager import (
     Manager,
     complete,
@@ -26,10 +26,8 @@ from loadframe.targets.squid_manager import (
 from loadframe.targets.squid_server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server, required, version
 from loadframe.targets.squid_settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
 
-NOFILE = "RLIMIT_NOFILE"
 
-
-class SquidTarget:
+class SquidTarget(PrivateTarget[Server]):
     """See targets.base.Target.
 
     A change of state is a reconfiguration, and a restart where a setting that differs needs one, or a limit of the
@@ -37,7 +35,6 @@ class SquidTarget:
     """
 
     kind = "squid"
-    embedded = False
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
 
     def __init__(
@@ -45,12 +42,11 @@ class SquidTarget:
     ) -> None:
         """lease: its folder holds all. allowance: without a user, "proxy", "squid" or "nobody" when we are root. port:
         0 for a free one. log: is told of starts and changes."""
-        self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("proxy", "squid")))
-        self._server = Server(lease, self._allowance.user, port)
+        allowance = run_by(allowance, "proxy", "squid")
+        server = Server(lease, allowance.user, port)
+        super().__init__(server, allowance, log, data=server.store)
         self._origin = Origin(lease, "origin-of-squid")
         self._manager = Manager()
-        self._log = log
-        self._state: TargetState | None = None
         self._effective: dict[str, SettingValue] = {}
         self._descriptors_allowed = 0
         self._stored_before = self._evicted = 0.0
@@ -64,31 +60,28 @@ class SquidTarget:
 
     def check(self, state: TargetState) -> None:
         """`squid -k parse`."""
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         self._server.check(wanted, self._origin.address, self._allowed(wanted))
 
     def start(self, state: TargetState) -> None:
         """Start the origin and the cache with these settings and limits, and wait until it answers."""
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
-        if self._server.started:
-            raise TargetError("Squid is running already", remedy="Use apply, or stop it first.")
+        wanted = self._to_start(state)
         self._origin.start()
         self._manager.close()
         self._manager = Manager()
         self._server.start(wanted, self._origin.address, self._allowed(wanted), self._answers)
         self._entered(wanted)
         self._stored_before, self._evicted = self._manager.read().get("objects_on_disk", 0.0), 0.0
-        words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
-        self._log(f"Squid started with {words or 'its default settings'}")
+        self._tell_start(wanted)
 
     def apply(self, state: TargetState) -> None:
         """Reconfigure where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         changed = differing(complete(current.settings), complete(wanted.settings))
         if wanted.limits != current.limits or not all(_spec(name).dynamic for name in changed):
             self._log(f"Squid restarts to change {', '.join(changed) or NOFILE}")
-            self._stop_cache()
+            super().stop()
             self.start(wanted)
         elif changed:
             self._log(f"Squid takes new values of {', '.join(changed)}")
@@ -101,7 +94,7 @@ class SquidTarget:
 
     def stop(self) -> None:
         """Stop the cache and its origin; what is on the disk stays, what is in memory does not."""
-        self._stop_cache()
+        super().stop()
         self._origin.stop()
 
     def empty(self) -> None:
@@ -110,9 +103,7 @@ class SquidTarget:
 
     def destroy(self) -> None:
         """End both and remove their folders; the lease stays its owner's."""
-        self._state = None
-        self._manager.close()
-        self._server.destroy()
+        super().destroy()
         self._origin.destroy()
 
     # --- what it is and does now ------------------------------------------------------------------------------------
@@ -139,13 +130,6 @@ class SquidTarget:
             "descriptors_short": float(logged[FEW_DESCRIPTORS]),
         }
 
-    def pids(self) -> tuple[int, ...]:
-        """Its process: without a master, and with threads where it stores in files."""
-        return () if self._server.pid is None else (self._server.pid,)
-
-    def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": self.pids()}
-
     def endpoint(self) -> Endpoint:
         """address: host and port. options: `origin`, the same of the origin; `files`, the folder that it serves."""
         options = {"files": str(self._origin.files), "origin": self._origin.address}
@@ -158,33 +142,16 @@ class SquidTarget:
     def version(self) -> str:
         return version(required())
 
-    def log_tail(self, lines: int = 20) -> str:
-        return self._server.log_tail(lines)
-
     def describe(self) -> Mapping[str, str]:
-        server = self._server
-        return {
-            "data": f"{server.store} on {filesystem(server.folder)}",
-            "origin": f"a private nginx before {self._origin.files}",
-            "user": self._allowance.user or "the user who ran Loadframe",
-            "started": " ".join(server.command),
-        }
+        return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _stop_cache(self) -> None:
-        self._state = None
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return check_settings(settings)
+
+    def _hang_up(self) -> None:
         self._manager.close()
-        self._server.stop()
-
-    def _running(self) -> TargetState:
-        if (died := self._server.died()) is not None:
-            raise died
-        assert self._state is not None, "a server that runs was started with a state"
-        return self._state
-
-    def _allowed(self, state: TargetState) -> Allowance:
-        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
 
     def _answers(self) -> bool:
         """Whether the configuration that was written last is in effect, to somebody who connects now."""

@@ -18,6 +18,8 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 
 TIMEOUT_S = 10.0
+MOST_READ = 1 << 20
+"""Bytes: whoever sends so many has answered."""
 PATH = re.compile(r"/[!-~]*")
 """Printable, without blanks: as it is sent."""
 
@@ -100,7 +102,7 @@ class UrlTarget:
         return Endpoint(self.kind, where, {"paths": str(settings["paths"])}, attached=True)
 
     def healthy(self) -> bool:
-        return self._state is not None and self._ask() is not None
+        return self._state is not None and self._answers()
 
     def version(self) -> str:
         return "url"
@@ -116,16 +118,17 @@ class UrlTarget:
             raise TargetError("The server's address is not known", remedy="Start it first.")
         return self._state
 
-    def _ask(self) -> str | None:
-        """Its own name for itself, "" where it says none; None where nobody answers."""
+    def _answers(self) -> bool:
+        """Whether anything comes back for what the load will be: a GET. Many a server drops or refuses HEAD."""
         connection = http.client.HTTPConnection(self.endpoint().address, timeout=TIMEOUT_S)
         try:
-            connection.request("HEAD", self.endpoint().options["paths"].split()[0])
-            return connection.getresponse().getheader("Server", "")
+            connection.request("GET", self.endpoint().options["paths"].split()[0])
+            connection.getresponse().read(MOST_READ)
         except (OSError, http.client.HTTPException):
-            return None
+            return False
         finally:
             connection.close()
+        return True
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

@@ -8,33 +8,31 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from loadframe.cage.leases import Lease, filesystem
-from loadframe.cage.processes import Allowance, unprivileged_user
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, canonical, differing
 from loadframe.targets.origin import Origin
 from loadframe.targets.private_server import soft_nofile
+from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
 from loadframe.targets.varnish_counters import Counters
 from loadframe.targets.varnish_server import SETTINGS_OF_STORAGE, Server, required, version
 from loadframe.targets.varnish_settings import CATALOGUE, CEILINGS, COUNTERS
 from loadframe.unix_socket import open_socket
 
-NOFILE = "RLIMIT_NOFILE"
 TIMEOUT_S = 5.0
 
 
-class VarnishTarget:
+class VarnishTarget(PrivateTarget[Server]):
     """See targets.base.Target.
 
     A change of state sets parameters, and restarts where a setting that differs needs one, or a limit of the processes.
     """
 
     kind = "varnish"
-    embedded = False
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *CEILINGS)
 
     def __init__(
@@ -42,12 +40,11 @@ class VarnishTarget:
     ) -> None:
         """lease: its folder holds all. allowance: without a user, "vcache", "varnish" or "nobody" when we are root.
         port: 0 for a free one. log: is told of starts and changes."""
-        self._allowance = replace(allowance, user=allowance.user or unprivileged_user(("vcache", "varnish")))
-        self._server = Server(lease, self._allowance.user, port)
+        allowance = run_by(allowance, "vcache", "varnish")
+        server = Server(lease, allowance.user, port)
+        super().__init__(server, allowance, log, data=server.store)
         self._origin = Origin(lease, "origin-of-varnish")
-        self._counters = Counters(self._server.directory)
-        self._log = log
-        self._state: TargetState | None = None
+        self._counters = Counters(server.directory)
         self._effective: dict[str, SettingValue] = {}
         self._cache: int | None = None
 
@@ -60,28 +57,25 @@ class VarnishTarget:
 
     def check(self, state: TargetState) -> None:
         """`varnishd -C`."""
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         self._server.check(wanted, _complete(wanted.settings), self._allowed(wanted))
 
     def start(self, state: TargetState) -> None:
         """Start the origin and the cache with these settings and limits, and wait until it answers."""
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
-        if self._server.started:
-            raise TargetError("Varnish is running already", remedy="Use apply, or stop it first.")
+        wanted = self._to_start(state)
         self._origin.start()
         self._server.start(_complete(wanted.settings), self._origin.address, self._allowed(wanted), self._answers)
         self._entered(wanted)
-        words = " ".join(f"{name}={value}" for name, value in wanted.settings.items())
-        self._log(f"Varnish started with {words or 'its default settings'}")
+        self._tell_start(wanted)
 
     def apply(self, state: TargetState) -> None:
         """Set parameters where that leads to the same as a restart with this state would, else restart."""
         current = self._running()
-        wanted = TargetState(CATALOGUE.check(state.settings), dict(state.limits))
+        wanted = self._wanted(state)
         changed = differing(_complete(current.settings), _complete(wanted.settings))
         if wanted.limits != current.limits or not all(_spec(name).dynamic for name in changed):
             self._log(f"Varnish restarts to change {', '.join(changed) or NOFILE}")
-            self._stop_cache()
+            super().stop()
             self.start(wanted)
             return
         for name in changed:
@@ -96,7 +90,7 @@ class VarnishTarget:
 
     def stop(self) -> None:
         """Stop the cache and its origin; the origin's files stay, what was cached does not."""
-        self._stop_cache()
+        super().stop()
         self._origin.stop()
 
     def empty(self) -> None:
@@ -104,9 +98,7 @@ class VarnishTarget:
 
     def destroy(self) -> None:
         """End both and remove their folders; the lease stays its owner's."""
-        self._state = None
-        self._counters.close()
-        self._server.destroy()
+        super().destroy()
         self._origin.destroy()
 
     # --- what it is and does now ------------------------------------------------------------------------------------
@@ -132,9 +124,6 @@ class VarnishTarget:
         """The manager, then the cache process."""
         return tuple(pid for pid in (self._server.pid, self._cache) if pid is not None and self._server.pid is not None)
 
-    def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": self.pids()}
-
     def endpoint(self) -> Endpoint:
         """address: host and port. options: `origin`, the same of the origin; `files`, the folder that it serves."""
         options = {"files": str(self._origin.files), "origin": self._origin.address}
@@ -147,39 +136,26 @@ class VarnishTarget:
     def version(self) -> str:
         return version(required("varnishd"))
 
-    def log_tail(self, lines: int = 20) -> str:
-        return self._server.log_tail(lines)
-
     def describe(self) -> Mapping[str, str]:
-        server = self._server
-        return {
-            "data": f"{server.store} on {filesystem(server.folder)}",
-            "origin": f"a private nginx before {self._origin.files}",
-            "user": self._allowance.user or "the user who ran Loadframe",
-            "started": " ".join(server.command),
-        }
+        return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _stop_cache(self) -> None:
-        self._state = None
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return check_settings(settings)
+
+    def _hang_up(self) -> None:
         self._counters.close()
-        self._server.stop()
 
     def _running(self) -> TargetState:
-        if (died := self._server.died()) is not None:
-            raise died
+        state = super()._running()
         if not Path(f"/proc/{self._cache}").exists():
             raise TargetError(
                 "Varnish's cache process has ended, and with it what was cached; its manager starts another one",
                 remedy="Was it out of memory? Its last log lines say so.",
                 details=self.log_tail(),
             )
-        assert self._state is not None, "a server that runs was started with a state"
-        return self._state
-
-    def _allowed(self, state: TargetState) -> Allowance:
-        return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
+        return state
 
     def _answers(self) -> bool:
         """Whether it says anything at all to a request that the origin cannot serve."""

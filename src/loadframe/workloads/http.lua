@@ -32,7 +32,7 @@ function setup(thread)
 end
 
 local log, sizes, objects, count, contents
-local all_threads, ended_path, open_loop, compared, tail
+local all_threads, ended_path, open_loop, checked, compared, tail
 local object, path, paths, start_s, deadline_s
 local size = ffi.new("uint64_t[1]")
 local pending, over, verified, answered, complained = false, false, false, nil, {}
@@ -47,11 +47,12 @@ local function map(file_path)
     return place, tonumber(length)
 end
 
--- arguments: the step's folder, how many threads there are, the table of objects, their contents, open or closed, one in
--- how many answers is compared, keep-alive or close, a file with a path in each line ("-": the objects have our own).
+-- arguments: the step's folder, how many threads there are, the table of objects, their contents, open or closed, what
+-- of an answer is checked, one in how many is compared, keep-alive or close, a file with a path in each line ("-": the
+-- objects have our own).
 function init(arguments)
     local folder, table_path, contents_path, loop, connection, paths_path
-    folder, all_threads, table_path, contents_path, loop, compared, connection, paths_path = unpack(arguments)
+    folder, all_threads, table_path, contents_path, loop, checked, compared, connection, paths_path = unpack(arguments)
     all_threads, compared, open_loop = tonumber(all_threads), tonumber(compared), loop == "open"
     local place, length = map(table_path)
     objects = ffi.cast("const loadframe_object *", place)
@@ -152,11 +153,13 @@ local function judge(status, body)
         complain(WRONG_STATUS, "status " .. status)
         return WRONG_STATUS
     end
+    if checked == "status" then return DONE end
     local wanted = tonumber(objects[object].size)
     if #body ~= wanted then
         complain(WRONG_LENGTH, string.format("%d bytes instead of %d", #body, wanted))
         return WRONG_LENGTH
     end
+    if checked == "length" then return DONE end
     answered = answered + 1
     if answered % compared == 0 and C.loadframe_memcmp(body, contents + objects[object].offset, #body) ~= 0 then
         complain(WRONG_BYTES, "other bytes than there should be")

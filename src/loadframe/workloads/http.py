@@ -2,9 +2,10 @@
 requests/s, working_set = MiB).
 
 Each object's content follows from a seed. The status and the length of every answer are checked, and one in `compared`
-byte by byte: a wrong one is an error, and no throughput. wrk runs http.lua: on the axes concurrency and working_set in
-a closed loop, where a request begins when the one before has ended; on the axis rate in an open loop, where requests
-begin when they should and `connections` serve them, first come, first served.
+byte by byte: a wrong one is an error, and no throughput. Where pages change, `checked` asks for less. wrk runs
+http.lua: on the axes concurrency and working_set in a closed loop, where a request begins when the one before has
+ended; on the axis rate in an open loop, where requests begin when they should and `connections` serve them, first come,
+first served.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, read_options, switch, whole, whole_level
-from loadframe.workloads.pages import Pages
+from loadframe.workloads.pages import CHECKS, Pages, alike
 from loadframe.workloads.requirements import demand, program
 
 MOST_CONNECTIONS = 1024
@@ -49,6 +50,7 @@ class HttpOptions:
     exponent: float = number(1.0, 0.1, 3.0, "of Zipf's law: the n-th object is asked for 1 / n ^ exponent as often")
     keep_alive: bool = switch(True, "connections stay open; false: a new one for each request")
     compared: int = whole(8, 1, 1_000_000, "one in so many answers is compared with its object byte by byte")
+    checked: str = choice("bytes", CHECKS, "all of that, status and length, or the status alone, where pages change")
     seed: int = whole(1, 0, 2**32 - 1, "contents and sizes follow from it")
     connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: connections that ask")
 
@@ -135,7 +137,7 @@ class Http:
         if "paths" not in endpoint.options:
             return None
         if self._pages is None:
-            self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), ask)
+            self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), ask, self.options.checked)
         return self._pages
 
     def _start(
@@ -161,6 +163,7 @@ class Http:
             endpoint.address,
             table,
             text,
+            self.options.checked,
             self.options.compared,
             self.options.keep_alive,
             None if pages is None else paths,
@@ -181,14 +184,16 @@ class Http:
         if pages is None:
             (size,) = self.objects.sizes(1).tolist()
             path, wanted = path_of(0), self.objects.content(0, size)
+            remedy = "Does it serve the folder that its endpoint names, and nothing else on this port?"
         else:
             path, wanted = pages.paths[0], pages.bodies[0]
+            remedy = 'Where it may change: workload.options.checked = "length", or "status".'
         status, body = ask(endpoint.address, path)
-        if status != http.client.OK or body != wanted:
+        if status != http.client.OK or not alike(body, wanted, self.options.checked):
             raise TargetError(
                 f"The server at {endpoint.address} answers {path} with status {status} and {len(body)} bytes, "
-                f"which are not those of the object",
-                remedy="Does it serve the folder that its endpoint names, and nothing else on this port?",
+                f"which are not the {len(wanted)} that it should have",
+                remedy=remedy,
             )
 
 
@@ -204,8 +209,10 @@ class HttpAtRate(AtRate, Http):
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for more and more objects: the level is how many MiB they have together."""
+    """The same requests for more and more objects: the level is how many MiB they have together. Not of a server that
+    is somebody else's: it has the pages that it has."""
 
+    target_kinds = Http.target_kinds - {"url"}
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
 
@@ -226,15 +233,6 @@ class HttpByWorkingSet(Http):
         """How many objects have so many MiB together."""
         return self.objects.within(self.check_level(level))
 
-    def install(self, endpoint: Endpoint) -> None:
-        """StudyError for a server that is somebody else's: it has the pages that it has."""
-        if "paths" in endpoint.options:
-            raise StudyError(
-                "the axis working_set needs objects of ours, and this server is somebody else's",
-                remedy="Use the axis concurrency or rate.",
-            )
-        super().install(endpoint)
-
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
         for."""
@@ -252,6 +250,13 @@ class HttpByWorkingSet(Http):
 
     def _installed(self) -> int:
         return 1
+
+
+UNCHECKED = {
+    "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
+    "status": "Of an answer no more than its status was checked (workload.options.checked).",
+}
+"""By the option: what nobody has looked at, in words."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

@@ -24,12 +24,14 @@ OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk is to ask for. address: host and port. table, text: files of the objects (objects.py). compared: one in
-    so many answers is compared with its content. paths: of pages that are not ours, one in each line."""
+    """What wrk is to ask for. address: host and port. table, text: files of the objects (objects.py). checked: what of
+    an answer (pages.CHECKS). compared: one in so many answers is compared with its content. paths: of pages that are
+    not ours, one in each line."""
 
     address: str
     table: Path
     text: Path
+    checked: str
     compared: int
     keep_alive: bool
     paths: Path | None = None
@@ -58,8 +60,8 @@ def start(
     room = 2 * connections - 1
     command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
     command += ["--script", str(SCRIPT), f"http://{plan.address}/", "--", str(folder), str(connections)]
-    command += [str(plan.table), str(plan.text), "closed" if rate is None else "open", str(plan.compared)]
-    command += ["keep-alive" if plan.keep_alive else "close", str(plan.paths or "-")]
+    command += [str(plan.table), str(plan.text), "closed" if rate is None else "open", plan.checked]
+    command += [str(plan.compared), "keep-alive" if plan.keep_alive else "close", str(plan.paths or "-")]
     printed, schedule = folder / "wrk.txt", folder / ARRIVALS
     schedule.write_bytes(b"")  # a former step may have used this folder
     with ExitStack() as files:

@@ -11,6 +11,9 @@ from typing import Self
 from loadframe.errors import TargetError
 from loadframe.workloads.objects import RECORD
 
+CHECKS = ("bytes", "length", "status")
+"""What of an answer is looked at: all of it, its status and how long it is, its status alone."""
+
 Ask = Callable[[str, str], tuple[int, bytes]]
 """Status and body of one GET: address, path."""
 
@@ -23,8 +26,9 @@ class Pages:
     bodies: tuple[bytes, ...]
 
     @classmethod
-    def learn(cls, address: str, paths: Sequence[str], ask: Ask) -> Self:
-        """Ask for each twice. TargetError for one that is not there, or that is another one the second time."""
+    def learn(cls, address: str, paths: Sequence[str], ask: Ask, checked: str) -> Self:
+        """Ask for each twice. TargetError for one that is not there, or that is another one the second time, as far as
+        that is checked (of CHECKS)."""
         bodies = []
         for path in paths:
             (status, body), (_, again) = ask(address, path), ask(address, path)
@@ -33,10 +37,12 @@ class Pages:
                     f"The server at {address} answers {path} with status {status}",
                     remedy="Name paths that it answers with 200 (target.settings.paths).",
                 )
-            if body != again:
+            if not alike(body, again, checked):
+                what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "status")
                 raise TargetError(
-                    f"The server at {address} answers {path} with other bytes each time, so they cannot be checked",
-                    remedy="Leave this path out (target.settings.paths); pages that do not change will do.",
+                    f"The server at {address} answers {path} with other {what} each time, so they cannot be checked",
+                    remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
+                    "checked, or leave this path out (target.settings.paths).",
                 )
             bodies.append(body)
         return cls(tuple(paths), tuple(bodies))
@@ -54,3 +60,9 @@ class Pages:
         found.tofile(table)
         text.write_bytes(b"".join(self.bodies) + b"\0")  # of nothing there is no mapping
         paths.write_text("".join(f"{path}\n" for path in self.paths))
+
+
+def alike(one: bytes, other: bytes, checked: str) -> bool:
+    """Whether two bodies are the same, as far as that is checked (of CHECKS)."""
+    of_both = {"bytes": one == other, "length": len(one) == len(other), "status": True}
+    return of_both[checked]

@@ -114,6 +114,7 @@ def _raise_redo_log(situation: Situation) -> Remedy | None:
         "let the redo log hold {}",
         "pages are written less often before the log can go on",
         "disk space, and a longer recovery after a crash",
+        on_disk=True,
     )
 
 

@@ -39,6 +39,7 @@ def _raise_max_wal_size(situation: Situation) -> Remedy | None:
         "disk space, and a longer recovery after a crash",
         kind="postgres",
         factor=32,
+        on_disk=True,
     )
 
 

@@ -22,6 +22,7 @@ class Situation:
 
     demands: limit id -> the use expected at the highest level if nothing capped it (None: not estimable).
     ceilings: limit id -> the ceiling in effect. most_open_files: what this machine lets a process have at most.
+    free_disk_bytes: of the file system that holds what the target stores; infinite where that is not known.
     """
 
     target_kind: str
@@ -30,6 +31,7 @@ class Situation:
     demands: Mapping[str, float | None]
     ceilings: Mapping[str, float]
     most_open_files: int = 2**31 - 1
+    free_disk_bytes: float = math.inf
 
 
 Builder = Callable[[Situation], Remedy | None]
@@ -47,6 +49,8 @@ DOCUMENTATION = {
 }
 MEMORY_SHARE = 0.5
 """No more than half of the memory that there is: connections, caches and the rest of the machine need the other."""
+DISK_SHARE = 0.5
+"""No more than half of what is free on the disk: logs, temporary files and everybody else need the other."""
 
 
 def enlarged(
@@ -59,13 +63,15 @@ def enlarged(
     *,
     kind: str = "mariadb",
     factor: int = ENLARGE,
+    on_disk: bool = False,
 ) -> Remedy | None:
-    """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has."""
+    """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has, or
+    (on_disk) of what is free on the disk."""
     size = whole(situation.effective, setting, 0)
     if situation.target_kind != kind or not size:
         return None
-    memory = min(situation.ceilings.get(name, math.inf) for name in ("system.memory", "cage.memory"))
-    after = int(min(factor * size, MEMORY_SHARE * memory)) >> 20 << 20
+    most = _room_on_disk(situation, size) if on_disk else _room_in_memory(situation)
+    after = int(min(factor * size, most)) >> 20 << 20
     if after <= size:
         return None
     return Remedy(
@@ -76,6 +82,17 @@ def enlarged(
         price=Price(note=note),
         source=f"{DOCUMENTATION[kind]}, {setting}",
     )
+
+
+def _room_in_memory(situation: Situation) -> float:
+    return MEMORY_SHARE * min(situation.ceilings.get(name, math.inf) for name in ("system.memory", "cage.memory"))
+
+
+def _room_on_disk(situation: Situation, size: int) -> float:
+    """For what has so many bytes already; no more than these where they could not even be doubled: then it is the disk
+    that ends it."""
+    room = size + DISK_SHARE * situation.free_disk_bytes
+    return room if room >= 2 * size else size
 
 
 def raised_alone(situation: Situation, limit: str, title: str, why: str, note: str, source: str) -> Remedy | None:

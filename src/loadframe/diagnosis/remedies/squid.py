@@ -77,6 +77,7 @@ def _more_disk(situation: Situation) -> Remedy | None:
         "objects that are asked for again are not fetched again",
         "room on the disk; it begins with nothing cached where cache_dir_kind is rock",
         kind="squid",
+        on_disk=True,
     )
 
 

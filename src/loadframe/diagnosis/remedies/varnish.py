@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from loadframe.diagnosis.remedies.situation import Builders, Situation, enlarged, raised, round_up, server_change, whole
+from loadframe.diagnosis.remedies.situation import (
+    Builders,
+    Situation,
+    enlarged,
+    raised,
+    round_up,
+    server_change,
+    text,
+    whole,
+)
 from loadframe.model import Price, Remedy
 
 
@@ -26,14 +35,16 @@ def _more_threads(situation: Situation) -> Remedy | None:
 
 
 def _more_storage(situation: Situation) -> Remedy | None:
+    on_disk = text(situation.effective, "storage_kind") == "file"
     return enlarged(
         situation,
         "storage_size",
         "varnish.storage",
         "let it store {}",
         "objects that are asked for again are not fetched again",
-        "memory, or room on the disk where storage_kind is file",
+        "room on the disk, at once" if on_disk else "memory",
         kind="varnish",
+        on_disk=on_disk,
     )
 
 
