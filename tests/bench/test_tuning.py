@@ -338,6 +338,7 @@ def test_what_the_diagnosis_names_comes_first() -> None:
         (['tune.settings=["innodb_bufer_pool_size"]'], "no setting 'innodb_bufer_pool_size'"),
         (['tune.settings=["max_connections"]'], "not known how far"),
         (["tune.settings={innodb_flush_log_at_trx_commit=[1, 2]}"], "may give up durability"),
+        (["tune.settings={sync_binlog=[1, 0]}"], "may give up durability"),
         (["tune.settings={sync_frm=[true, false]}"], "may give up durability"),
         (["tune.settings={innodb_io_capacity={from=900, to=200}}"], "no range"),
         (["tune.settings={innodb_io_capacity=[1]}"], "100 to"),
