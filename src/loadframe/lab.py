@@ -57,6 +57,7 @@ from loadframe.model import (
     LoadInterval,
     Round,
     SettingValue,
+    StandingChange,
     Step,
     TargetState,
     Tuning,
@@ -384,6 +385,14 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
     finally:
         for outcome in bench.put_back:
             told.say(str(outcome))
+        _note_standing(run, durable.failed(bench.put_back))
+
+
+def _note_standing(run: RunFolder, standing: tuple[StandingChange, ...]) -> None:
+    """What could not be put back belongs to how the run went, which is written before that."""
+    noted = run.conduct()
+    if standing and noted is not None:
+        run.write_record("conduct.json", "conduct", replace(noted, standing=standing))
 
 
 def _read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
@@ -423,7 +432,9 @@ def _explaining(run: RunFolder, rounds: list[Round]) -> Iterator[None]:
         raise Interrupted(f"Stopped. {_put_back(run)}; nothing is left running.{report}") from None
     except UserError as error:
         report = _rescue(run, rounds)
-        error.details = "\n".join(part for part in (error.details, report.strip()) if part)
+        noted = run.conduct()
+        standing = [] if noted is None else map(words.sentence, words.standing_sentences(noted.standing))
+        error.details = "\n".join(part for part in (error.details, *standing, report.strip()) if part)
         raise
 
 

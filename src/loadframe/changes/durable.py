@@ -24,7 +24,7 @@ from loadframe.cage.state import locked, remove_torn, state_directory, writable,
 from loadframe.changes.host import Host
 from loadframe.changes.process import Gone, ServerProcess
 from loadframe.errors import ChangeError, UserError
-from loadframe.model import SettingValue
+from loadframe.model import SettingValue, StandingChange
 
 if TYPE_CHECKING:
     from loadframe.targets.attached import Attached
@@ -226,6 +226,22 @@ def read() -> list[Record]:
     """Everything that stands on this machine, of commands that run and of such that were killed. ChangeError for a file
     that is none of ours."""
     return [record for file in _files() if (record := _read(file)) is not None]
+
+
+def of_this_command() -> list[Record]:
+    """What the command that asks has changed and not put back. Raises as `read` does."""
+    owner = identity.identify(os.getpid())
+    return [record for record in read() if record.alive() and record.owner == owner]
+
+
+def failed(outcomes: Iterable[Outcome]) -> tuple[StandingChange, ...]:
+    """What still stands after these, in their order: a setting may have been put back in the end."""
+    last = {(outcome.change.words, outcome.change.setting): outcome for outcome in outcomes}
+    return tuple(
+        StandingChange(each.change.setting, each.change.words, each.change.before, each.change.after, each.because)
+        for each in last.values()
+        if each.what == "failed"
+    )
 
 
 def revert() -> list[Outcome]:

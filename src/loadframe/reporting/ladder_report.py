@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from typing import Any
 
@@ -36,6 +37,7 @@ def ladder_json(found: Ladder) -> dict[str, Any]:
         ],
         "settings": [_change(change) for change in final_changes(found)],
         "flags": {} if found.conduct is None else dict(found.conduct.flags),
+        "standing": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.standing],
         "warnings": list(found.warnings),
     }
 

@@ -7,7 +7,7 @@ the digits that their interval supports (rounding.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from loadframe.model import (
     FLAGS,
@@ -28,6 +28,7 @@ from loadframe.model import (
     Margin,
     Price,
     SettingValue,
+    StandingChange,
     StateSummary,
     StudySummary,
     Trial,
@@ -411,9 +412,9 @@ def limit_number(value: float | None, limit: Limit) -> str:
 
 
 def conduct_sentences(conduct: Conduct) -> list[str]:
-    """How the run went: steps, flags in plain words, what the recorder cost."""
+    """How the run went: what still stands, steps, flags in plain words, what the recorder cost."""
     again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
-    sentences = [f"{conduct.steps} steps were measured{again}"]
+    sentences = [*standing_sentences(conduct.standing), f"{conduct.steps} steps were measured{again}"]
     sentences += [
         f"{count} of {conduct.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in conduct.flags.items() if count
     ]
@@ -424,6 +425,14 @@ def conduct_sentences(conduct: Conduct) -> list[str]:
     if conduct.ticks and math.isfinite(conduct.recorder_cpu_share):
         sentences.append(f"Loadframe's own recorder used {cost}; {ticks}")
     return sentences
+
+
+def standing_sentences(standing: Sequence[StandingChange]) -> list[str]:
+    """What could not be put back when the run ended, and what to do."""
+    return [
+        f"{each.setting} of {each.of} {strip(each.because)}; `loadframe changes revert` tries again"
+        for each in standing
+    ]
 
 
 def silence_sentence(inv: Investigation) -> str:
