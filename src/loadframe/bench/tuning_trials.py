@@ -12,6 +12,7 @@ from loadframe.bench.beside import START
 from loadframe.bench.sizing import UNFIT
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.bench.tuning_start import BLOCKS_ANEW, Start
+from loadframe.errors import RunError
 from loadframe.model import CapacityObjective, SettingValue, Step, TargetState, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.tuning.search import Outcome, Proposal, Search
@@ -81,8 +82,6 @@ class Trials:
             failed = error.fact
             self.book.bench.recover(START)
         served = not failed and all(step.throughput > 0 for step in steps)
-        if served and self._too_good(steps) and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s):
-            self._look_at_start_again()
         value = self.start.value(steps) if served else None
         trial = TuningTrial(
             number=number,
@@ -98,6 +97,8 @@ class Trials:
         )
         self.add(trial)
         self._say(trial)
+        if served and self._too_good(steps) and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s):
+            self._look_at_start_again()
 
     def add(self, trial: TuningTrial) -> None:
         """Learn from a trial and keep it; on the disk when this returns."""
@@ -144,8 +145,15 @@ class Trials:
         return not self.sure and self.start.value(steps) > math.log(TOO_GOOD)
 
     def _look_at_start_again(self) -> None:
-        """Measure the start once more, and hold the trials so far against what that says."""
-        before, self.start, self.sure = self.start.reference, self.start.again(self.book), True
+        """Measure the start once more, and hold the trials so far against what that says. Where it cannot be measured
+        now, the search goes on with what it was; the proof has a start of its own."""
+        before, self.sure = self.start.reference, True
+        try:
+            self.start = self.start.again(self.book)
+        except (RunError, *UNFIT) as error:
+            self.notes.append(f"The start could not be measured once more: {error.fact.rstrip('.')}.")
+            self.book.bench.recover(START)
+            return
         self.search.forget()
         self._observe_start()
         done, self.done = self.done, []
