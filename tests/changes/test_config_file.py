@@ -90,6 +90,36 @@ def test_after_a_kill_the_next_one_takes_it_away_and_restarts(theirs: Theirs, co
     assert (durable.read(), durable.revert()) == ([], [])
 
 
+UNDERWAY = 'echo begins >> "$1/log"; mkdir "$1/first" 2>/dev/null && until test -e "$1/go"; do sleep 0.01; done; '
+UNDERWAY += 'echo ends >> "$1/log"'
+
+
+def test_a_restart_that_a_killed_command_has_begun_is_over_before_the_next(
+    theirs: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, restart = tmp_path / "log", ["sh", "-c", UNDERWAY, "sh", str(tmp_path)]
+    place = ConfigFile(theirs.file, restart, SERVER, "theirs")
+    naming = config_file.identity.naming
+
+    def looked_for(word: str) -> object:
+        found = naming(word)
+        (tmp_path / "go").touch()
+        return found
+
+    monkeypatch.setattr(config_file.identity, "naming", looked_for)
+    starting = iter(["it starts"])
+    monkeypatch.setattr(config_file, "_silent", lambda address: next(starting, None))
+    with subprocess.Popen(restart) as underway:
+        while not log.exists():
+            assert underway.poll() is None
+        try:
+            ConfigFile.at(place.address).write(NAME, "")
+        finally:
+            (tmp_path / "go").touch()
+    assert log.read_text().split() == ["begins", "ends"] * 2
+    assert next(starting, None) is None, "it was asked whether it has started"
+
+
 def test_a_file_that_is_there_already_is_not_ours(theirs: Theirs) -> None:
     for text in ("[mysqld]\nport = 1\n", ""):
         theirs.file.write_text(text)
