@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,9 +131,10 @@ def running(kind: str) -> Iterator[Server]:
             target.create()
             target.start(TargetState({"max_connections": 50}))
             server = _owned(target, lease.folder / "theirs")
-            server.ask("CREATE SCHEMA theirs")
-            server.ask("CREATE TABLE theirs.precious AS SELECT 7 AS id")
-            yield server
+            with closing(server.asks):
+                server.ask("CREATE SCHEMA theirs")
+                server.ask("CREATE TABLE theirs.precious AS SELECT 7 AS id")
+                yield server
         finally:
             target.destroy()
 
