@@ -132,6 +132,7 @@ def test_what_the_target_dies_of_amid_a_proof_has_failed_and_the_next_best_is_pr
     assert any(f"{INDEX} = True" in warning and "the driver lost its" in warning for warning in found.warnings)
     assert found.verdict is not None and found.verdict.decision == "better"
     assert judged_at(found.verdict, level, 5, first=4), found.verdict.method
+    assert found.verdict.confidence == pytest.approx(1 - level)
 
 
 def test_what_the_target_does_not_work_with_in_a_proof_is_told_and_passed_over(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,7 +63,8 @@ def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, 
     Raises ValueError as comparison.verdict does.
     """
     filled = _without_zeros(samples)
-    return comparison.verdict(_product(filled, less), _product(filled, more), confidence=confidence)
+    verdict = comparison.verdict(_product(filled, less), _product(filled, more), confidence=confidence)
+    return replace(verdict, confidence=confidence)
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:

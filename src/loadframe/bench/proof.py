@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from statistics import geometric_mean
 
 from loadframe.analysis import comparison
@@ -82,7 +83,7 @@ def prove(
         if block >= plan.first and enough(verdict):
             break
     assert verdict is not None, "a study has at least two blocks"
-    return verdict, level_ratios(taken, before, after), taken
+    return replace(verdict, confidence=confidence), level_ratios(taken, before, after), taken
 
 
 def look_around(

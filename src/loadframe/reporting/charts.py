@@ -128,7 +128,9 @@ def ladder_chart(found: Ladder) -> Chart | None:
 
 def tuning_chart(found: Tuning) -> Chart | None:
     """The trials of a search, and the proof of the best; None without a trial."""
-    line = "Line: the best trial so far. Dotted: the start. Square: the best settings in fresh blocks, 95 % interval."
+    line = "Line: the best trial so far. Dotted: the start."
+    if found.verdict is not None:
+        line += f" Square: the best settings in fresh blocks, {words.confidence(found.verdict)} interval."
     drafts = list(_draft("trials", searches.title(found), line, partial(searches.trials, found), WIDE, NARROW))
     return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
 
