@@ -113,6 +113,17 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
     assert (in_effect(server), server.schemas(), durable.read()) == (before, schemas, [])
 
 
+@pytest.mark.parametrize("kind", somebodys.KINDS)
+def test_one_that_does_not_let_us_in_is_told_with_what_a_study_can_say(
+    kind: str, opened: Opened, tmp_path: Path
+) -> None:
+    text = somebodys.STUDY.format(kind=kind, address=tmp_path / "none.sock", option_file="", target="")
+    study = parse(text)
+    with pytest.raises(TargetError, match="Cannot attach to") as caught, Bench(study, opened(study)):
+        pass
+    assert "target.option_file" in caught.value.remedy and "--" not in caught.value.remedy
+
+
 SLOW = {
     "mariadb": "SET GLOBAL max_connections = (SELECT 61 + SLEEP(0.5))",
     "postgres": "CREATE SCHEMA loadframe; SELECT pg_sleep(0.5)",
