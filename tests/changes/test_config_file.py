@@ -12,6 +12,7 @@ import pytest
 from loadframe.changes import config_file, durable
 from loadframe.changes.config_file import NAME, ConfigFile
 from loadframe.changes.durable import DurableJournal
+from loadframe.cli import entry
 from loadframe.errors import ChangeError, TargetError
 
 SERVER = {"kind": "mariadb", "address": "/run/theirs.sock", "option_file": "", "user": ""}
@@ -140,12 +141,22 @@ def test_a_restart_that_fails_is_told_with_its_words_and_tried_again(theirs: The
 
 
 def test_signals_that_wait_for_us_do_not_wait_for_the_server(theirs: Theirs, tmp_path: Path) -> None:
+    """Nor are those ignored that come after the first one."""
     said = tmp_path / "said"
-    place = ConfigFile(theirs.file, ["sh", "-c", f"grep SigBlk /proc/self/status >> {said}"], SERVER, "theirs")
+    place = ConfigFile(theirs.file, ["sh", "-c", f"grep -E 'Sig(Blk|Ign)' /proc/self/status >> {said}"], SERVER, "them")
     journal = DurableJournal("a study", tmp_path)
-    journal.set(place, NAME, VALUE)
-    journal.back(place)
-    assert [int(line.split()[1], 16) for line in said.read_text().splitlines()] == [0, 0]
+    before = {number: signal.getsignal(number) for number in entry.STOPPING}
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            entry._stop(signal.SIGINT, None)
+        journal.set(place, NAME, VALUE)
+        journal.back(place)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    masks = [int(line.split()[1], 16) for line in said.read_text().splitlines()]
+    stopping = sum(1 << number - 1 for number in entry.STOPPING)
+    assert len(masks) == 4 and not any(mask & stopping for mask in masks)
 
 
 def test_a_folder_that_is_not_there_is_named(theirs: Theirs, tmp_path: Path) -> None:

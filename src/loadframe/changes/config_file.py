@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,10 +20,6 @@ NAME = "configuration file"
 BETWEEN = "; "
 HEADS = {"mariadb": "[mysqld]\n", "postgres": ""}
 """The lines before the settings, by the kind of server."""
-UNBLOCKED = (
-    "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, ()); os.execvp(sys.argv[1], sys.argv[1:])"
-)
-"""Signals wait while we put back; the command, and a server that it starts, must not inherit that."""
 
 
 class ConfigFile:
@@ -117,7 +112,7 @@ class ConfigFile:
         command = " ".join(self._restart)
         try:
             done = subprocess.run(
-                (sys.executable, "-I", "-c", UNBLOCKED, *self._restart),
+                self._restart,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -10,16 +10,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import socket
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from loadframe.cage import identity
 from loadframe.cage.identity import Identity
+from loadframe.cage.signals import undisturbed
 from loadframe.cage.state import locked, remove_torn, state_directory, writable, write_durably
 from loadframe.changes.host import Host
 from loadframe.changes.process import Gone, ServerProcess
@@ -137,7 +136,7 @@ class DurableJournal:
         chosen = [each for each in self._record.changes if self._is(each, place, names)]
         if not chosen:
             return []
-        with _undisturbed():
+        with undisturbed():
             kept = tuple(released(each, place) if each in chosen else each for each in self._record.changes)
             self._record = replace(self._record, changes=kept)
             outcomes = [put_back(each, place) for each in reversed(kept) if self._is(each, place, names)]
@@ -327,16 +326,6 @@ def _schema(address: Mapping[str, str]) -> Place:
     server = _server({**address, "kind": address["server"]})
     server.settle()
     return OwnSchema(server.endpoint(), server)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Signals that end a command come after this."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _folder() -> Path:
