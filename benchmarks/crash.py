@@ -1,12 +1,14 @@
 """Killed at any moment, nothing stays changed: python benchmarks/crash.py [--kills N] [--kind mariadb|postgres]
+[--only COMMAND]
 
 A private server plays somebody else's: it has an account of theirs, data of theirs, and goes on. `loadframe compare`,
-`ladder` and `tune` are run on it in turn, with a study that changes the server's settings and those of a machine whose
-/proc is a folder, and are killed (-9): every other time at a random moment, else within milliseconds of a change. A
-search that was killed between its trials is gone on with. After each kill the next command (`loadframe report` of the
-killed run, or `changes revert`, as chance has it) has to leave settings, schemas and data as they were, nothing in the
-state directory, every run folder readable, with what became of its changes in its journal, and the password nowhere.
-Prints a line per miss, then how many kills of each verb fell where; ends with 1 where anything was missed.
+`ladder`, `tune`, and `tune` with a file of ours that the server is restarted for are run on it in turn, with a study
+that changes the server's settings and those of a machine whose /proc is a folder, and are killed (-9): every other time
+at a random moment, else within milliseconds of a change. A search that was killed between its trials is gone on with.
+After each kill the next command (`loadframe report` of the killed run, or `changes revert`, as chance has it) has to
+leave settings, schemas and data as they were, nothing in the state directory or beside the server's configuration,
+every run folder readable, with what became of its changes in its journal, and the password nowhere.
+Prints a line per miss, then how many kills of each command fell where; ends with 1 where anything was missed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +59,19 @@ shared_buffers = ["64MB", "128MB"]
 """,
 }
 """The last one of each needs a restart, and is left out."""
+SEARCHED_BY_RESTART = {
+    "mariadb": """\
+innodb_log_buffer_size = ["16M", "32M"]
+innodb_read_io_threads = [4, 8]
+innodb_io_capacity = [200, 400]
+""",
+    "postgres": """\
+shared_buffers = ["64MB", "128MB"]
+max_wal_senders = [5, 10]
+random_page_cost = [2.0, 4.0]
+""",
+}
+"""The last one of each needs none."""
 MORE = """\
 blocks = {{ min = 2, max = 2 }}
 budget = "60s"
@@ -80,8 +95,9 @@ trials = {trials}
 [tune.settings]
 {searched}"""
 TRIALS = 3
-LONGEST_S = {"compare": 3.0, "ladder": 4.0, "tune": 5.0}
-"""Random moments lie before this. The whole of each takes a little longer on two cores."""
+RESTARTING = "tune, restarting"
+LONGEST_S = {"compare": 3.0, "ladder": 4.0, "tune": 5.0, RESTARTING: 10.0}
+"""By command; random moments lie before this. The whole of each takes a little longer on two cores."""
 MOST_CHANGES = 20
 """So many times the list of what is changed is written, at most, before a kill that waits for a change."""
 SOON_S = 0.004
@@ -167,29 +183,38 @@ def serve() -> None:
 
 @dataclass
 class Scene:
-    """The server and the machine. folder: of the study and the runs. first: all that has to stay as it is, as it was
-    in the beginning. go_on: a killed search with trials."""
+    """The server and the machine. folder: of the studies and the runs. first: all that has to stay as it is, as it was
+    in the beginning. go_on: killed searches with trials, by command."""
 
-    server: somebodys.Server
+    owned: somebodys.Restartable
     folder: Path
     first: dict[str, Any] = field(default_factory=dict)
-    go_on: Path | None = None
+    go_on: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def server(self) -> somebodys.Server:
+        return self.owned.server
 
     def prepare(self) -> None:
-        """The machine, the study."""
+        """The machine, the studies."""
         for name, value in MACHINE.items():
             path = self.folder / "machine/proc/sys" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{value}\n")
         kind = self.server.kind
-        more = MORE.format(changed=CHANGED[kind], searched=SEARCHED[kind], trials=TRIALS)
-        (self.folder / "study.toml").write_text(self.server.study() + more)
+        for name, study, searched in (
+            ("study.toml", self.server.study(), SEARCHED),
+            ("restarting.toml", self.owned.study(), SEARCHED_BY_RESTART),
+        ):
+            more = MORE.format(changed=CHANGED[kind], searched=searched[kind], trials=TRIALS)
+            (self.folder / name).write_text(study + more)
         self.first = self.seen()
 
-    def arguments(self, verb: str) -> list[str]:
+    def arguments(self, command: str) -> list[str]:
         """Of the command that is killed."""
-        resume = ["--resume", str(self.go_on)] if verb == "tune" and self.go_on is not None else []
-        return [verb, "study.toml", "--runs", "runs", *resume]
+        study = "restarting.toml" if command == RESTARTING else "study.toml"
+        resume = ["--resume", str(self.go_on[command])] if command in self.go_on else []
+        return [command.partition(",")[0], study, "--runs", "runs", *resume]
 
     def differences(self) -> list[str]:
         """What is not as it was in the beginning, in words."""
@@ -206,7 +231,8 @@ class Scene:
         return told
 
     def seen(self) -> dict[str, Any]:
-        """All that has to stay as it is."""
+        """All that has to stay as it is, once the server answers."""
+        self.server.await_answer()
         ask = self.server.ask
         if self.server.kind == "mariadb":
             settings = ask("SHOW GLOBAL VARIABLES")
@@ -220,6 +246,7 @@ class Scene:
             "machine": machine,
             "schemas": sorted(self.server.schemas()),
             "data": ask("SELECT id FROM theirs.precious"),
+            "configuration": sorted(path.name for path in self.owned.config.parent.iterdir()),
             "state": sorted(path.name for path in self.folder.glob("state/*/*") if not path.name.endswith("lock")),
         }
 
@@ -246,7 +273,7 @@ def await_change(scene: Scene, running: Command, count: int, within_s: float) ->
 def kill_once(
     scene: Scene,
     commands: Commands,
-    verb: str,
+    command: str,
     chance: random.Random,
     longest_s: float,
     *,
@@ -255,7 +282,8 @@ def kill_once(
 ) -> tuple[str, list[str]]:
     """One run that is killed before longest_s are over, and the command after it: where the kill fell, and what was
     missed. report: that command is its report, where it has measured enough for one."""
-    running = commands.start(*scene.arguments(verb))
+    before = scene.runs()
+    running = commands.start(*scene.arguments(command))
     if at_a_change:
         await_change(scene, running, chance.randint(1, MOST_CHANGES), longest_s)
         running.ended(chance.uniform(0.0, SOON_S))
@@ -267,7 +295,7 @@ def kill_once(
     missed = [f"the command failed by itself: {said}"] if ended and status != 0 else []
     names = scene.standing()
     stood = scene.differences()
-    run = next(iter(scene.runs()[-1:]), None)
+    run = next((path for path in scene.runs() if path not in before), None)
     steps = RunFolder(run).steps() if report and run is not None else []
     reports = any(step.treatment == START and step.counts for step in steps)
     following = ["report", str(run)] if reports else ["changes", "revert", "--runs", "runs"]
@@ -275,7 +303,7 @@ def kill_once(
     missed += [f"{' '.join(following)} ended with {status}: {words}"] if status != 0 else []
     missed += [f"{name} (the command said: {words})" for name in scene.differences()]
     missed += [] if run is None else unreadable(run, scene.server.password, names)
-    look_after(scene, run if verb == "tune" else None)
+    look_after(scene, command, run)
     where = "after its end" if ended else "while something was changed" if stood else "while nothing was changed"
     return where, missed
 
@@ -295,13 +323,14 @@ def unreadable(path: Path, password: str, stood: set[str]) -> list[str]:
     return told + [f"{file} has the password" for file in files if password.encode() in file.read_bytes()]
 
 
-def look_after(scene: Scene, search: Path | None) -> None:
+def look_after(scene: Scene, command: str, run: Path | None) -> None:
     """Keep a search that has trials, and more to come, for the next one; what else there is of runs goes."""
-    if search is not None:
-        trials = len(RunFolder.open(search).tuning_trials())
-        scene.go_on = search if 0 < trials < TRIALS else None
+    if run is not None:
+        scene.go_on.pop(command, None)
+        if 0 < len(RunFolder.open(run).tuning_trials()) < TRIALS:
+            scene.go_on[command] = run
     for path in scene.folder.glob("runs/*"):
-        if path != scene.go_on:
+        if path not in scene.go_on.values():
             shutil.rmtree(path)
 
 
@@ -310,32 +339,38 @@ def prepared(kind: str) -> Iterator[Scene]:
     """A server of theirs, with a folder that is gone afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="loadframe-crash-", dir="/var/tmp") as name,
-        somebodys.running(kind) as server,
+        somebodys.restartable(kind) as owned,
     ):
-        scene = Scene(server, Path(name))
+        scene = Scene(owned, Path(name))
         scene.prepare()
         yield scene
 
 
 def crash(
-    kind: str, kills: int, chance: random.Random, *, reported: float = 0.5, early: float = 1.0
+    kind: str,
+    kills: int,
+    chance: random.Random,
+    *,
+    of: Sequence[str] = tuple(LONGEST_S),
+    reported: float = 0.5,
+    early: float = 1.0,
 ) -> tuple[dict[str, Counter[str]], list[str]]:
-    """So many kills: where they fell, by verb, and all that was missed. reported: the share that a report follows.
-    early: kills fall within this share of LONGEST_S."""
-    where: dict[str, Counter[str]] = {verb: Counter() for verb in LONGEST_S}
+    """So many kills of these commands in turn: where they fell, by command, and all that was missed. reported: the
+    share that a report follows. early: kills fall within this share of LONGEST_S."""
+    where: dict[str, Counter[str]] = {command: Counter() for command in of}
     missed: list[str] = []
     with prepared(kind) as scene:
         commands = Commands(scene.folder)
         try:
             for number in range(kills):
-                verb = list(LONGEST_S)[number % len(LONGEST_S)]
-                at_a_change, report = number % 2 == 1, chance.random() < reported
-                longest_s = early * LONGEST_S[verb]
+                command, turn = of[number % len(of)], number // len(of)
+                at_a_change, report = turn % 2 == 1, chance.random() < reported
+                longest_s = early * LONGEST_S[command]
                 fell, wrong = kill_once(
-                    scene, commands, verb, chance, longest_s, at_a_change=at_a_change, report=report
+                    scene, commands, command, chance, longest_s, at_a_change=at_a_change, report=report
                 )
-                where[verb][fell] += 1
-                wrong = [f"kill {number + 1}, of {verb} {fell}: {words}" for words in wrong]
+                where[command][fell] += 1
+                wrong = [f"kill {number + 1}, of {command} {fell}: {words}" for words in wrong]
                 missed += wrong
                 for words in wrong:
                     print(words, flush=True)
@@ -350,13 +385,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--kind", choices=somebodys.KINDS, default="mariadb")
+    parser.add_argument("--only", choices=LONGEST_S, metavar="COMMAND", help=f"one of {'; '.join(LONGEST_S)}")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what ends the server
     started = time.monotonic()
-    where, missed = crash(options.kind, options.kills, random.Random(options.seed))
-    for verb, fell in where.items():
-        print(f"{verb}: {fell.total()} kills, {', '.join(f'{count} {words}' for words, count in fell.most_common())}")
+    of = [options.only] if options.only else list(LONGEST_S)
+    where, missed = crash(options.kind, options.kills, random.Random(options.seed), of=of)
+    for command, fell in where.items():
+        print(
+            f"{command}: {fell.total()} kills, {', '.join(f'{count} {words}' for words, count in fell.most_common())}"
+        )
     print(f"{options.kind}, seed {options.seed}: {len(missed)} missed; {time.monotonic() - started:.0f} s")
     return 1 if missed else 0
 

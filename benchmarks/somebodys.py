@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadframe.cage import identity
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.model import SettingValue, TargetState
@@ -36,16 +41,45 @@ window = "300ms"
 profile = "off"
 """
 """Ends within [measure], which may go on."""
+RESTARTED = 'config = "{config}"\nrestart = {restart}\n'
+"""Lines of its [target]."""
+ANSWERS_WITHIN_S = 60.0
+GRACE_S = 5.0
+MANAGER = """
+import fcntl, json, os, signal, subprocess, sys, time
+own = json.load(open(sys.argv[1]))
+def runs(pid):
+    try:
+        return "Z" not in open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+alone = open(own["pid"] + ".lock", "w")
+fcntl.flock(alone, fcntl.LOCK_EX)
+if os.path.exists(own["pid"]):
+    pid = int(open(own["pid"]).read())
+    if runs(pid):
+        os.kill(pid, own["signal"])
+    while runs(pid):
+        time.sleep(0.01)
+with open(own["log"], "ab") as log:
+    started = subprocess.Popen(own["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=own["folder"],
+                               start_new_session=True, user=own["user"])
+open(own["pid"], "w").write(str(started.pid))
+"""
+"""What its owner restarts it with: it ends the process that it has started last, and starts another one; one restart at
+a time, as systemd has it."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """target: as we started it. folder: of its owner, with the account in option_file."""
+    """target: as we started it. folder: of its owner, with the account in option_file. asks: its owner's connection,
+    which is made anew after a restart."""
 
     target: Any
     folder: Path
     address: str
     option_file: Path
+    asks: Any
 
     @property
     def kind(self) -> str:
@@ -58,8 +92,16 @@ class Server:
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """What its owner asks, and is answered."""
-        answered: list[tuple[Any, ...]] = self.target._control.ask(statement)
+        answered: list[tuple[Any, ...]] = self.asks.ask(statement)
         return answered
+
+    def await_answer(self) -> None:
+        """Until it answers: one that is being restarted does not. TimeoutError."""
+        until = time.monotonic() + ANSWERS_WITHIN_S
+        while not self.asks.ping():
+            if time.monotonic() > until:
+                raise TimeoutError(f"the server at {self.address} does not answer")
+            time.sleep(0.01)
 
     def study(self, target: str = "") -> str:
         """A study of it; target: lines that go into the table of this name."""
@@ -89,11 +131,64 @@ def running(kind: str) -> Iterator[Server]:
             target.create()
             target.start(TargetState({"max_connections": 50}))
             server = _owned(target, lease.folder / "theirs")
-            server.ask("CREATE SCHEMA theirs")
-            server.ask("CREATE TABLE theirs.precious AS SELECT 7 AS id")
-            yield server
+            with closing(server.asks):
+                server.ask("CREATE SCHEMA theirs")
+                server.ask("CREATE TABLE theirs.precious AS SELECT 7 AS id")
+                yield server
         finally:
             target.destroy()
+
+
+@dataclass(frozen=True)
+class Restartable:
+    """Such a server, and what restarts it. config: a file among its configuration that is not there."""
+
+    server: Server
+    config: Path
+    restart: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        return self.server.kind
+
+    def study(self) -> str:
+        """A study that restarts it."""
+        return self.server.study(RESTARTED.format(config=self.config, restart=json.dumps(self.restart)))
+
+
+@contextmanager
+def restartable(kind: str) -> Iterator[Restartable]:
+    """The same server with a configuration of its own, which includes a folder, and a manager of its own."""
+    with running(kind) as server:
+        try:
+            yield _managed(server)
+        finally:
+            for process in identity.naming(server.folder.parent.name):
+                identity.end(process, GRACE_S)
+
+
+def _managed(theirs: Server) -> Restartable:
+    target, folder, private = theirs.target, theirs.folder, theirs.target._server
+    included, (program, *options) = folder / "conf.d", private.command
+    included.mkdir()
+    if theirs.kind == "mariadb":
+        (folder / "my.cnf").write_text(f"!includedir {included}\n")
+        command = [program, f"--defaults-file={folder}/my.cnf", *options[1:]]
+        command = [word for word in command if not word.startswith("--init-file=")]
+    else:
+        command = [program, *options]
+        with private.configuration.open("a") as configuration:
+            configuration.write(f"include_dir = '{included}'\n")
+    target.stop()
+    manager, own = folder / "manager.py", folder / "own.json"
+    manager.write_text(MANAGER)
+    told = {"command": command, "pid": f"{folder}/pid", "log": f"{folder}/log", "folder": str(folder)}
+    own.write_text(json.dumps({**told, "user": private._user, "signal": int(private.stop_signal)}))
+    restart = (sys.executable, "-I", str(manager), str(own))
+    subprocess.run(restart, check=True)
+    theirs.await_answer()
+    config = included / ("zz-loadframe.cnf" if theirs.kind == "mariadb" else "zz-loadframe.conf")
+    return Restartable(theirs, config, restart)
 
 
 def _owned(target: Any, folder: Path) -> Server:
@@ -107,4 +202,5 @@ def _owned(target: Any, folder: Path) -> Server:
     else:
         address, section = str(target._server.socket), "owner"
     option_file.write_text(f"[{section}]\nuser={account.user}\npassword={account.password}\n")
-    return Server(target, folder, address, option_file)
+    asks: Any = attach(f"{target.kind}:{address}", option_file=option_file)
+    return Server(target, folder, address, option_file, asks._control)

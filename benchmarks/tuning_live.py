@@ -236,13 +236,10 @@ GUARDED = "if ( !$myvar{'innodb_buffer_pool_chunk_size'} )"
 
 def mysqltuner(options: Mapping[str, str]) -> list[str]:
     """Its advice on variables, a line for each; of a copy that says nothing of chunks where their size is 0."""
-    program = shutil.which("mysqltuner")
-    if program is None:
-        raise SystemExit("mysqltuner is not installed: apt install mysqltuner, or leave it out (--without mysqltuner)")
     words = ["--json", "--skippassword", "--nosysstat", "--nocolor", "--silent"]
     done = subprocess.run(
         ["perl", "-", "--defaults-file", options["option_file"], "--socket", options["socket"], *words],
-        input=Path(program).read_text(encoding="utf-8").replace(UNGUARDED, GUARDED),
+        input=installed().read_text(encoding="utf-8").replace(UNGUARDED, GUARDED),
         capture_output=True,
         text=True,
         timeout=120,
@@ -253,6 +250,14 @@ def mysqltuner(options: Mapping[str, str]) -> list[str]:
         raise SystemExit(f"mysqltuner has no answer: {(done.stderr or done.stdout).strip()[-500:]}")
     answer = json.loads(done.stdout[begins:])
     return [line.strip() for line in answer["AdjustVariables"]]
+
+
+def installed() -> Path:
+    """The program. SystemExit where it is not there."""
+    program = shutil.which("mysqltuner")
+    if program is None:
+        raise SystemExit("mysqltuner is not installed: apt install mysqltuner, or leave it out (--without mysqltuner)")
+    return Path(program)
 
 
 def beside(study: Study, runs: Path, found: Mapping[str, Found], seconds: float) -> bool:
@@ -292,6 +297,8 @@ def main() -> int:
     parser.add_argument("--peers", action="store_true", help="Optuna's TPE and mlos-core's SMAC too")
     parser.add_argument("--without", nargs="*", default=[], choices=["random", "tpe", "smac", "mysqltuner"])
     given = parser.parse_args()
+    if "mysqltuner" not in given.without:
+        installed()  # before minutes of searching
     study = loadframe.load_study(STUDY, [f"measure.budget={given.seconds:g}s"])
     methods = ["random", *(tuning.PEERS if given.peers else ())]
     with tempfile.TemporaryDirectory() as folder:

@@ -32,6 +32,7 @@ and proves the gain.
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
     revert_changes()              put back what a killed command has changed of the machine or of somebody's server
     standing_changes()            what is changed now, by commands that run and by such that were killed
+    own_changes()                 of it, what this process has changed and not put back
 
 Errors are the tree in loadframe.errors. Names are imported on first use: worker processes and the recorder start from
 this package and must stay light.
@@ -94,6 +95,7 @@ _API = {
     "sweep_leftovers": ("loadframe.cage.leases", "sweep"),
     "revert_changes": ("loadframe.changes.durable", "revert"),
     "standing_changes": ("loadframe.changes.durable", "read"),
+    "own_changes": ("loadframe.changes.durable", "of_this_command"),
 }
 
 __all__ = ["__version__", *_API]

@@ -13,7 +13,7 @@ conclude      what a run folder says, also one that was stopped or killed
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from loadframe.bench import (
     tuning_writing,
 )
 from loadframe.bench.bench import Bench
-from loadframe.bench.beside import declare, measure_beside
+from loadframe.bench.beside import START, declare, measure_beside
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study, unseen
 from loadframe.bench.climbing import Climbed, climb
@@ -57,6 +57,7 @@ from loadframe.model import (
     LoadInterval,
     Round,
     SettingValue,
+    StandingChange,
     Step,
     TargetState,
     Tuning,
@@ -241,13 +242,16 @@ def tune(
     against the start in fresh blocks.
 
     resume: a run of the same study that goes on; its trials begin the new run. StudyError where there is nothing to
-    vary, RunError where the run is of another study; raises as `investigate` does."""
+    vary, RunError where the run is of another study, or began with other settings than are in effect now; raises as
+    `investigate` does."""
     tuning_space.check(study)
     earlier = _trials_of(resume, study) if resume is not None else []
     run = _new_run(study, runs)
     with _explaining(run, []), _book(_alone(study), run, progress) as book:
         book.tries_remedies, book.warms = False, True
         effective = _read_back(book, run, "A")
+        if resume is not None:
+            _check_start(resume, effective)
         tuning_start.measure_start(book)
         curve = curve_of(book.steps, study, "A")
         found = tuning.tune(
@@ -282,6 +286,18 @@ def _trials_of(path: Path, study: Study) -> list[TuningTrial]:
             remedy=f"Go on with its own study, {path}/study.toml.",
         )
     return run.tuning_trials()
+
+
+def _check_start(path: Path, effective: Mapping[str, SettingValue]) -> None:
+    """That a run began where another one goes on from it: its trials are told as changes of its start, and held against
+    what that served."""
+    before = open_run(path).effective().get(START, effective)
+    if differing := [name for name in before if name in effective and before[name] != effective[name]]:
+        told = ", ".join(f"{name} was {before[name]}, is {effective[name]}" for name in differing)
+        raise RunError(
+            f"{path} began with other settings than are in effect now: {told}",
+            remedy="Its trials say nothing of that. Put it back as it was, or search anew, without --resume.",
+        )
 
 
 def open_run(path: Path) -> RunFolder:
@@ -384,6 +400,14 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
     finally:
         for outcome in bench.put_back:
             told.say(str(outcome))
+        _note_standing(run, durable.failed(bench.put_back))
+
+
+def _note_standing(run: RunFolder, standing: tuple[StandingChange, ...]) -> None:
+    """What could not be put back belongs to how the run went, which is written before that."""
+    noted = run.conduct()
+    if standing and noted is not None:
+        run.write_record("conduct.json", "conduct", replace(noted, standing=standing))
 
 
 def _read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
@@ -424,7 +448,9 @@ def _explaining(run: RunFolder, rounds: list[Round]) -> Iterator[None]:
         raise Interrupted(f"Stopped. {_put_back(run)}; nothing is left running.{report}") from None
     except UserError as error:
         report = _rescue(run, rounds)
-        error.details = "\n".join(part for part in (error.details, report.strip()) if part)
+        noted = run.conduct()
+        standing = [] if noted is None else map(words.sentence, words.standing_sentences(noted.standing))
+        error.details = "\n".join(part for part in (error.details, *standing, report.strip()) if part)
         raise
 
 

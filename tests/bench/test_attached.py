@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from loadframe.bench.checking import check_study
 from loadframe.cage.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
 from loadframe.changes import durable
 from loadframe.changes.journal import read, standing
-from loadframe.errors import ChangeError, StudyError, TargetError
+from loadframe.errors import ChangeError, RunError, StudyError, TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -74,10 +75,12 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
         assert path.is_dir() or server.password.encode() not in path.read_bytes(), path
 
 
-LADDER = """\
-blocks = {{ min = 2, max = 2 }}
+RELAXED = """\
+blocks = { min = 2, max = 2 }
 [remedies]
 durability = "relax"
+"""
+LADDER = """\
 [[change]]
 name = "fewer-flushes"
 target = {{ settings = {{ {change} }} }}
@@ -100,7 +103,7 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
     value = CHANGES[server.kind].settings[name]
     change = f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}"
     searched = f"{name} = {values}\n{restart} = {sizes}"
-    study = parse(server.study() + LADDER.format(change=change, searched=searched))
+    study = parse(server.study() + RELAXED + LADDER.format(change=change, searched=searched))
     before, schemas = in_effect(server), server.schemas()
     climbed = lab.ladder(study, tmp_path)
     assert [rung.refused for rung in climbed.rungs] == [""]
@@ -113,6 +116,40 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
         assert name in {entry.setting for entry in told if entry.phase == "applied"}
         assert standing(told) == []
     assert (in_effect(server), server.schemas(), durable.read()) == (before, schemas, [])
+
+
+@pytest.mark.parametrize("kind", somebodys.KINDS)
+def test_one_that_does_not_let_us_in_is_told_with_what_a_study_can_say(
+    kind: str, opened: Opened, tmp_path: Path
+) -> None:
+    text = somebodys.STUDY.format(kind=kind, address=tmp_path / "none.sock", option_file="", target="")
+    study = parse(text)
+    with pytest.raises(TargetError, match="Cannot attach to") as caught, Bench(study, opened(study)):
+        pass
+    assert "target.option_file" in caught.value.remedy and "--" not in caught.value.remedy
+
+
+OWNERS: dict[str, tuple[str, SettingValue]] = {"mariadb": ("thread_cache_size", 17), "postgres": ("work_mem", 9 << 20)}
+
+
+@pytest.mark.server
+def test_a_search_does_not_go_on_from_a_start_that_its_owner_has_changed(
+    server: somebodys.Server, tmp_path: Path
+) -> None:
+    setting, _, values, _ = TO_SEARCH[server.kind]
+    study = parse(f"{server.study()}{RELAXED}[tune.settings]\n{setting} = {values}\n")
+    first = lab.tune(study, tmp_path, trials=1)
+    assert len(lab.tune(study, tmp_path, trials=2, resume=Path(first.run)).trials) == 2
+    name, value = OWNERS[server.kind]
+    with closing(server.attached()) as owner:
+        before = owner.read(name)
+        owner.write(name, value)
+        with pytest.raises(RunError, match=rf"{name} was \d+, is {value}") as caught:
+            lab.tune(study, tmp_path, trials=2, resume=Path(first.run))
+        owner.write(name, before)
+    assert "without --resume" in caught.value.remedy
+    assert not any(run.steps() for run in map(RunFolder.open, tmp_path.iterdir()) if not run.tuning_trials())
+    assert durable.read() == []
 
 
 SLOW = {

@@ -191,6 +191,36 @@ def test_a_machine_that_never_says_the_same_twice_is_searched_all_the_same(
     assert len(found.trials) == 20 and found.file_text == ""
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_where_the_start_cannot_be_measured_again_nothing_of_the_search_is_lost(
+    simulated: Simulated, tmp_path: Path, dies: bool
+) -> None:
+    """From the first trial that looks too good on, until the first one after it, it serves nothing, or dies."""
+    served: list[bool] = []
+
+    def is_start(state: TargetState) -> bool:
+        return state.settings["innodb_io_capacity"] == 200
+
+    def stalls(state: TargetState) -> bool:
+        served.append(is_start(state))
+        return is_start(state) and sum(not each for each in served) == 2  # levels of the first trial
+
+    def model(state: TargetState, level: float) -> Answer:
+        return 1000.0 * (0.0 if not dies and stalls(state) else 1.0 if is_start(state) else 3.0), {}
+
+    book = simulated(
+        model,
+        *SETTINGS,
+        "tune.settings={innodb_io_capacity={from=200, to=6400}}",
+        kills=stalls if dies else lambda state: False,
+    )
+    found = tune(book, tmp_path, trials=6)
+    assert found.end == "gained" and len(found.trials) >= 6
+    (warning,) = found.warnings
+    why = "the driver lost its connection" if dies else "no request is served"
+    assert "start could not be measured once more" in warning and why in warning
+
+
 def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simulated, tmp_path: Path) -> None:
     """The machine is 1.9 times as slow at first: only the second trial looks too good."""
     first: list[str] = []
@@ -338,6 +368,7 @@ def test_what_the_diagnosis_names_comes_first() -> None:
         (['tune.settings=["innodb_bufer_pool_size"]'], "no setting 'innodb_bufer_pool_size'"),
         (['tune.settings=["max_connections"]'], "not known how far"),
         (["tune.settings={innodb_flush_log_at_trx_commit=[1, 2]}"], "may give up durability"),
+        (["tune.settings={sync_binlog=[1, 0]}"], "may give up durability"),
         (["tune.settings={sync_frm=[true, false]}"], "may give up durability"),
         (["tune.settings={innodb_io_capacity={from=900, to=200}}"], "no range"),
         (["tune.settings={innodb_io_capacity=[1]}"], "100 to"),

@@ -45,9 +45,9 @@ def lucky(told: Told, **lucks: float) -> Callable[[TargetState, float], Answer]:
     return model
 
 
-def judged_at(verdict: Verdict, error: float, last: int) -> bool:
-    """Whether a proof of three to so many blocks was to err in so many of the cases."""
-    return f"at {100 * (1 - planned_level(Plan(3, last), verdict.blocks, error)):.4g} %" in verdict.method
+def judged_at(verdict: Verdict, error: float, last: int, first: int = 3) -> bool:
+    """Whether a proof of `first` to so many blocks was to err in so many of the cases."""
+    return f"at {100 * (1 - planned_level(Plan(first, last), verdict.blocks, error)):.4g} %" in verdict.method
 
 
 def search(simulated: Simulated, folder: Path, *overrides: str, **lucks: float) -> tuple[Tuning, Bookkeeping]:
@@ -109,6 +109,30 @@ def test_proofs_are_within_the_budget(simulated: Simulated, tmp_path: Path) -> N
     assert book.budget.left_s() >= 0
     assert len(found.failed_proofs) == 1 and found.verdict is not None
     assert judged_at(found.verdict, ERROR, 4), "there was no time for another one from the beginning"
+
+
+@pytest.mark.parametrize(("steps", "level"), [(0, ERROR / 2), (5, ERROR / 4)])
+def test_what_the_target_dies_of_amid_a_proof_has_failed_and_the_next_best_is_proved(
+    simulated: Simulated, tmp_path: Path, steps: int, level: float
+) -> None:
+    """After so many steps with it: at once, and where it could have been looked at before, so that it has spent."""
+    told, taken = Told(), list[float]()
+
+    def kills(state: TargetState) -> bool:
+        if told.proving and state.settings[INDEX]:
+            taken.append(1)
+        return len(taken) > steps and bool(state.settings[INDEX])
+
+    book = simulated(busy, *SETTINGS, "measure.blocks={min=4, max=5}", kills=kills)
+    book.progress = told
+    found = tune(book, tmp_path)
+    assert found.end == "gained" and INDEX not in after(found) and found.failed_proofs == ()
+    (failed, *_) = found.trials[20:]
+    assert failed.changes[INDEX] and failed.failed == "in its proof, the driver lost its connection"
+    assert any(f"{INDEX} = True" in warning and "the driver lost its" in warning for warning in found.warnings)
+    assert found.verdict is not None and found.verdict.decision == "better"
+    assert judged_at(found.verdict, level, 5, first=4), found.verdict.method
+    assert found.verdict.confidence == pytest.approx(1 - level)
 
 
 def test_what_the_target_does_not_work_with_in_a_proof_is_told_and_passed_over(

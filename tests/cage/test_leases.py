@@ -292,3 +292,61 @@ def test_a_process_is_known_by_pid_and_start_even_with_an_odd_name(tmp_path: Pat
 
 def test_the_file_system_is_told() -> None:
     assert filesystem(Path("/proc/self")) == "proc"
+
+
+CREATING = """
+import itertools, sys
+from pathlib import Path
+print(flush=True)
+for number in itertools.count():
+    (Path(sys.argv[1]) / str(number)).touch()
+"""
+
+
+def test_a_child_that_nobody_knows_of_is_ended_before_its_folder_goes(places: Path) -> None:
+    """As a driver that was just started when Ctrl-C came: it writes as fast as the folder is emptied."""
+    lease = Lease.acquire("a study")
+    with subprocess.Popen([sys.executable, "-c", CREATING, str(lease.folder)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            lease.release()
+            assert child.wait(10) == -signal.SIGTERM
+        finally:
+            child.kill()
+    assert not lease.folder.exists()
+    assert lease_files(places) == []
+
+
+def test_whoever_else_looks_into_the_folder_is_left_alone(places: Path) -> None:
+    lease = Lease.acquire("a study")
+    looks = [sys.executable, "-c", "import os, sys; os.fork() and os._exit(0); print(os.getpid(), flush=True); input()"]
+    with subprocess.Popen([*looks, str(lease.folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.wait()
+        lease.release()
+        assert identity.identify(pid) is not None
+    assert lease_files(places) == []
+
+
+def test_ctrl_c_waits_until_a_lease_is_released(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, remove = Lease.acquire("a study"), leases.shutil.rmtree
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        remove(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(leases.shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lease.release()
+    assert not lease.folder.exists()
+    assert lease_files(places) == []
+
+
+def test_ctrl_c_while_a_lease_is_made_leaves_none(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases.Path, "chmod", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        Lease.acquire("a study")
+    assert lease_files(places) == []
+    assert list((places / "scratch").iterdir()) == []

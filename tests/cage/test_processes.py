@@ -20,6 +20,7 @@ from loadframe.cage import processes
 from loadframe.cage.processes import Allowance, parse_cpus, spawn, unprivileged_user, unreachable
 from loadframe.errors import CageError, MissingTool
 
+POPEN = subprocess.Popen
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change users")
 
 
@@ -149,6 +150,24 @@ def has_ended(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(30_000))
+
+
+def test_ctrl_c_while_one_is_started_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the fork and the answer that it runs nobody else knows of it."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begun(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
+        started.append(POPEN(*arguments, **options))  # type: ignore[call-overload]
+        return started[0]
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(processes.subprocess, "Popen", begun)
+    monkeypatch.setattr(processes.os, "fdopen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        spawn(["sleep", "1000"], Allowance(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
 def test_a_command_that_is_not_there_is_named() -> None:

@@ -12,6 +12,7 @@ import pytest
 from loadframe.changes import config_file, durable
 from loadframe.changes.config_file import NAME, ConfigFile
 from loadframe.changes.durable import DurableJournal
+from loadframe.cli import entry
 from loadframe.errors import ChangeError, TargetError
 
 SERVER = {"kind": "mariadb", "address": "/run/theirs.sock", "option_file": "", "user": ""}
@@ -90,6 +91,36 @@ def test_after_a_kill_the_next_one_takes_it_away_and_restarts(theirs: Theirs, co
     assert (durable.read(), durable.revert()) == ([], [])
 
 
+UNDERWAY = 'echo begins >> "$1/log"; mkdir "$1/first" 2>/dev/null && until test -e "$1/go"; do sleep 0.01; done; '
+UNDERWAY += 'echo ends >> "$1/log"'
+
+
+def test_a_restart_that_a_killed_command_has_begun_is_over_before_the_next(
+    theirs: Theirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, restart = tmp_path / "log", ["sh", "-c", UNDERWAY, "sh", str(tmp_path)]
+    place = ConfigFile(theirs.file, restart, SERVER, "theirs")
+    naming = config_file.identity.naming
+
+    def looked_for(word: str) -> object:
+        found = naming(word)
+        (tmp_path / "go").touch()
+        return found
+
+    monkeypatch.setattr(config_file.identity, "naming", looked_for)
+    starting = iter(["it starts"])
+    monkeypatch.setattr(config_file, "_silent", lambda address: next(starting, None))
+    with subprocess.Popen(restart) as underway:
+        while not log.exists():
+            assert underway.poll() is None
+        try:
+            ConfigFile.at(place.address).write(NAME, "")
+        finally:
+            (tmp_path / "go").touch()
+    assert log.read_text().split() == ["begins", "ends"] * 2
+    assert next(starting, None) is None, "it was asked whether it has started"
+
+
 def test_a_file_that_is_there_already_is_not_ours(theirs: Theirs) -> None:
     for text in ("[mysqld]\nport = 1\n", ""):
         theirs.file.write_text(text)
@@ -110,12 +141,22 @@ def test_a_restart_that_fails_is_told_with_its_words_and_tried_again(theirs: The
 
 
 def test_signals_that_wait_for_us_do_not_wait_for_the_server(theirs: Theirs, tmp_path: Path) -> None:
+    """Nor are those ignored that come after the first one."""
     said = tmp_path / "said"
-    place = ConfigFile(theirs.file, ["sh", "-c", f"grep SigBlk /proc/self/status >> {said}"], SERVER, "theirs")
+    place = ConfigFile(theirs.file, ["sh", "-c", f"grep -E 'Sig(Blk|Ign)' /proc/self/status >> {said}"], SERVER, "them")
     journal = DurableJournal("a study", tmp_path)
-    journal.set(place, NAME, VALUE)
-    journal.back(place)
-    assert [int(line.split()[1], 16) for line in said.read_text().splitlines()] == [0, 0]
+    before = {number: signal.getsignal(number) for number in entry.STOPPING}
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            entry._stop(signal.SIGINT, None)
+        journal.set(place, NAME, VALUE)
+        journal.back(place)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    masks = [int(line.split()[1], 16) for line in said.read_text().splitlines()]
+    stopping = sum(1 << number - 1 for number in entry.STOPPING)
+    assert len(masks) == 4 and not any(mask & stopping for mask in masks)
 
 
 def test_a_folder_that_is_not_there_is_named(theirs: Theirs, tmp_path: Path) -> None:

@@ -100,7 +100,8 @@ def test_the_json_has_the_promised_shape() -> None:
     assert (refused["ratio"], refused["refused"]) == (None, "it would not start")
     assert sum(step["share"] or 0 for step in shape["steps"]) == pytest.approx(1)
     assert shape["total"]["low"] == 3.9
-    assert shape["leave_one_out"][0] == {"change": "pool", "ratio": 4.0, "low": 3.5, "high": 4.6, "decision": "better"}
+    interval = {"ratio": 4.0, "low": 3.5, "high": 4.6, "decision": "better", "confidence": 0.95}
+    assert shape["leave_one_out"][0] == {"change": "pool", **interval}
     assert shape["interactions"][0]["partner"] == "larger-pool"
 
 

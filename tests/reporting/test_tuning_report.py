@@ -81,6 +81,18 @@ def rows_of(page: str) -> list[dict[str, Any]]:
     return [row for rows in json.loads(spec)["datasets"].values() for row in rows]
 
 
+def test_an_interval_is_said_with_its_own_confidence(tmp_path: Path) -> None:
+    """A proof after which another one might follow is judged more strictly."""
+    assert FOUND.verdict is not None
+    for confidence, said in ((0.95, "95 % interval"), (0.975, "97.5 % interval")):
+        verdict = replace(FOUND.verdict, confidence=confidence)
+        found = replace(WRITTEN, verdict=verdict)
+        text, page = render_tuning(found), page_of(found, tmp_path)
+        assert f"({said} 1.6 to 1.9" in text and f"<br>{said} 1.6 to 1.9" in page
+        assert f"fresh blocks, {said}." in page
+        assert tuning_json(found)["verdict"]["confidence"] == confidence
+
+
 def test_the_page_stands_alone_and_shows_trials_and_proof(tmp_path: Path) -> None:
     page = page_of(WRITTEN, tmp_path)
     assert page.index("1.8 times the throughput at 4 and 8 threads") < page.index("<svg")

@@ -90,6 +90,7 @@ def verdict(
         method=_method(blocks, alpha, plan or looks, sum(zeros)),
         block_ratios=tuple(exp_in_range(float(value)) for value in by_block),
         levels=levels,
+        confidence=confidence,
     )
 
 
@@ -115,7 +116,7 @@ def at_each_level(
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
     method = f"paired blocks, noise lent among {len(levels)} levels that hold at once at {100 * (1 - error):.4g} %"
     return tuple(
-        _verdict_at(level, by_block, half, method + zeros_words(zero))
+        _verdict_at(level, by_block, half, 1 - error / 2, method + zeros_words(zero))
         for level, by_block, half, zero in zip(levels, table, halves, zeros, strict=True)
     )
 
@@ -189,6 +190,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
         blocks=min(each.blocks for each in verdicts),
         method=method,
         levels=tuple(sorted(common)),
+        confidence=min(each.confidence for each in verdicts),
     )
 
 
@@ -258,7 +260,7 @@ def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
     return float(student.quantile(1 - alpha / 2, freedom)) * math.sqrt(variance / blocks)
 
 
-def _verdict_at(level: float, by_block: Numbers, half: float, method: str) -> Verdict:
+def _verdict_at(level: float, by_block: Numbers, half: float, confidence: float, method: str) -> Verdict:
     centre = float(by_block.mean())
     return Verdict(
         ratio=exp_in_range(centre),
@@ -269,6 +271,7 @@ def _verdict_at(level: float, by_block: Numbers, half: float, method: str) -> Ve
         method=method,
         block_ratios=tuple(exp_in_range(float(value)) for value in by_block),
         levels=(level,),
+        confidence=confidence,
     )
 
 

@@ -16,7 +16,7 @@ from loadframe.changes.schema import THERE, OwnSchema
 from loadframe.errors import ChangeError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
-from loadframe.targets.attached import attach
+from loadframe.targets.attached import BY_STUDY, attach
 from loadframe.targets.catalogue import differing
 from loadframe.targets.registry import setting
 from loadframe.targets.settings_file import written
@@ -34,7 +34,7 @@ class AttachedTarget:
         """TargetError where the server does not let us in."""
         table = study.target
         option_file = Path(table.option_file) if table.option_file else None
-        self._server = attach(f"{table.kind}:{table.attach}", option_file=option_file)
+        self._server = attach(f"{table.kind}:{table.attach}", option_file=option_file, account=BY_STUDY)
         self._durable = durable
         self._state = TargetState()
         self._schema: OwnSchema | None = None

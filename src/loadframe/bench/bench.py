@@ -21,6 +21,7 @@ from loadframe.bench.rig import Rig
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
+from loadframe.cage.signals import undisturbed
 from loadframe.changes.durable import DurableJournal, Outcome
 from loadframe.model import (
     OPEN_LOOP_AXES,
@@ -86,7 +87,8 @@ class Bench:
             study = self.study
             what = f"{study.target.kind} for study {study.study.name}"
             durable = DurableJournal(what, self.run.path)
-            self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
+            with undisturbed():
+                self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
             self._make_rigs(durable, stack)
             self._surroundings = Surroundings(host_settings(*study.host_tables), durable, self.run)
             stack.callback(self._put_back)

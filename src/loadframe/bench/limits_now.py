@@ -33,7 +33,7 @@ from loadframe.recording.procfs import parse_process_status, together_bytes
 from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
 from loadframe.study import Study
 from loadframe.targets import registry as targets
-from loadframe.targets.attached import Attached, attach
+from loadframe.targets.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.targets.base import Target
 
 SOURCES: tuple[Source, ...] = (
@@ -126,6 +126,7 @@ def _subject(
     pid: int | None, study: Study | None, server: str | None, option_file: Path | None, user: str
 ) -> Iterator[Subject]:
     with ExitStack() as stack:
+        account = BY_OPTION if study is None else BY_STUDY
         if study is not None and study.target.attach is not None:
             server = f"{study.target.kind}:{study.target.attach}"
             option_file = Path(study.target.option_file) if study.target.option_file else None
@@ -133,7 +134,7 @@ def _subject(
         if study is not None:
             yield _private(stack, study)
         elif server is not None:
-            attached = attach(server, option_file=option_file, user=user)
+            attached = attach(server, option_file=option_file, user=user, account=account)
             stack.callback(attached.close)
             yield _attached(attached, pid)
         elif pid is not None:

@@ -53,7 +53,13 @@ class Answers:
     def _proved(self, proof: Proof, end: TuningEnd) -> Tuning:
         told = proof.told
         found = self._found(proof.point, end, told.expected)
-        return replace(found, verdict=told.verdict, levels=told.levels, objective=told.objective, warnings=proof.cuts)
+        return replace(
+            found,
+            verdict=told.verdict,
+            levels=told.levels,
+            objective=told.objective,
+            warnings=(*found.warnings, *proof.cuts),
+        )
 
     def _found(self, best: Point, end: TuningEnd, expected: float) -> Tuning:
         """Without a proof."""
@@ -76,6 +82,7 @@ class Answers:
             file_text="",
             findings=self.findings,
             objective=within.shown(trials.objective, trials.levels, trials.start.steps, ()),
+            warnings=tuple(trials.notes),
         )
 
 

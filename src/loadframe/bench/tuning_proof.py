@@ -11,7 +11,7 @@ from loadframe.bench.beside import START
 from loadframe.bench.examination import cuts
 from loadframe.bench.proof import decided, prove
 from loadframe.bench.sizing import UNFIT
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.tuning_trials import Trials
 from loadframe.model import SettingValue, Step, TargetState, TuningProof
 from loadframe.tuning.space import Point
@@ -43,9 +43,11 @@ def kept_s(book: Bookkeeping, levels: Sequence[float]) -> float:
 
 def proofs(trials: Trials) -> Iterator[Proof]:
     """Proofs in turn, of the point that promises most each time, until one holds, nothing promises more than the start,
-    or no time is left for another one. What failed is told to the search, so that the next point is chosen with it.
+    or no time is left for another one. What failed is told to the search, so that the next point is chosen with it. A
+    point with which the target fails amid its proof has failed: there is no proof of it, but a trial that says why.
 
-    Together they err in ERROR of all searches at most. Levels depend on what was proved before and on time alone.
+    Together they err in ERROR of all searches at most. Levels depend on what was proved before and on time alone; a
+    proof that was cut short has spent its level once anybody could have looked at it.
     """
     error, tried = ErrorBudget(ERROR), list[Point]()
     while not tried or (error.left and _another(trials, len(tried))):  # time for the first one was kept
@@ -60,12 +62,19 @@ def proofs(trials: Trials) -> Iterator[Proof]:
             continue
         _, longest_s = _proof_s(trials.book, trials.levels)
         level = error.level(last=not _another(trials, len(tried) + 1, longest_s))
-        proof = _prove(trials, point, effective, level, round_number=PROOF_ROUND + len(tried))
+        number = PROOF_ROUND + len(tried)
+        tried.append(point)
+        try:
+            proof = _prove(trials, point, effective, level, round_number=number)
+        except UNFIT as unfit:
+            if _looked_at(trials.book, number):
+                error = error.after(level, decided=False)
+            trials.refuse(point, f"in its proof, {unfit.fact}")
+            continue
         yield proof
         if proof.told.held:
             return
         error = error.after(level, decided=decided(proof.told.verdict))
-        tried.append(point)
         _tell(trials, proof)
 
 
@@ -73,6 +82,12 @@ def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
     """Whether there may be another proof after so many, in so many seconds."""
     least, _ = _proof_s(trials.book, trials.levels)
     return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
+
+
+def _looked_at(book: Bookkeeping, round_number: int) -> bool:
+    """Whether a proof that was cut short may have had blocks enough for an interval."""
+    blocks = {step.block for step in book.steps if step.round == round_number and step.counts}
+    return len(blocks) >= FEWEST_BLOCKS
 
 
 def _proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:

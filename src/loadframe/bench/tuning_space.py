@@ -120,11 +120,10 @@ def _row(study: Study, name: str) -> Tunable:
 
 
 def may_lose(kind: str, name: str, value: SettingValue) -> bool:
-    """Whether durability may be given up with a value: with every one that is not known to keep it."""
-    row, spec = tunable(kind, name), targets.setting(kind, name)
+    """Whether durability may be given up with a value."""
+    spec = targets.setting(kind, name)
     assert spec is not None, "only settings of the catalogue are varied"
-    safe = (spec.default, *(row.values if row is not None else ()))
-    return spec.gives_up is not None and value not in safe
+    return spec.weakens(value)
 
 
 def _values(row: Tunable, memory_bytes: float) -> tuple[SettingValue, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import geometric_mean
 
@@ -12,7 +12,8 @@ from loadframe.bench.beside import START
 from loadframe.bench.sizing import UNFIT
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.bench.tuning_start import BLOCKS_ANEW, Start
-from loadframe.model import CapacityObjective, Step, TargetState, TuningTrial
+from loadframe.errors import RunError
+from loadframe.model import CapacityObjective, SettingValue, Step, TargetState, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.tuning.search import Outcome, Proposal, Search
 from loadframe.tuning.space import Point, Space
@@ -30,7 +31,7 @@ TOO_GOOD = 2.0
 class Trials:
     """The trials of one search. levels: those that every trial is judged at, the highest first. objective: what is
     asked besides throughput. names: points with a treatment. recalled: the highest number of a trial of an earlier run.
-    sure: whether the start was measured again since its first blocks."""
+    sure: whether the start was measured again since its first blocks. notes: what a reader must know, in sentences."""
 
     book: Bookkeeping
     run: RunFolder
@@ -44,12 +45,13 @@ class Trials:
     sure: bool = False
     done: list[TuningTrial] = field(default_factory=list)
     names: dict[Point, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def treatment(self, point: Point) -> str:
         """The treatment of a point, declared once."""
         if point not in self.names:
             changes = self.space.changes(point)
-            title = ", ".join(f"{name} = {value}" for name, value in changes.items())
+            title = named(changes)
             state = replace(self.state, settings={**self.state.settings, **changes})
             self.names[point] = self.book.next_treatment(title, state)
         return self.names[point]
@@ -80,8 +82,6 @@ class Trials:
             failed = error.fact
             self.book.bench.recover(START)
         served = not failed and all(step.throughput > 0 for step in steps)
-        if served and self._too_good(steps) and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s):
-            self._look_at_start_again()
         value = self.start.value(steps) if served else None
         trial = TuningTrial(
             number=number,
@@ -97,6 +97,8 @@ class Trials:
         )
         self.add(trial)
         self._say(trial)
+        if served and self._too_good(steps) and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s):
+            self._look_at_start_again()
 
     def add(self, trial: TuningTrial) -> None:
         """Learn from a trial and keep it; on the disk when this returns."""
@@ -104,11 +106,13 @@ class Trials:
         self._write(trial)
 
     def refuse(self, point: Point, why: str) -> None:
-        """A point with which the target turned out not to work, outside of a trial of it."""
-        self.book.bench.recover(START)
+        """A point with which the target turned out not to work, outside of a trial of it: noted before anything else
+        can fail."""
         trial = TuningTrial(1 + self._highest(), "again", self.space.changes(point), {}, None, failed=why)
         self.add(trial)
         self._say(trial)
+        self.notes.append(f"What promised most then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
+        self.book.bench.recover(START)
 
     def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
         """Learn from steps of a point that are no trial. missed: they missed the objective; use: how much they used."""
@@ -141,8 +145,15 @@ class Trials:
         return not self.sure and self.start.value(steps) > math.log(TOO_GOOD)
 
     def _look_at_start_again(self) -> None:
-        """Measure the start once more, and hold the trials so far against what that says."""
-        before, self.start, self.sure = self.start.reference, self.start.again(self.book), True
+        """Measure the start once more, and hold the trials so far against what that says. Where it cannot be measured
+        now, the search goes on with what it was; the proof has a start of its own."""
+        before, self.sure = self.start.reference, True
+        try:
+            self.start = self.start.again(self.book)
+        except (RunError, *UNFIT) as error:
+            self.notes.append(f"The start could not be measured once more: {error.fact.rstrip('.')}.")
+            self.book.bench.recover(START)
+            return
         self.search.forget()
         self._observe_start()
         done, self.done = self.done, []
@@ -175,7 +186,12 @@ class Trials:
         return any(step.throughput < HOPELESS * best * self.start.reference[step.level] for step in steps)
 
     def _say(self, trial: TuningTrial) -> None:
-        told = ", ".join(f"{name} = {value}" for name, value in trial.changes.items()) or "as given"
+        told = named(trial.changes) or "as given"
         came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
         came += f", but misses the objective {trial.missed}" if trial.missed else ""
         self.book.progress.say(f"trial {trial.number}: {came} ({told})")
+
+
+def named(changes: Mapping[str, SettingValue]) -> str:
+    """Settings as they are asked for: "name = value, ..."."""
+    return ", ".join(f"{name} = {value}" for name, value in changes.items())

@@ -24,6 +24,7 @@ from typing import Any
 
 from loadframe.cage import groups, identity
 from loadframe.cage.identity import Identity
+from loadframe.cage.signals import undisturbed
 from loadframe.cage.state import locked, remove_torn, state_directory, writable, write_durably
 from loadframe.errors import CageError
 
@@ -97,13 +98,16 @@ class Lease:
         folder = place.absolute() / f"loadframe-{name}"
         record = Record(name, what, socket.gethostname(), identity.boot_id(), owner, folder, run)
         lease = cls(record, _leases() / f"{name}.json")
-        lease._write()
         try:
+            lease._write()
             folder.mkdir()
             folder.chmod(0o755)  # a server under another user must be able to enter, whatever our umask
         except OSError as error:
-            lease._file.unlink(missing_ok=True)
+            lease.release()
             raise CageError(f"Cannot make {folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH.") from error
+        except BaseException:  # Ctrl-C: nobody has the lease yet who could release it
+            lease.release()
+            raise
         return lease
 
     @property
@@ -135,17 +139,24 @@ class Lease:
 
     def release(self) -> None:
         """End what is still running, remove the control groups, the folder and the lease. Idempotent; in a forked child
-        it does nothing."""
+        it does nothing. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return
-        for process in self._record.processes:
-            identity.end(process, GRACE_S)
-        _empty(self._record)
-        kept = [folder for folder in self._record.groups if not groups.remove(folder)]
-        remove_shared_memory(self.shared_name)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        if not self.folder.exists() and not kept:  # else the next sweep tries again
-            self._file.unlink(missing_ok=True)
+        with undisturbed():
+            for process in (*self._record.processes, *self._strays()):
+                identity.end(process, GRACE_S)
+            _empty(self._record)
+            kept = [folder for folder in self._record.groups if not groups.remove(folder)]
+            remove_shared_memory(self.shared_name)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists() and not kept:  # else the next sweep tries again
+                self._file.unlink(missing_ok=True)
+
+    def _strays(self) -> list[Identity]:
+        """Our own children that work in the folder: Ctrl-C may come when one is started and before anybody knows of
+        it, such as a load driver, and what writes into a folder keeps it from being removed."""
+        ours = set(identity.children(os.getpid()))
+        return [process for process in identity.naming(self.folder.name) if process.pid in ours]
 
     def __enter__(self) -> Lease:
         return self

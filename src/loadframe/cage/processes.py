@@ -150,8 +150,13 @@ def spawn(
         raise
     finally:
         os.close(writing)
-    with os.fdopen(reading, "rb") as report:
-        refusal = report.read().decode()
+    try:
+        with os.fdopen(reading, "rb") as report:
+            refusal = report.read().decode()
+    except BaseException:  # Ctrl-C: nobody has the process yet who could end it
+        process.kill()
+        process.wait()
+        raise
     if refusal:
         with process:  # waits for it and closes its pipes
             raise _error(refusal)

@@ -5,24 +5,21 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from loadframe.cage import identity
 from loadframe.errors import ChangeError, TargetError, UserError
 from loadframe.model import SettingValue
 from loadframe.targets.attached import Attached, again
 
 RESTARTED_WITHIN_S = 120.0
+SETTLED_WITHIN_S = 30.0
 NAME = "configuration file"
 BETWEEN = "; "
 HEADS = {"mariadb": "[mysqld]\n", "postgres": ""}
 """The lines before the settings, by the kind of server."""
-UNBLOCKED = (
-    "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, ()); os.execvp(sys.argv[1], sys.argv[1:])"
-)
-"""Signals wait while we put back; the command, and a server that it starts, must not inherit that."""
 
 
 class ConfigFile:
@@ -33,6 +30,7 @@ class ConfigFile:
         Attached has it."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
         self._aside = path.with_name(f"{path.name}.aside")
+        self._underway = False
         self.words = words
         self.address: Mapping[str, str] = {
             **server,
@@ -45,9 +43,11 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> ConfigFile:
-        """Found again by the address that it once gave."""
+        """Found again by the address that it once gave; a restart may be under way that a killed command has begun."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
-        return cls(Path(address["path"]), json.loads(address["restart"]), server, address["words"])
+        found = cls(Path(address["path"]), json.loads(address["restart"]), server, address["words"])
+        found._underway = True
+        return found
 
     def make_room(self) -> None:
         """ChangeError where there is a file already: it is not ours."""
@@ -87,10 +87,32 @@ class ConfigFile:
             self._aside.unlink(missing_ok=True)
 
     def _restarted(self) -> None:
+        if self._underway:
+            self._settle()
+        self._underway = True
+        try:
+            self._run()
+        except UserError:
+            self._underway = False
+            raise
+        self._underway = False
+
+    def _settle(self) -> None:
+        """Wait for a restart that has not been waited for: a server that is told to end while it starts may do neither
+        (MariaDB 10.11 hung in one of 25). What cannot come up is not waited for for long."""
+        until = time.monotonic() + RESTARTED_WITHIN_S
+        arguments = "".join(f"{word}\0" for word in self._restart)
+        while identity.naming(arguments) and time.monotonic() < until:
+            time.sleep(0.05)
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while _silent(self._server) is not None and time.monotonic() < until:
+            time.sleep(0.1)
+
+    def _run(self) -> None:
         command = " ".join(self._restart)
         try:
             done = subprocess.run(
-                (sys.executable, "-I", "-c", UNBLOCKED, *self._restart),
+                self._restart,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -10,21 +10,20 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import socket
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from loadframe.cage import identity
 from loadframe.cage.identity import Identity
+from loadframe.cage.signals import undisturbed
 from loadframe.cage.state import locked, remove_torn, state_directory, writable, write_durably
 from loadframe.changes.host import Host
 from loadframe.changes.process import Gone, ServerProcess
 from loadframe.errors import ChangeError, UserError
-from loadframe.model import SettingValue
+from loadframe.model import SettingValue, StandingChange
 
 if TYPE_CHECKING:
     from loadframe.targets.attached import Attached
@@ -137,7 +136,7 @@ class DurableJournal:
         chosen = [each for each in self._record.changes if self._is(each, place, names)]
         if not chosen:
             return []
-        with _undisturbed():
+        with undisturbed():
             kept = tuple(released(each, place) if each in chosen else each for each in self._record.changes)
             self._record = replace(self._record, changes=kept)
             outcomes = [put_back(each, place) for each in reversed(kept) if self._is(each, place, names)]
@@ -228,6 +227,22 @@ def read() -> list[Record]:
     return [record for file in _files() if (record := _read(file)) is not None]
 
 
+def of_this_command() -> list[Record]:
+    """What the command that asks has changed and not put back. Raises as `read` does."""
+    owner = identity.identify(os.getpid())
+    return [record for record in read() if record.alive() and record.owner == owner]
+
+
+def failed(outcomes: Iterable[Outcome]) -> tuple[StandingChange, ...]:
+    """What still stands after these, in their order: a setting may have been put back in the end."""
+    last = {(outcome.change.words, outcome.change.setting): outcome for outcome in outcomes}
+    return tuple(
+        StandingChange(each.change.setting, each.change.words, each.change.before, each.change.after, each.because)
+        for each in last.values()
+        if each.what == "failed"
+    )
+
+
 def revert() -> list[Outcome]:
     """Put back what killed commands have left; what belongs to a command that runs is not touched. Idempotent, and safe
     to run at the same time in several processes."""
@@ -311,16 +326,6 @@ def _schema(address: Mapping[str, str]) -> Place:
     server = _server({**address, "kind": address["server"]})
     server.settle()
     return OwnSchema(server.endpoint(), server)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Signals that end a command come after this."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _folder() -> Path:

@@ -39,7 +39,8 @@ def emit(document: dict[str, Any]) -> None:
 @contextmanager
 def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first, and what they changed is put back; UserError
-    becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted.
+    becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted. What
+    could not be put back ends it with exit 1, whatever the answer: that says what it is.
 
     reverts: False for a verb that shows what is changed, or puts it back itself. Gives a dictionary for what was
     reached before an error: with --json it stands beside it."""
@@ -49,7 +50,8 @@ def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[dict[str, An
             say(f"A command was killed earlier; cleaned up after it: {swept}")
         for outcome in loadframe.revert_changes() if reverts else ():
             say(f"A command was killed earlier; what it had changed: {outcome}")
-        yield reached
+        with _putting_back():
+            yield reached
     except Interrupted as error:
         _fail({"kind": "interrupted", "message": str(error), "remedy": "", **reached}, json_wanted, INTERRUPTED)
     except KeyboardInterrupt:
@@ -57,6 +59,24 @@ def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[dict[str, An
     except UserError as error:
         kind = type(error).__name__
         _fail({"kind": kind, "message": str(error), "remedy": error.remedy, **reached}, json_wanted, MUST_ACT)
+
+
+@contextmanager
+def _putting_back() -> Iterator[None]:
+    """Where what is done within has given its answer, with exit 0 or another code: exit 1 where something that it has
+    changed still stands."""
+    try:
+        yield
+    except typer.Exit:
+        _check_put_back()
+        raise
+    _check_put_back()
+
+
+def _check_put_back() -> None:
+    if left := [change.setting for record in loadframe.own_changes() for change in record.changes]:
+        say(f"Still changed: {', '.join(left)}. `loadframe changes revert` tries again to put it back.")
+        raise typer.Exit(MUST_ACT)
 
 
 def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:

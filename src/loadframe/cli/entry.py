@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from loadframe.cage.signals import STOPPING, ignore
 
 
 def main() -> None:
@@ -28,5 +28,5 @@ def main() -> None:
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
     for number in STOPPING:
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, ignore)
     raise KeyboardInterrupt

@@ -148,11 +148,24 @@ class StudySummary:
 
 
 @dataclass(frozen=True, slots=True)
+class StandingChange:
+    """A setting of the machine, or of somebody's server, that could not be put back when the run ended. of: whose, in
+    words. before: what it was. after: what the run has set. because: why it stands, in words."""
+
+    setting: str
+    of: str
+    before: SettingValue
+    after: SettingValue
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class Conduct:
     """How the run went: what a reader needs in order to trust it.
 
     flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
     core). late_ticks of ticks came late or were missing. seconds: from the first step's preparation to the last step.
+    standing: what could not be put back at the end.
     """
 
     steps: int
@@ -163,6 +176,7 @@ class Conduct:
     ticks: int
     late_ticks: int
     seconds: float = 0.0
+    standing: tuple[StandingChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

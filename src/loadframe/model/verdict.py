@@ -13,7 +13,8 @@ class Verdict:
     """The statistical answer on two treatments: ratio after / before with its interval, and the decision.
 
     block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of.
-    levels: the levels on which the ratio was taken.
+    levels: the levels on which the ratio was taken. confidence: that the interval holds, over all looks at it together;
+    `method` says that of the last look alone.
     """
 
     ratio: float
@@ -24,6 +25,7 @@ class Verdict:
     method: str
     block_ratios: tuple[float, ...] = ()
     levels: tuple[float, ...] = ()
+    confidence: float = 0.95
 
 
 @dataclass(frozen=True, slots=True)

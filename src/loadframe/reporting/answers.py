@@ -95,7 +95,8 @@ def _fruitless(inv: Investigation) -> str:
 
 
 def _interrupted(inv: Investigation) -> str:
-    begun = f"Interrupted after {inv.conduct.steps} steps; every change was taken back."
+    taken = "not every change could be taken back" if inv.conduct.standing else "every change was taken back"
+    begun = f"Interrupted after {inv.conduct.steps} steps; {taken}."
     findings = facts.main_findings(inv)
     proved = (
         f" Until then one gain was proved: {words.gain_sentence(inv.gain, words.axis_unit(inv))}." if inv.gain else ""

@@ -57,7 +57,7 @@ def curve_json(curve: Curve, *, conduct: Conduct | None = None) -> Json:
 
 
 def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1; ratio is after / before, low and high its 95 % interval."""
+    """loadframe.verdict/1; ratio is after / before, low and high its interval at `confidence`."""
     return _object({"schema": "loadframe.verdict/1", **_record(verdict)})
 
 

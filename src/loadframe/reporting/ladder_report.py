@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from typing import Any
 
@@ -10,13 +11,15 @@ from loadframe.reporting import facts, rounding, words
 from loadframe.reporting.json_shapes import verdict_json
 
 WIDTH = 100
+INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 HEAD = ("change", "against the state before", "share", "lost without it", "")
 
 
 def ladder_json(found: Ladder) -> dict[str, Any]:
-    """loadframe.ladder/1; ratios are of throughput, low and high their 95 % intervals. steps: in the study's order; a
-    kept one against the kept ones before it, in the same blocks as the total, a change that was taken back against the
-    state before it. share: of the total, in logarithms; null where the total is not proven or the change not kept."""
+    """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
+    order; a kept one against the kept ones before it, in the same blocks as the total, a change that was taken back
+    against the state before it. share: of the total, in logarithms; null where the total is not proven or the change
+    not kept."""
     return {
         "schema": "loadframe.ladder/1",
         "run": found.run,
@@ -36,13 +39,14 @@ def ladder_json(found: Ladder) -> dict[str, Any]:
         ],
         "settings": [_change(change) for change in final_changes(found)],
         "flags": {} if found.conduct is None else dict(found.conduct.flags),
+        "standing": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.standing],
         "warnings": list(found.warnings),
     }
 
 
 def _step(rung: Rung) -> dict[str, Any]:
     verdict = rung.verdict
-    known = {"ratio": None, "low": None, "high": None, "decision": None} if verdict is None else _interval(verdict)
+    known = dict.fromkeys(INTERVAL) if verdict is None else _interval(verdict)
     return {
         "change": rung.change,
         **known,
@@ -57,7 +61,7 @@ def _step(rung: Rung) -> dict[str, Any]:
 
 
 def _interval(verdict: Verdict) -> dict[str, Any]:
-    return {"ratio": verdict.ratio, "low": verdict.low, "high": verdict.high, "decision": verdict.decision}
+    return {name: getattr(verdict, name) for name in INTERVAL}
 
 
 def _change(change: Change) -> dict[str, Any]:

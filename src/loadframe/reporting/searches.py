@@ -50,12 +50,12 @@ def title(found: Tuning) -> str:
 def note(found: Tuning) -> str:
     """What its lines and marks are."""
     lowest, _ = _range(found)
-    bottom = any(each.ratio is None or each.ratio < lowest for each in found.trials)
-    return (
-        "Line: the best trial so far. Dotted: the start."
-        + (" Square: the best settings in fresh blocks, 95 % interval." if found.verdict else "")
-        + (" At the bottom: trials that failed, or came to less than is shown." if bottom else "")
-    )
+    told = ["Line: the best trial so far. Dotted: the start."]
+    if found.verdict is not None:
+        told.append(f"Square: the best settings in fresh blocks, {words.confidence(found.verdict)} interval.")
+    if any(each.ratio is None or each.ratio < lowest for each in found.trials):
+        told.append("At the bottom: trials that failed, or came to less than is shown.")
+    return " ".join(told)
 
 
 def _range(found: Tuning) -> tuple[float, float]:

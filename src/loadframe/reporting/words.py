@@ -7,7 +7,7 @@ the digits that their interval supports (rounding.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from loadframe.model import (
     FLAGS,
@@ -28,6 +28,7 @@ from loadframe.model import (
     Margin,
     Price,
     SettingValue,
+    StandingChange,
     StateSummary,
     StudySummary,
     Trial,
@@ -207,10 +208,10 @@ MARGINS: Mapping[Answer, str] = {
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    """ "wal against as given: better. 4.1 times the throughput (interval 3.8 to 4.4, 5 blocks)."."""
+    """ "wal against as given: better. 4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)."."""
     verdict = comparison.verdict
     blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}" if verdict.block_ratios else ""
-    interval = f"interval {ratio_interval(verdict)}" if ratio_interval(verdict) else "no interval"
+    interval = confident_interval(verdict) or "no interval"
     what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
     return (
         f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
@@ -247,16 +248,30 @@ def ratio_interval(verdict: Verdict | LadderStep) -> str:
     return f"{low} to {high}"
 
 
+USUAL = 0.95
+"""The confidence that is said once for all where there is a note."""
+
+
 def ratio_words(verdict: Verdict) -> str:
-    """ "3.1 times (2.8 to 3.4)"."""
-    interval = ratio_interval(verdict)
+    """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"."""
+    interval = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
     return f"{ratio(verdict)} times{f' ({interval})' if interval else ''}"
 
 
-def _interval_words(verdict: Verdict) -> str:
+def confidence(verdict: Verdict) -> str:
+    """ "95 %", "97.5 %"."""
+    return f"{100 * verdict.confidence:.4g} %"
+
+
+def confident_interval(verdict: Verdict) -> str:
+    """ "95 % interval 3.8 to 4.4"; empty where no interval is known."""
     interval = ratio_interval(verdict)
+    return f"{confidence(verdict)} interval {interval}" if interval else ""
+
+
+def _interval_words(verdict: Verdict) -> str:
     blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}"
-    return f"95 % interval {interval}, {blocks}" if interval else f"no interval, {blocks}"
+    return f"{confident_interval(verdict) or 'no interval'}, {blocks}"
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
@@ -411,9 +426,9 @@ def limit_number(value: float | None, limit: Limit) -> str:
 
 
 def conduct_sentences(conduct: Conduct) -> list[str]:
-    """How the run went: steps, flags in plain words, what the recorder cost."""
+    """How the run went: what still stands, steps, flags in plain words, what the recorder cost."""
     again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
-    sentences = [f"{conduct.steps} steps were measured{again}"]
+    sentences = [*standing_sentences(conduct.standing), f"{conduct.steps} steps were measured{again}"]
     sentences += [
         f"{count} of {conduct.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in conduct.flags.items() if count
     ]
@@ -424,6 +439,14 @@ def conduct_sentences(conduct: Conduct) -> list[str]:
     if conduct.ticks and math.isfinite(conduct.recorder_cpu_share):
         sentences.append(f"Loadframe's own recorder used {cost}; {ticks}")
     return sentences
+
+
+def standing_sentences(standing: Sequence[StandingChange]) -> list[str]:
+    """What could not be put back when the run ended, and what to do."""
+    return [
+        f"{each.setting} of {each.of} {strip(each.because)}; `loadframe changes revert` tries again"
+        for each in standing
+    ]
 
 
 def silence_sentence(inv: Investigation) -> str:

@@ -69,10 +69,18 @@ class Attached(Protocol):
         """Let go of the connection. Never raises."""
 
 
-KINDS: Mapping[str, Callable[[str, Path | None, str], Attached]] = {
-    "mariadb": lambda address, option_file, user: AttachedMariadb(address, option_file=option_file, user=user),
-    "postgres": lambda address, option_file, user: AttachedPostgres(address, option_file=option_file, user=user),
-}
+BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
+"""With what an account is named."""
+
+
+class Attach(Protocol):
+    """Connects to servers of one kind. account: with what the user names an account, for advice."""
+
+    def __call__(self, address: str, *, option_file: Path | None, user: str, account: str) -> Attached:
+        """Raises as `attach` does."""
+
+
+KINDS: Mapping[str, Attach] = {"mariadb": AttachedMariadb, "postgres": AttachedPostgres}
 
 
 HOSTS: Mapping[str, Callable[[str, Path | None], str]] = {
@@ -82,9 +90,10 @@ HOSTS: Mapping[str, Callable[[str, Path | None], str]] = {
 """By the address in a study and the option file: the host, "" for a socket of this machine."""
 
 
-def attach(where: str, *, option_file: Path | None = None, user: str = "") -> Attached:
+def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
     """Connect to KIND or KIND:ADDRESS, for instance "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
 
+    account: with what the user names an account, BY_OPTION or BY_STUDY.
     StudyError for an unknown kind, TargetError where the server does not let us in.
     """
     kind, _, address = where.partition(":")
@@ -93,10 +102,11 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "") -> At
             f"{where!r} does not begin with a kind of server that can be attached to",
             remedy=f"Write KIND:ADDRESS; kinds: {', '.join(sorted(KINDS))}.",
         )
-    return KINDS[kind](address, option_file, user)
+    return KINDS[kind](address, option_file=option_file, user=user, account=account)
 
 
 def again(address: Mapping[str, str]) -> Attached:
     """Connect to a server by an address that it once gave. Raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
-    return KINDS[address["kind"]](address["address"], option_file, address["user"])
+    attach_again = KINDS[address["kind"]]
+    return attach_again(address["address"], option_file=option_file, user=address["user"], account=BY_OPTION)

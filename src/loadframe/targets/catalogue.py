@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,10 +26,10 @@ class SettingSpec:
 
     dynamic: the running target accepts a new value. sized_at_start: at its start the target fits this setting, or
     others left to themselves, to the rest and to the process's limits; only a restart shows what a value really gives.
-    choices: the words (or numbers) allowed. gives_up: what may be lost with `weaker` values, without them with any but
-    the default; None for nothing. source: where low, high, choices and default were read. unit: of a duration, one of
-    TIMES. takes: the memory or disk space that its value takes, and when. A low of -1 is a word of the target's own
-    (off, automatic).
+    choices: the words (or numbers) allowed. gives_up: what may be lost with values that are not `safe`; None for
+    nothing. safe: those that keep it, where that is not the default alone. source: where low, high, choices and default
+    were read. unit: of a duration, one of TIMES. takes: the memory or disk space that its value takes, and when. A low
+    of -1 is a word of the target's own (off, automatic).
     """
 
     name: str
@@ -44,11 +44,11 @@ class SettingSpec:
     source: str = ""
     unit: str = ""
     takes: str | None = None
-    weaker: tuple[SettingValue, ...] = ()
+    safe: Container[SettingValue] = ()
 
     def weakens(self, value: SettingValue) -> bool:
         """Whether this value, in canonical form, gives up what `gives_up` says."""
-        return self.gives_up is not None and (value in self.weaker if self.weaker else value != self.default)
+        return self.gives_up is not None and value not in (self.safe or (self.default,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,11 @@ class AttachedMariadb:
     kind = "mariadb"
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
 
-    def __init__(self, address: str = "", *, option_file: Path | None = None, user: str = "") -> None:
-        """address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket.
+    def __init__(
+        self, address: str = "", *, option_file: Path | None = None, user: str = "", account: str = "--option-file"
+    ) -> None:
+        """address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket. account:
+        with what the user names one, for advice.
 
         TargetError where the option file cannot be read or the server does not let us in, MissingTool without pymysql.
         """
@@ -58,7 +61,7 @@ class AttachedMariadb:
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self._control.words}: {error.fact}",
-                remedy=f"Name an account with --option-file, or set {PASSWORD} and --user; SHOW needs no privilege.",
+                remedy=f"Name an account with {account}; {PASSWORD} may have its password. Reading takes no privilege.",
             ) from error
         self._version = str(version)
         self.words = f"MariaDB at {self._control.words}"

@@ -4,11 +4,16 @@ Bounds, choices, defaults and READ_ONLY were read from information_schema.SYSTEM
 12). What is sized at the start was read from GLOBAL_VALUE_ORIGIN = AUTO there and from the server's log: with
 table_open_cache = 12000 and RLIMIT_NOFILE = 20000 it wants 12000 x 8 instances x 2 + 184 files, cuts the instances to 1
 and table_open_cache to 9909, and says so in one warning only.
+
+What gives durability up was read at KB and REPLICATION_KB, which say nothing of littlesync and nosync: MySQL's manual
+("InnoDB Startup Options and System Variables") has them for tests of performance alone.
 """
 
 from __future__ import annotations
 
-from loadframe.model import CounterSpec
+from collections.abc import Container
+
+from loadframe.model import CounterSpec, SettingValue
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 
 SYSTEM_VARIABLES = "MariaDB 10.11 information_schema.SYSTEM_VARIABLES"
@@ -27,7 +32,7 @@ def _integer(
     *,
     sized: bool = False,
     gives_up: str | None = None,
-    weaker: tuple[int, ...] = (),
+    safe: Container[SettingValue] = (),
 ) -> SettingSpec:
     return SettingSpec(
         name,
@@ -40,7 +45,7 @@ def _integer(
         gives_up,
         sized_at_start=sized,
         source=SYSTEM_VARIABLES,
-        weaker=weaker,
+        safe=safe,
     )
 
 
@@ -60,14 +65,26 @@ def _choice(
     choices: tuple[str, ...],
     default: str,
     gives_up: str | None = None,
-    weaker: tuple[str, ...] = (),
+    safe: tuple[str, ...] = (),
 ) -> SettingSpec:
     return SettingSpec(
-        name, "text", dynamic, None, None, choices, default, gives_up, source=SYSTEM_VARIABLES, weaker=weaker
+        name, "text", dynamic, None, None, choices, default, gives_up, source=SYSTEM_VARIABLES, safe=safe
     )
 
 
 _COMMITS = "0 and 2: about the last second of commits may be lost at power loss (0: also when the server dies)"
+_TIMEOUT = (
+    "more than 1: with innodb_flush_log_at_trx_commit 0 or 2 the commits of so many seconds may be lost at power loss"
+)
+_EVENTS = (
+    "all but 1: at power loss the last events may be missing in the binary log, so that its replicas, and backups that "
+    "are rolled forward by it, lack commits which the server has"
+)
+_RELAYED = "all but 1: at power loss a replica may lose its place in what it has received"
+_ENGINES = (
+    "MEMORY: all rows are gone when the server ends; others but InnoDB: a crash may leave half of a transaction, or a "
+    "table that has to be repaired"
+)
 _FLUSH = ("fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC")
 _THREADS = ("one-thread-per-connection", "no-threads", "pool-of-threads")
 
@@ -90,8 +107,8 @@ CATALOGUE = Catalogue(
         # InnoDB
         # SET GLOBAL resizes the pool behind the answer, and refuses a log below the log buffer, where a start does not
         _bytes("innodb_buffer_pool_size", True, 2097152, 134217728, sized=True),
-        _integer("innodb_flush_log_at_trx_commit", True, 0, 3, 1, gives_up=_COMMITS, weaker=(0, 2)),
-        _integer("innodb_flush_log_at_timeout", True, 0, 2700, 1),
+        _integer("innodb_flush_log_at_trx_commit", True, 0, 3, 1, gives_up=_COMMITS, safe=(1, 3)),
+        _integer("innodb_flush_log_at_timeout", True, 0, 2700, 1, gives_up=_TIMEOUT, safe=range(2)),
         _bytes("innodb_log_file_size", True, 4194304, 100663296, sized=True),
         _bytes("innodb_log_buffer_size", False, 2097152, 16777216, 2147479552),
         _choice(
@@ -99,9 +116,9 @@ CATALOGUE = Catalogue(
             False,
             _FLUSH,
             "O_DIRECT",
-            "nosync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system keeps of a file "
-            "that grew",
-            ("nosync", "O_DIRECT_NO_FSYNC"),
+            "nosync, littlesync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system "
+            "keeps of a file that grew",
+            ("fsync", "O_DSYNC", "O_DIRECT"),
         ),
         _switch("innodb_doublewrite", False, True, "OFF: a page torn by power loss cannot be repaired"),
         _switch("innodb_file_per_table", True, True),
@@ -113,7 +130,10 @@ CATALOGUE = Catalogue(
         _integer("innodb_lock_wait_timeout", True, 0, 100000000, 50),
         # durability outside InnoDB
         _switch("sync_frm", True, True, "OFF: a table just created may be lost at power loss"),
-        _integer("sync_binlog", True, 0, 4294967295, 0),
+        _integer("sync_binlog", True, 0, 4294967295, 0, gives_up=_EVENTS, safe=(1,)),
+        _integer("sync_relay_log", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
+        _integer("sync_relay_log_info", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
+        _integer("sync_master_info", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
         # caches and temporary tables
         _bytes("key_buffer_size", True, 0, 134217728),
         _bytes("aria_pagecache_buffer_size", False, 131072, 134217728),
@@ -124,7 +144,7 @@ CATALOGUE = Catalogue(
         _bytes("sort_buffer_size", True, 1024, 2097152),
         _bytes("join_buffer_size", True, 128, 262144),
         _integer("max_prepared_stmt_count", True, 0, 4294967295, 16382),
-        _choice("default_storage_engine", True, ENGINES, "InnoDB"),
+        _choice("default_storage_engine", True, ENGINES, "InnoDB", _ENGINES),
         _switch("performance_schema", False, False),
     ),
 )

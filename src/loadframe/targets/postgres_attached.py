@@ -42,9 +42,12 @@ class AttachedPostgres:
     kind = "postgres"
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
 
-    def __init__(self, address: str = "", *, option_file: Path | None = None, user: str = "") -> None:
+    def __init__(
+        self, address: str = "", *, option_file: Path | None = None, user: str = "", account: str = "--option-file"
+    ) -> None:
         """address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
-        Debian's folder. option_file: a connection service file of libpq, whose first section is taken.
+        Debian's folder. option_file: a connection service file of libpq, whose first section is taken. account: with
+        what the user names one, for advice.
 
         TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, or
         the account may not see what others do; MissingTool without psycopg.
@@ -56,7 +59,7 @@ class AttachedPostgres:
         self._control = Control(self._where, lambda: None)
         self._looks = Looks()
         try:
-            self._version, self._statement = self._met()
+            self._version, self._statement = self._met(account)
         except TargetError:
             self._control.close()
             raise
@@ -69,7 +72,7 @@ class AttachedPostgres:
             "user": user,
         }
 
-    def _met(self) -> tuple[str, str]:
+    def _met(self, account: str) -> tuple[str, str]:
         """The server's version, and the statement that asks it."""
         try:
             ((number, version, sees_all),) = self._control.ask(
@@ -79,8 +82,8 @@ class AttachedPostgres:
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self.describe()}: {error.fact}",
-                remedy="Name an account with --option-file (a connection service file) or --user; its password may be "
-                "in PGPASSWORD or a password file.",
+                remedy=f"Name an account with {account} (a connection service file); its password may be in "
+                "PGPASSWORD or a password file.",
             ) from error
         if number < 10000 * OLDEST:
             raise TargetError(

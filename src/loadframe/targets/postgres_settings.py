@@ -3,11 +3,16 @@
 Bounds, defaults (boot_val), units and contexts were read from pg_settings of PostgreSQL 15.18 (Debian 12); a test
 compares the table with the server that is installed. Sizes are in bytes here, whatever the server's own unit is (8 kB
 pages, kB, MB): "128MB" and 134217728 are the same, a bare number of pages is not taken.
+
+What gives durability up was read in the manual: the settings of "Write Ahead Log", "Asynchronous Commit" and "WAL
+Configuration", which says that all wal_sync_method of Linux are the same in terms of reliability.
 """
 
 from __future__ import annotations
 
-from loadframe.model import CounterSpec
+from collections.abc import Container
+
+from loadframe.model import CounterSpec, SettingValue
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 
 PG_SETTINGS = "PostgreSQL 15 pg_settings"
@@ -44,8 +49,18 @@ def _bytes(
     )
 
 
-def _duration(name: str, unit: str, low: int, high: int, default: int) -> SettingSpec:
-    return SettingSpec(name, "duration", True, low, high, (), default, source=PG_SETTINGS, unit=unit)
+def _duration(
+    name: str,
+    unit: str,
+    low: int,
+    high: int,
+    default: int,
+    gives_up: str | None = None,
+    safe: Container[SettingValue] = (),
+) -> SettingSpec:
+    return SettingSpec(
+        name, "duration", True, low, high, (), default, gives_up, source=PG_SETTINGS, unit=unit, safe=safe
+    )
 
 
 def _switch(name: str, dynamic: bool, default: bool, gives_up: str | None = None) -> SettingSpec:
@@ -58,15 +73,18 @@ def _choice(
     choices: tuple[str, ...],
     default: str,
     gives_up: str | None = None,
-    weaker: tuple[str, ...] = (),
+    safe: tuple[str, ...] = (),
 ) -> SettingSpec:
-    return SettingSpec(name, "text", dynamic, None, None, choices, default, gives_up, source=PG_SETTINGS, weaker=weaker)
+    return SettingSpec(name, "text", dynamic, None, None, choices, default, gives_up, source=PG_SETTINGS, safe=safe)
 
 
 _COMMITS = (
     "off: the last commits, of up to three times wal_writer_delay (0.6 s), may be lost when the server or the machine "
-    "dies; the database stays sound"
+    "dies; the database stays sound. local, remote_write: with synchronous standbys, what these have not on disk yet, "
+    "when one of them takes over"
 )
+_DELAY = "more than 200 ms: with synchronous_commit off, commits of up to three times that may be lost"
+_LEVEL = "minimal: no standby can follow, and no backup be rolled forward to what was committed after it"
 _PER_PLACE = "for each sort or hash of each connection that needs it, several times over with parallel workers"
 _PER_SLOT = "shared memory for each of max_connections, from the start"
 
@@ -103,16 +121,17 @@ CATALOGUE = Catalogue(
         _bytes("temp_file_limit", True, -1, WHOLE * KB, -1, takes="disk space of each connection"),
         _bytes("effective_cache_size", True, PAGE, WHOLE * PAGE, 524288 * PAGE),
         # the write-ahead log and checkpoints
-        _choice("wal_level", False, ("minimal", "replica", "logical"), "replica"),
+        _choice("wal_level", False, ("minimal", "replica", "logical"), "replica", _LEVEL, ("replica", "logical")),
         _switch("fsync", True, True, "off: the database may be corrupt after a power loss"),
         _choice(
-            "synchronous_commit", True, ("local", "remote_write", "remote_apply", "on", "off"), "on", _COMMITS, ("off",)
+            "synchronous_commit", True, ("local", "remote_write", "remote_apply", "on", "off"), "on", _COMMITS,
+            ("on", "remote_apply"),
         ),
         _choice("wal_sync_method", True, ("fsync", "fdatasync", "open_sync", "open_datasync"), "fdatasync"),
         _switch("full_page_writes", True, True, "off: a page torn by power loss cannot be repaired"),
         _choice("wal_compression", True, ("pglz", "lz4", "zstd", "on", "off"), "off"),
         _bytes("wal_buffers", False, -1, 262143 * PAGE, -1, takes="shared memory, from the start", sized=True),
-        _duration("wal_writer_delay", "ms", 1, 10000, 200),
+        _duration("wal_writer_delay", "ms", 1, 10000, 200, _DELAY, range(201)),
         _bytes("wal_writer_flush_after", True, 0, WHOLE * PAGE, 128 * PAGE),
         _integer("commit_delay", True, 0, 100000, 0),
         _integer("commit_siblings", True, 0, 1000, 5),

@@ -18,10 +18,10 @@ def _integer(name: str, low: int, high: int, default: int) -> SettingSpec:
 
 
 def _choice(
-    name: str, choices: tuple[str, ...], default: str, gives_up: str | None = None, weaker: tuple[str, ...] = ()
+    name: str, choices: tuple[str, ...], default: str, gives_up: str | None = None, safe: tuple[str, ...] = ()
 ) -> SettingSpec:
     source = f"{PRAGMAS}#pragma_{name}"
-    return SettingSpec(name, "text", True, None, None, choices, default, gives_up, source=source, weaker=weaker)
+    return SettingSpec(name, "text", True, None, None, choices, default, gives_up, source=source, safe=safe)
 
 
 JOURNAL_MODES = ("DELETE", "TRUNCATE", "PERSIST", "MEMORY", "WAL", "OFF")
@@ -37,8 +37,8 @@ CATALOGUE = Catalogue(
         _integer("busy_timeout", 0, 2**31 - 1, 5000),
         _choice("locking_mode", ("NORMAL", "EXCLUSIVE"), "NORMAL"),
         SettingSpec("page_size", "integer", True, 512, 65536, PAGE_SIZES, 4096, source=f"{PRAGMAS}#pragma_page_size"),
-        _choice("journal_mode", JOURNAL_MODES, "DELETE", _JOURNAL, ("MEMORY", "OFF")),
-        _choice("synchronous", SYNCHRONOUS, "FULL", _SYNCHRONOUS, ("NORMAL", "OFF")),
+        _choice("journal_mode", JOURNAL_MODES, "DELETE", _JOURNAL, ("DELETE", "TRUNCATE", "PERSIST", "WAL")),
+        _choice("synchronous", SYNCHRONOUS, "FULL", _SYNCHRONOUS, ("FULL", "EXTRA")),
         _integer("cache_size", -(2**31), 2**31 - 1, -2000),
         _integer("mmap_size", 0, 2**40, 0),
         _integer("wal_autocheckpoint", 0, 2**31 - 1, 1000),

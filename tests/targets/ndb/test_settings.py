@@ -73,6 +73,8 @@ def test_durability_is_given_up_by_some_values_only() -> None:
     checkpoints, diskless = NDBD["timebetweenglobalcheckpoints"], NDBD["diskless"]
     assert [checkpoints.weakens(ms) for ms in (1000, 2000, 2001)] == [False, False, True]
     assert [diskless.weakens(value) for value in (False, True)] == [False, True]
+    assert NDBD["odirectsyncflag"].weakens(True)
+    assert [NDBD["startpartitionedtimeout"].weakens(ms) for ms in (0, 60000)] == [False, True]
     assert not NDBD["datamemory"].weakens(2**30)
 
 

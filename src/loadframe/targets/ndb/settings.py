@@ -59,6 +59,12 @@ TAKES = {
 
 GIVES_UP = {
     "Diskless": GivenUp("nothing is written to disk: no table and no row survives the end of the cluster"),
+    "ODirectSyncFlag": GivenUp(
+        "with ODirect a write counts as on the disk once it is made, with no fsync: a disk's own cache may lose it"
+    ),
+    "StartPartitionedTimeout": GivenUp(
+        "after so long a cluster starts although it may be cut in two, and may then go on as two"
+    ),
     "NoOfReplicas": GivenUp("one copy of the data: the cluster ends with the first data node that fails"),
     "TimeBetweenGlobalCheckpoints": GivenUp(
         "all that was committed for so long is lost when the whole cluster fails", larger_only=True
