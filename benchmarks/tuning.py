@@ -1,4 +1,4 @@
-"""How many trials a search for settings takes: python benchmarks/tuning.py [--seeds N] [--peers]
+"""How many trials a search for settings takes: python benchmarks/tuning.py [--seeds N] [--peers] [--keep FILE]
 
 Surfaces with a known best, each searched with many seeds; a trial is one noisy measurement.
 
@@ -19,12 +19,15 @@ recommendation is proved to be better in fresh blocks, though it is not.
 
   loadframe    as `loadframe tune`, without a diagnosis that says what to try first
   random       the best of random points
-  tpe          Optuna's TPE (--peers)
-  smac         SMAC through mlos-core with its defaults (--peers; pip install "mlos-core[smac]" optuna)
+  tpe          Optuna's TPE (--peers; pip install optuna)
+  gp           Optuna's Gaussian process (--peers; pip install optuna scipy torch)
+  mlos         SMAC, set up as mlos-core does, for measurements without noise (--peers; pip install smac): with one hash
+               seed (PYTHONHASHSEED) SMAC 2.4.1 measures here the same points as in mlos-core 0.6.2
+  smac         SMAC with its own defaults, for measurements with noise: it measures good points up to three times
 
-Peers recommend the best that they have measured, and are given the start as their first trial where they take one. They
-have no proof of what they recommend. Ends with 1 where a goal is missed: half of SMAC's trials (with --peers), at most
-5 % false winners.
+Peers recommend the best that they have measured, and are given the start as their first trial where they take one (SMAC
+takes it after its initial design). They have no proof of what they recommend. Ends with 1 where a goal is missed: half
+of the trials of SMAC as mlos-core sets it up (with --peers), at most 5 % false winners.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from functools import cached_property, partial
 from multiprocessing import Pool
 from pathlib import Path
 from statistics import fmean, median
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -53,6 +57,11 @@ from loadframe.analysis.comparison import verdict
 from loadframe.analysis.sequential import Plan
 from loadframe.tuning.search import Outcome, Search
 from loadframe.tuning.space import Dimension, Point, Space
+
+if TYPE_CHECKING:
+    from ConfigSpace import Configuration, ConfigurationSpace
+    from optuna.samplers import BaseSampler
+    from smac import HyperparameterOptimizationFacade
 
 NOISE, DRIFT, DRIFT_KEEPS = 0.05, 0.03, 0.8
 ENOUGH, COST, FALSE = 0.95, 0.5, 0.05
@@ -199,65 +208,127 @@ def random_search(machine: Machine, trials: int, seed: int) -> Recommended:
 
 
 def tpe_search(machine: Machine, trials: int, seed: int) -> Recommended:
+    from optuna.samplers import TPESampler
+
+    return _optuna_search(machine, trials, TPESampler(seed=seed, multivariate=True))
+
+
+def gp_search(machine: Machine, trials: int, seed: int) -> Recommended:
+    from optuna.samplers import GPSampler
+
+    return _optuna_search(machine, trials, GPSampler(seed=seed))
+
+
+def _optuna_search(machine: Machine, trials: int, sampler: BaseSampler) -> Recommended:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = machine.surface.space
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     study.enqueue_trial({each.name: each.start for each in space.dimensions})
-    for_now: list[optuna.Trial] = []
+    asked: list[optuna.Trial] = []
 
     def points() -> Iterator[Point]:
         for _ in range(trials):
-            for_now.append(study.ask())
+            asked.append(study.ask())
             yield tuple(
-                for_now[-1].suggest_int(each.name, 0, len(each.values) - 1)
+                asked[-1].suggest_int(each.name, 0, len(each.values) - 1)
                 if each.ordered
-                else for_now[-1].suggest_categorical(each.name, list(range(len(each.values))))
+                else asked[-1].suggest_categorical(each.name, list(range(len(each.values))))
                 for each in space.dimensions
             )
 
-    return _best_measured(machine, points(), lambda value: study.tell(for_now[-1], value))
+    return _best_measured(machine, points(), lambda value: study.tell(asked[-1], value))
+
+
+def mlos_search(machine: Machine, trials: int, seed: int) -> Recommended:
+    return _smac_search(machine, trials, seed, measured=1, chosen=1, drawn=0.1)
 
 
 def smac_search(machine: Machine, trials: int, seed: int) -> Recommended:
-    import pandas
-    from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, UniformIntegerHyperparameter
-    from mlos_core.data_classes import Observations
-    from mlos_core.optimizers import SmacOptimizer
+    return _smac_search(machine, trials, seed, measured=3, chosen=8, drawn=0.2)
+
+
+def _smac_search(machine: Machine, trials: int, seed: int, **settings: float) -> Recommended:
+    """What SMAC holds for the best, until it has measured every point."""
+    from smac.main.exceptions import ConfigurationSpaceExhaustedException
+    from smac.runhistory import TrialValue
 
     logging.disable(logging.CRITICAL)
     space = machine.surface.space
+
+    def point_of(configuration: Configuration) -> Point:
+        return tuple(int(configuration[each.name]) for each in space.dimensions)
+
+    with tempfile.TemporaryDirectory() as folder:
+        optimizer = _smac(_declared(space, seed), Path(folder), trials, seed, **settings)
+        for _ in range(trials):
+            try:
+                trial = optimizer.ask()
+            except ConfigurationSpaceExhaustedException:
+                return
+            cost = -machine.measure(point_of(trial.config))
+            optimizer.tell(trial, TrialValue(cost=cost), save=False)
+            yield point_of(optimizer.intensifier.get_incumbent())
+
+
+def _smac(
+    declared: ConfigurationSpace, folder: Path, trials: int, seed: int, *, measured: int, chosen: int, drawn: float
+) -> HyperparameterOptimizationFacade:
+    """SMAC with the forest of its defaults. measured: how often it measures a point at most. chosen: points from one
+    forest. drawn: the share of points that it draws.
+
+    The trees have room for as many leaves as there are trials. SMAC 2.4.1 gives them room for 2^20, which they never
+    fill, and most of the time that it thinks goes into reserving it.
+    """
+    from smac import HyperparameterOptimizationFacade, Scenario
+    from smac.model.random_forest import RandomForest
+    from smac.random_design import ProbabilityRandomDesign
+
+    scenario = Scenario(
+        declared,
+        deterministic=measured == 1,
+        n_trials=trials,
+        seed=seed,
+        use_default_config=True,
+        output_directory=folder,
+    )
+    forest = RandomForest(
+        declared,
+        n_trees=10,
+        ratio_features=1.0,
+        min_samples_split=2,
+        min_samples_leaf=1,
+        max_leaf_nodes=trials,
+        log_y=True,
+        n_jobs=1,
+        seed=seed,
+    )
+    return HyperparameterOptimizationFacade(
+        scenario,
+        model=forest,
+        intensifier=HyperparameterOptimizationFacade.get_intensifier(scenario, max_config_calls=measured),
+        config_selector=HyperparameterOptimizationFacade.get_config_selector(scenario, retrain_after=chosen),
+        random_design=ProbabilityRandomDesign(probability=drawn, seed=seed),
+        logging_level=False,
+    )
+
+
+def _declared(space: Space, seed: int) -> ConfigurationSpace:
+    """A space for SMAC: the values of its parameters are places; of categories, words. With numbers for words, equal
+    configurations have different hashes in ConfigSpace 1.2 (of `np.int64(1)` and of `1`), mlos-core 0.6.2 does not know
+    again what it has asked for, and SMAC goes through all other points in search of its second."""
+    from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, UniformIntegerHyperparameter
+
     declared = ConfigurationSpace(seed=seed)
     for each in space.dimensions:
         last = len(each.values) - 1
-        kind = (
-            UniformIntegerHyperparameter(each.name, 0, last, default_value=each.start)
-            if each.ordered
-            else CategoricalHyperparameter(each.name, list(range(last + 1)), default_value=each.start)
-        )
-        declared.add(kind)
-    with tempfile.TemporaryDirectory() as folder:
-        optimizer = SmacOptimizer(
-            parameter_space=declared,
-            optimization_targets=["cost"],
-            seed=seed + 1,  # 0 would be drawn anew each time
-            max_trials=trials,
-            use_default_config=True,
-            output_directory=folder,
-        )
-        asked = []
-
-        def points() -> Iterator[Point]:
-            for _ in range(trials):
-                asked.append(optimizer.suggest())
-                yield tuple(int(asked[-1].config[each.name]) for each in space.dimensions)
-
-        def tell(value: float) -> None:
-            done = asked[-1].complete(pandas.Series({"cost": -value}))
-            optimizer.register(observations=Observations(observations=[done]))
-
-        yield from _best_measured(machine, points(), tell)
+        if each.ordered:
+            declared.add(UniformIntegerHyperparameter(each.name, 0, last, default_value=each.start))
+        else:
+            words = [str(place) for place in range(last + 1)]
+            declared.add(CategoricalHyperparameter(each.name, words, default_value=words[each.start]))
+    return declared
 
 
 def _best_measured(machine: Machine, points: Iterator[Point], tell: Callable[[float], None]) -> Recommended:
@@ -269,8 +340,15 @@ def _best_measured(machine: Machine, points: Iterator[Point], tell: Callable[[fl
         yield best[1]
 
 
-METHODS = {"loadframe": loadframe_search, "random": random_search, "tpe": tpe_search, "smac": smac_search}
-PEERS = ("tpe", "smac")
+METHODS = {
+    "loadframe": loadframe_search,
+    "random": random_search,
+    "tpe": tpe_search,
+    "gp": gp_search,
+    "mlos": mlos_search,
+    "smac": smac_search,
+}
+PEERS = ("tpe", "gp", "mlos", "smac")
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------
@@ -288,12 +366,21 @@ def trials_needed(surface: Surface, recommended: Recommended, trials: int) -> fl
     return len(good) - good[::-1].index(False) + 1 if False in good else 1
 
 
-def one(job: tuple[str, str, int, int]) -> float:
-    """Trials needed by a method on a surface."""
-    method, kind, seed, trials = job
+class Job(NamedTuple):
+    """One search: of a method on a surface, with a seed."""
+
+    surface: str
+    method: str
+    seed: int
+    trials: int
+
+
+def one(job: Job) -> tuple[Job, float]:
+    """Trials needed by a search."""
     warnings.simplefilter("ignore")
-    surface = surface_of(kind, seed)
-    return trials_needed(surface, METHODS[method](Machine(surface, seed), trials, seed), trials)
+    surface = surface_of(job.surface, job.seed)
+    recommended = METHODS[job.method](Machine(surface, job.seed), job.trials, job.seed)
+    return job, trials_needed(surface, recommended, job.trials)
 
 
 def is_false_winner(seed: int, trials: int) -> bool:
@@ -315,17 +402,31 @@ def is_false_winner(seed: int, trials: int) -> bool:
     return False
 
 
-def compare(methods: Sequence[str], kinds: Sequence[str], seeds: int, trials: int) -> dict[tuple[str, str], float]:
-    """Prints a line for each method and surface; answers the medians."""
+def compare(jobs: Sequence[Job], kept: Path | None) -> dict[tuple[str, str], float]:
+    """Prints a line for each method and surface; answers the medians. Searches that are kept are not done again."""
+    needed = dict(read(kept)) if kept and kept.exists() else {}
+    with Pool() as pool:
+        for job, trials in pool.imap_unordered(one, [job for job in jobs if job not in needed]):
+            needed[job] = trials
+            if kept:
+                with kept.open("a") as file:
+                    print(*job, trials, sep=",", file=file)
     medians = {}
     print(f"{'surface':<12}{'method':<11}{'median':>7}{'mean':>7}{'there':>7}")
-    with Pool() as pool:
-        for kind, method in itertools.product(kinds, methods):
-            needed = pool.map(one, [(method, kind, seed, trials) for seed in range(seeds)], chunksize=1)
-            there = fmean(each <= trials for each in needed)
-            medians[kind, method] = median(needed)
-            print(f"{kind:<12}{method:<11}{median(needed):>7.0f}{fmean(needed):>7.1f}{there:>7.0%}", flush=True)
+    for (surface, method), group in itertools.groupby(jobs, key=lambda job: (job.surface, job.method)):
+        ours = [(needed[job], job.trials) for job in group]
+        there = fmean(each <= trials for each, trials in ours)
+        values = [each for each, _ in ours]
+        medians[surface, method] = median(values)
+        print(f"{surface:<12}{method:<11}{median(values):>7.0f}{fmean(values):>7.1f}{there:>7.0%}")
     return medians
+
+
+def read(kept: Path) -> Iterator[tuple[Job, float]]:
+    """Searches and what they needed, of a file of an earlier comparison: surface, method, seed, trials, needed."""
+    with kept.open(newline="") as file:
+        for surface, method, seed, trials, needed in csv.reader(file):
+            yield Job(surface, method, int(seed), int(trials)), float(needed)
 
 
 def main() -> int:
@@ -333,20 +434,23 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--surfaces", nargs="+", default=["additive", "bottleneck", "mariadb"])
-    parser.add_argument("--peers", action="store_true", help="Optuna's TPE and mlos-core's SMAC too")
+    parser.add_argument("--peers", action="store_true", help="Optuna's TPE and Gaussian process, SMAC too")
+    parser.add_argument("--without", nargs="*", default=[], choices=["random", *PEERS])
+    parser.add_argument("--keep", type=Path, help="a file of what each search needed; those in it are not done again")
     parser.add_argument("--record", action="store_true", help="measure the grid of MariaDB, or go on with it")
     parser.add_argument("--seconds", type=float, default=math.inf, help="of --record; it goes on next time")
     given = parser.parse_args()
     if given.record:
         return record(given.seconds)
     methods = ["loadframe", "random", *(PEERS if given.peers else ())]
-    medians = compare(methods, given.surfaces, given.seeds, given.trials)
+    methods = [each for each in methods if each not in given.without]
+    searches = itertools.product(given.surfaces, methods, range(given.seeds))
+    medians = compare([Job(*search, given.trials) for search in searches], given.keep)
     with Pool() as pool:
         false = fmean(pool.map(partial(is_false_winner, trials=given.trials // 2), range(given.seeds)))
     print(f"false winners where nothing helps: {false:.1%}")
-    dear = [
-        kind for kind in given.surfaces if given.peers and medians[kind, "loadframe"] > COST * medians[kind, "smac"]
-    ]
+    half = {kind: COST * medians.get((kind, "mlos"), math.inf) for kind in given.surfaces}
+    dear = [kind for kind in given.surfaces if medians[kind, "loadframe"] > half[kind]]
     for kind in dear:
         print(f"goal missed: more than half of SMAC's trials on {kind}")
     return int(bool(dear) or false > FALSE)

@@ -6,8 +6,8 @@ thinking when its time is over is interrupted.
 
   loadframe    `loadframe tune`
   random       the best of random points
-  tpe, smac    Optuna's TPE, and SMAC through mlos-core (--peers; pip install "mlos-core[smac]" optuna; SMAC 2.4.1 was
-               seen to think for minutes after its first trial here: --without smac)
+  tpe, gp,     Optuna's TPE and Gaussian process, and SMAC (--peers; see tuning.py). They have at most as many trials as
+  smac         random search had in its time, and SMAC's initial design is a quarter of these
   mysqltuner   no trial: what MySQLTuner advises after 20 s of this load, as far as it names a value (apt install
                mysqltuner)
 
@@ -30,6 +30,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import loadframe
@@ -165,7 +166,7 @@ class OutOfTimeError(Exception):
 
 @contextmanager
 def ending(machine: Server, seconds: float) -> Iterator[None]:
-    """Ends what is done within after so many seconds, but for a step: SMAC may think for minutes of its next point."""
+    """Ends what is done within after so many seconds, but for a step: a search that thinks of its next point."""
 
     def end(signum: int, frame: object) -> None:
         if not machine.measuring:
@@ -182,14 +183,14 @@ def ending(machine: Server, seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def with_peer(method: str, study: Study, seconds: float) -> Found:
-    """One of the searches of tuning.py, until its time is over."""
+def with_peer(method: str, study: Study, seconds: float, trials: int) -> Found:
+    """One of the searches of tuning.py, until its time or its trials are over."""
     began = time.monotonic()
     with server(study) as bench:
         machine = Server(bench, space_of(study))
         best = machine.space.start
         with ending(machine, seconds - (time.monotonic() - began)):
-            for recommended in tuning.METHODS[method](machine, study.tune.trials, 1):
+            for recommended in tuning.METHODS[method](machine, trials, 1):
                 best = recommended
                 if time.monotonic() - began > seconds:
                     break
@@ -294,19 +295,20 @@ def unchanged(study: Study, best: Settings) -> dict[str, SettingValue]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Searches on a real MariaDB with equal budgets.")
     parser.add_argument("--seconds", type=float, default=240.0, help="for each search, and for the comparison")
-    parser.add_argument("--peers", action="store_true", help="Optuna's TPE and mlos-core's SMAC too")
-    parser.add_argument("--without", nargs="*", default=[], choices=["random", "tpe", "smac", "mysqltuner"])
+    parser.add_argument("--peers", action="store_true", help="Optuna's TPE and Gaussian process, SMAC too")
+    parser.add_argument("--without", nargs="*", default=[], choices=["random", *tuning.PEERS, "mysqltuner"])
     given = parser.parse_args()
     if "mysqltuner" not in given.without:
         installed()  # before minutes of searching
     study = loadframe.load_study(STUDY, [f"measure.budget={given.seconds:g}s"])
-    methods = ["random", *(tuning.PEERS if given.peers else ())]
+    methods = [name for name in ("random", *(tuning.PEERS if given.peers else ())) if name not in given.without]
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder)
         found = {"loadframe": told("loadframe", lambda: with_loadframe(study, runs))}
+        trials = study.tune.trials
         for name in methods:
-            if name not in given.without:
-                found[name] = told(name, lambda name=name: with_peer(name, study, given.seconds))
+            found[name] = told(name, partial(with_peer, name, study, given.seconds, trials))
+            trials = found[methods[0]].trials
         if "mysqltuner" not in given.without:
             found["mysqltuner"] = told("mysqltuner", lambda: with_mysqltuner(study))
         print("against what Loadframe recommends:")
