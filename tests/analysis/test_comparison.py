@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.analysis.comparison import at_each_level, combine, shares, verdict
+from loadframe.analysis.comparison import at_each_level, combine, shares, verdict, verdict_at_end
 from loadframe.model import Verdict
 
 
@@ -166,7 +166,7 @@ def test_one_level_is_judged_as_by_itself_and_blocks_as_those_that_are_complete(
     before, after = {1.0: [100.0, 110.0, 90.0, 100.0]}, {1.0: [200.0, 230.0, 170.0]}
     (one,) = at_each_level(before, after)
     assert (one.ratio, one.low, one.high) == tuple(
-        getattr(verdict({1.0: [100.0, 110.0, 90.0]}, after), name) for name in ("ratio", "low", "high")
+        getattr(verdict_at_end({1.0: [100.0, 110.0, 90.0]}, after), name) for name in ("ratio", "low", "high")
     )
     assert [each.blocks for each in at_each_level({**before, 2.0: [1.0] * 3}, {**after, 2.0: [1.0] * 3})] == [3, 3]
 
@@ -177,3 +177,14 @@ def test_one_block_proves_nothing_at_any_level() -> None:
         (pytest.approx(2), "no-proven-difference"),
         (pytest.approx(4), "no-proven-difference"),
     ]
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5])
+def test_who_looks_once_at_the_end_errs_as_often_as_promised_and_has_the_narrower_interval(blocks: int) -> None:
+    random = np.random.default_rng(7)
+    pairs = [paired(random, blocks, 1.0, 0.1, (1.0,)) for _ in range(400)]
+    found = [verdict_at_end(*pair) for pair in pairs]
+    wrong = sum(one.decision != "no-proven-difference" for one in found)
+    assert wrong <= 0.05 * 400 + 2 * math.sqrt(0.05 * 0.95 * 400)
+    assert found[0].high / found[0].low < verdict(*pairs[0]).high / verdict(*pairs[0]).low
+    assert "one look, at the end" in found[0].method

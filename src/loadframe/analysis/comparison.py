@@ -94,6 +94,14 @@ def verdict(
     )
 
 
+def verdict_at_end(
+    before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, confidence: float = 0.95
+) -> Verdict:
+    """The same where nobody looks before the last block, and how many blocks there are depends on time alone."""
+    blocks = max(FEWEST_BLOCKS, _log_ratios(before, after)[1].shape[1])
+    return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks))
+
+
 def at_each_level(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
 ) -> tuple[Verdict, ...]:
@@ -109,8 +117,8 @@ def at_each_level(
     levels, table, zeros = _log_ratios(before, after)
     blocks = table.shape[1]
     if blocks not in LEND or len(levels) == 1:
-        confidence = 1 - error / len(levels)
-        return tuple(verdict({one: before[one]}, {one: after[one]}, confidence=confidence) for one in levels)
+        each = 1 - error / len(levels)
+        return tuple(verdict_at_end({one: before[one]}, {one: after[one]}, confidence=each) for one in levels)
     variances = table.var(axis=1, ddof=1)
     lent = _half(*_lent(variances, blocks), error / len(levels), blocks)
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
@@ -299,7 +307,12 @@ def exp_in_range(value: float) -> float:
 def _method(blocks: int, alpha: float, looked: Plan | int, zeros: int) -> str:
     if blocks < FEWEST_BLOCKS:
         return "one block: extremes of the levels' ratios, no interval" + zeros_words(zeros)
-    when = f"look {looked}" if isinstance(looked, int) else f"looks after blocks {looked.first} to {looked.last}"
+    if isinstance(looked, int):
+        when = f"look {looked}"
+    elif looked.first == looked.last:
+        when = "one look, at the end"
+    else:
+        when = f"looks after blocks {looked.first} to {looked.last}"
     level = f"{100 * (1 - alpha):.4g} %"
     return f"paired blocks, mean log ratio, wider of t and block bootstrap at {level} ({when})" + zeros_words(zeros)
 

@@ -63,7 +63,7 @@ def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, 
     Raises ValueError as comparison.verdict does.
     """
     filled = _without_zeros(samples)
-    return comparison.verdict(_product(filled, less), _product(filled, more), confidence=confidence)
+    return comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:

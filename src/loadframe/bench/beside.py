@@ -153,7 +153,7 @@ def _alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=comparison.verdict(before, after, confidence=1 - error),
+        verdict=comparison.verdict_at_end(before, after, confidence=1 - error),
         by_level=comparison.at_each_level(before, after, error=error),
         cold=comparison.at_each_level(*empty, error=error) if empty[0] else (),
         parting=parting(before, after),
