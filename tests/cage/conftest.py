@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -142,3 +143,11 @@ def _really_remove(folder: Path, patience_s: float = 2.0) -> bool:
 
 
 REMOVE: Callable[[Path, float], bool] = groups.remove
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """It raises KeyboardInterrupt, also where the tests run in the background of a shell, which has them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -330,6 +330,7 @@ def test_whoever_else_looks_into_the_folder_is_left_alone(places: Path) -> None:
     assert lease_files(places) == []
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_waits_until_a_lease_is_released(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lease, remove = Lease.acquire("a study"), leases.shutil.rmtree
 
@@ -344,6 +345,7 @@ def test_ctrl_c_waits_until_a_lease_is_released(places: Path, monkeypatch: pytes
     assert lease_files(places) == []
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_a_lease_is_made_leaves_none(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases.Path, "chmod", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):

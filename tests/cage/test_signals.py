@@ -24,7 +24,8 @@ def another_thread() -> Iterator[None]:
     thread.join()
 
 
-def test_ctrl_c_comes_after_what_must_not_be_cut_short(another_thread: None) -> None:
+@pytest.mark.usefixtures("ctrl_c", "another_thread")
+def test_ctrl_c_comes_after_what_must_not_be_cut_short() -> None:
     done: list[int] = []
     before = [signal.getsignal(number) for number in STOPPING]
     with pytest.raises(KeyboardInterrupt), undisturbed():
