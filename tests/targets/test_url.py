@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,23 +41,41 @@ budget = "15s"
 
 
 class Site(http.server.SimpleHTTPRequestHandler):
-    """Two pages, one that changes, one that grows, one that is not there; HEAD is dropped without an answer."""
+    """Two pages, one that changes, one that grows, one with the names of the request's headers, one that breaks when it
+    is asked for the third time, one without an end, one that is not there; HEAD is dropped without an answer."""
 
     protocol_version = "HTTP/1.1"
     asked = 0
+    broken = 0
 
     def do_GET(self) -> None:
         Site.asked += 1
+        if self.path == "/endless":
+            self.trickle()
+            return
+        Site.broken += self.path == "/breaks"
         body = {
             "/one": b"one" * 500,
             "/two": b"two",
             "/now": f"{Site.asked:09}".encode(),
             "/more": b"m" * Site.asked,
+            "/headers": " ".join(self.headers).encode(),
+            "/breaks": b"page",
         }.get(self.path)
-        self.send_response(404 if body is None else 200)
+        self.send_response(404 if body is None else 500 if Site.broken > 2 else 200)
         self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()
         self.wfile.write(body or b"")
+
+    def trickle(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            try:
+                self.wfile.write(b"data: one more\n\n")
+            except OSError:  # whoever asked has gone
+                return
+            time.sleep(0.01)
 
     def do_HEAD(self) -> None:
         self.close_connection = True
@@ -66,7 +85,8 @@ class Site(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def site() -> Iterator[str]:
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(Site, "broken", 0)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -131,6 +151,34 @@ def test_a_status_is_checked_where_nothing_else_is(site: str, tmp_path: Path) ->
     overrides = ['target.settings.paths="/one /nowhere"', "workload.options.checked=status"]
     with pytest.raises(TargetError, match="/nowhere with status 404"):
         loadframe.measure(parse(STUDY.format(url=site), overrides), tmp_path)
+
+
+@pytest.mark.server
+def test_a_page_without_an_end_is_refused(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of it comes in time."""
+    monkeypatch.setattr(requests, "WHOLE_S", 0.2)
+    target = url.UrlTarget()
+    target.start(TargetState({"url": site, "paths": "/endless"}, {}))
+    with pytest.raises(TargetError, match=r"/endless: its answer has not ended after 0\.2 s"):
+        registry.make("http", {"checked": "status"}).install(target.endpoint())
+
+
+@pytest.mark.server
+def test_a_page_is_learnt_as_wrk_asks_for_it(site: str) -> None:
+    """A server may compress for whoever names no encoding, and not for whoever wants none."""
+    address = site.removeprefix("http://")
+    assert requests.ask(address, "/headers") == (200, b"Host")
+
+
+@pytest.mark.server
+def test_a_server_that_breaks_later_is_told_by_its_status(site: str) -> None:
+    target, workload = url.UrlTarget(), registry.make("http", {"checked": "status"})
+    target.start(TargetState({"url": site, "paths": "/breaks"}, {}))
+    Site.broken = 0
+    workload.install(target.endpoint())
+    with pytest.raises(TargetError, match="answers /breaks with status 500") as caught:
+        workload.set_level(target.endpoint(), 1)
+    assert "workload.options.checked" not in caught.value.remedy
 
 
 def test_a_working_set_of_it_is_refused_before_anything_is_asked() -> None:

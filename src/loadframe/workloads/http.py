@@ -13,6 +13,7 @@ from __future__ import annotations
 import http.client
 import shutil
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ MOST_CONNECTIONS = 1024
 LARGEST_OBJECT = 256 << 20
 LARGEST_SET_MIB = 1 << 20
 TIMEOUT_S = 10.0
+WHOLE_S = 60.0
+"""No answer takes longer from its first byte to its last, or it has no end."""
+ITS_LOG = "Its log says why."
 CLIENTS = 8
 """Who fill a cache together, at most: no more than `connections`, as a cache may be allowed few."""
 
@@ -189,10 +193,12 @@ class Http:
             path, wanted = pages.paths[0], pages.bodies[0]
             remedy = 'Where it may change: workload.options.checked = "length", or "status".'
         status, body = ask(endpoint.address, path)
-        if status != http.client.OK or not alike(body, wanted, self.options.checked):
+        if status != http.client.OK:
+            raise TargetError(f"The server at {endpoint.address} answers {path} with status {status}", remedy=ITS_LOG)
+        if not alike(body, wanted, self.options.checked):
             raise TargetError(
-                f"The server at {endpoint.address} answers {path} with status {status} and {len(body)} bytes, "
-                f"which are not the {len(wanted)} that it should have",
+                f"The server at {endpoint.address} answers {path} with {len(body)} bytes, which are not the "
+                f"{len(wanted)} that it should have",
                 remedy=remedy,
             )
 
@@ -328,16 +334,29 @@ def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) 
 
 
 def ask(address: str, path: str) -> tuple[int, bytes]:
-    """One GET on a connection of its own: status and body. TargetError where nobody answers."""
+    """One GET on a connection of its own, with no more headers than wrk sends, as answers may depend on them: status
+    and body. TargetError where nobody answers, or the answer does not end."""
     connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", path)
+        connection.putrequest("GET", path, skip_accept_encoding=True)
+        connection.endheaders()
         answer = connection.getresponse()
-        return answer.status, answer.read()
+        return answer.status, b"".join(_parts(answer))
     except (OSError, http.client.HTTPException) as error:
         raise TargetError(
-            f"The server at {address} does not answer: {str(error) or type(error).__name__}",
+            f"The server at {address} does not answer {path}: {str(error) or type(error).__name__}",
             remedy="Check that it runs and listens there; its log says why it would not.",
         ) from error
     finally:
         connection.close()
+
+
+def _parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """An answer's body. TimeoutError where it does not end, IncompleteRead where it is cut off."""
+    until = time.monotonic() + WHOLE_S
+    while part := answer.read1(1 << 18):
+        yield part
+        if time.monotonic() > until:
+            raise TimeoutError(f"its answer has not ended after {WHOLE_S:g} s")
+    if answer.length:  # read1 does not say so
+        raise http.client.IncompleteRead(b"", answer.length)
