@@ -156,7 +156,7 @@ def compare(
         book.warms = True
         judged = comparing.alternatives(book, enough=enough)
     series = series_of(run)
-    notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
+    notes = *unseen(study), *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
     found = [replace(each, run=str(run.path), notes=notes) for each in judged]
     run.write_tables(run.steps(), [], series=series.table)
     run.write_document(

@@ -15,6 +15,7 @@ import polars
 import pytest
 from typer.testing import CliRunner, Result
 
+from loadframe import lab
 from loadframe.cli.main import app
 
 Command = Callable[..., object]
@@ -133,6 +134,17 @@ def test_two_runs(loadframe: Command, two_runs: list[str], tmp_path: Path) -> No
     host.write_text(host.read_text().replace('"cpus":', '"cpus":1'))
     text = loadframe("compare", *two_runs).out  # type: ignore[attr-defined]
     assert "machines differ in cpus" in " ".join(text.split())
+
+
+def test_what_nobody_has_looked_at_is_said_of_alternatives_too(
+    here: Callable[..., Result], study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab, "unseen", lambda _study: ("Of an answer no more than its status was checked.",))
+    study.write_text(study.read_text() + ALTERNATIVES)
+    done = here("compare", "study.toml", "--set", "measure.budget=2s", "--json")
+    assert done.exit_code == 0, done.stderr
+    for found in json.loads(done.stdout)["comparisons"]:
+        assert "Of an answer no more than its status was checked." in found["notes"]
 
 
 def test_the_alternatives_of_a_study(loadframe: Command, study: Path, tmp_path: Path) -> None:
