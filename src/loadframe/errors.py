@@ -11,7 +11,7 @@
     │   ├── RunError             a run folder that cannot be written or read
     │   ├── RecordingError       a recording that is empty, foreign or corrupt
     │   └── SampleError          a CSV sample that cannot be read or compared
-    └── Interrupted              Ctrl-C or SIGTERM: reverted, reported, exit 130
+    └── Interrupted              Ctrl-C or SIGTERM: reverted, reported, exit 130 (1 where not all could be)
 
 Every message tells the fact, the offending value and the next thing to do. Third-party exceptions are mapped to these
 once, in the adapter that calls the third party.

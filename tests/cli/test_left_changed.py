@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from loadframe.bench.bench import Bench
 from loadframe.changes import host
 from loadframe.changes.host import Host
 from loadframe.cli.main import app
@@ -83,6 +84,31 @@ def test_people_read_it_with_what_to_do(verb: str, swappiness: Path) -> None:
     assert (code, told in " ".join(out.split())) == (1, True), out
     (report,) = Path("runs").glob("*/report.html")
     assert "loadframe changes revert" in report.read_text()
+
+
+@pytest.fixture
+def interrupted(swappiness: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C at the first step."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bench, "take_step", stop)
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_ctrl_c_ends_with_1_where_something_stays() -> None:
+    code, out, err = run("measure", "--json")
+    assert (code, json.loads(out)["kind"]) == (1, "interrupted"), err
+    assert "Not everything could be put back" in err and "Still changed: vm.swappiness." in err
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_ctrl_c_ends_with_130_where_all_went_back(swappiness: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host, "write", WRITE)
+    code, out, err = run("measure", "--json")
+    assert (code, json.loads(out)["kind"]) == (130, "interrupted"), err
+    assert swappiness.read_text().startswith("60\n")
 
 
 def test_what_went_back_ends_with_0(swappiness: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def emit(document: dict[str, Any]) -> None:
 def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first, and what they changed is put back; UserError
     becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted. What
-    could not be put back ends it with exit 1, whatever the answer: that says what it is.
+    could not be put back ends it with exit 1, whatever the answer, also where it was interrupted: that says what it is.
 
     reverts: False for a verb that shows what is changed, or puts it back itself. Gives a dictionary for what was
     reached before an error: with --json it stands beside it."""
@@ -52,10 +52,10 @@ def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[dict[str, An
             say(f"A command was killed earlier; what it had changed: {outcome}")
         with _putting_back():
             yield reached
-    except Interrupted as error:
-        _fail({"kind": "interrupted", "message": str(error), "remedy": "", **reached}, json_wanted, INTERRUPTED)
-    except KeyboardInterrupt:
-        _fail({"kind": "interrupted", "message": "Stopped.", "remedy": "", **reached}, json_wanted, INTERRUPTED)
+    except (Interrupted, KeyboardInterrupt) as error:
+        code = MUST_ACT if _still_changed() else INTERRUPTED
+        message = str(error) or "Stopped."
+        _fail({"kind": "interrupted", "message": message, "remedy": "", **reached}, json_wanted, code)
     except UserError as error:
         kind = type(error).__name__
         _fail({"kind": kind, "message": str(error), "remedy": error.remedy, **reached}, json_wanted, MUST_ACT)
@@ -74,9 +74,16 @@ def _putting_back() -> Iterator[None]:
 
 
 def _check_put_back() -> None:
-    if left := [change.setting for record in loadframe.own_changes() for change in record.changes]:
-        say(f"Still changed: {', '.join(left)}. `loadframe changes revert` tries again to put it back.")
+    if _still_changed():
         raise typer.Exit(MUST_ACT)
+
+
+def _still_changed() -> bool:
+    """Whether something that this command has changed still stands; says what."""
+    left = [change.setting for record in loadframe.own_changes() for change in record.changes]
+    if left:
+        say(f"Still changed: {', '.join(left)}. `loadframe changes revert` tries again to put it back.")
+    return bool(left)
 
 
 def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
