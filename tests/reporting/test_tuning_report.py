@@ -129,7 +129,14 @@ def test_the_picture_of_whole_trials_speaks_of_nothing_at_its_bottom(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "ticks"), [(0.2, 6.4, [0.2, 0.5, 1, 2, 5]), (0.9, 2.4, [1, 2]), (0.6, 60, [1, 2, 5, 10, 20, 50])]
+    ("low", "high", "ticks"),
+    [
+        (0.2, 6.4, [0.2, 0.5, 1, 2, 5]),
+        (0.9, 2.4, [1, 2]),
+        (0.6, 60, [1, 2, 5, 10, 20, 50]),
+        (0.87, 1.8, [1, 1.5]),
+        (0.87, 1.3, [0.9, 1, 1.1, 1.2, 1.3]),
+    ],
 )
 def test_ratios_are_read_at_even_steps(low: float, high: float, ticks: list[float]) -> None:
     assert searches.even_steps(low, high) == pytest.approx(ticks)

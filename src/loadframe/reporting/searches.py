@@ -132,8 +132,16 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
     return alt.layer(*layers).properties(width=size.width, height=size.height)
 
 
+STEPS = ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 2.0, 3.0, *range(4, 10)))
+"""Of each power of ten, coarse ones first."""
+
+
 def even_steps(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20 and so on between two values."""
+    """1, 2, 5, 10, 20 and so on between two values; finer ones where that were fewer than two, as one step alone says
+    nothing of a logarithmic axis."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
-    return [step for step in steps if low <= step <= high]
+    found = [
+        [step for power in powers for digit in digits if low <= (step := digit * 10.0**power) <= high]
+        for digits in STEPS
+    ]
+    return next((steps for steps in found if len(steps) > 1), found[-1])
