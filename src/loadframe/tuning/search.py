@@ -32,8 +32,8 @@ RANDOM = 256
 CLIMBS = 10
 """Single changes, at most, from the best point that was tried to the one of which most is expected."""
 FEWEST_GAIN = 0.005
-SURELY = 0.5
-"""A change that is expected to give less than half a per cent, or less than half of its standard deviation, is not
+SURELY = 0.25
+"""A change that is expected to give less than half a per cent, or a quarter of its standard deviation, is not
 recommended."""
 
 
