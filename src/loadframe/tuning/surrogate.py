@@ -43,7 +43,7 @@ PRIOR_AMPLITUDE, PRIOR_NOISE = 0.2, 0.05
 SPREAD = 1.0
 """Standard deviation of the logarithms of amplitudes and noise around these, before any trial."""
 PASSES = 2
-DEVIATIONS = np.linspace(-4, 4, 33)
+DEVIATIONS = np.linspace(-8, 8, 65)
 SHARES = np.exp(-(DEVIATIONS**2) / 2) / np.exp(-(DEVIATIONS**2) / 2).sum()
 """What a trial may turn out to be, in standard deviations from what is expected of it, and how likely that is."""
 
@@ -92,7 +92,8 @@ class Surrogate:
         before = self.mean(tried)
         moved = before[:, None] + (covariance / shown[:, None])[:, :, None] * DEVIATIONS
         own = mean[:, None] + (variance / shown)[:, None] * DEVIATIONS
-        return np.asarray(np.maximum(moved.max(axis=1), own) @ SHARES - before.max())
+        rises = np.maximum(moved.max(axis=1), own) - moved[:, np.argmax(before)]
+        return np.asarray(rises @ SHARES)
 
     def _posterior(self, points: Numbers, others: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """Mean and variance of each of the points, shape (m,), and covariance with each of the others, (m, k)."""
