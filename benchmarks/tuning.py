@@ -7,8 +7,8 @@ Surfaces with a known best, each searched with many seeds; a trial is one noisy 
   bottleneck   the same, but the narrowest of the three decides, nearly: alone, none of them shows what it is worth.
   mariadb      every combination of four settings of a real MariaDB, measured three times: surfaces/mariadb-oltp.csv
                (`--record` measures it anew, on your machine). Its truth is what each setting and each pair of them is
-               worth there (least squares, each repeat with a level of its own); a trial adds to it what one of the
-               repeats of its point is off.
+               worth there (least squares, each repeat with a level of its own); a trial adds to it what one of all
+               measurements is off.
   nothing      additive, but every change is for the worse or does nothing.
 
 Noise of the first two and the last: log-normal of 5 %, and a drift (AR(1), 3 %, 0.8 from one trial to the next).
@@ -44,7 +44,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from multiprocessing import Pool
 from pathlib import Path
@@ -76,13 +76,13 @@ STUDY, GRID = HERE / "mariadb-oltp.toml", HERE / "mariadb-oltp.csv"
 
 @dataclass(frozen=True)
 class Surface:
-    """truth: log throughput of a point against the start. noise: of a real surface, what the repeats of each point are
-    off; none of a synthetic one, whose noise is drawn."""
+    """truth: log throughput of a point against the start. noise: of a real surface, what its measurements are off, 0 in
+    the mean; none of a synthetic one, whose noise is drawn."""
 
     name: str
     space: Space
     truth: Callable[[Point], float]
-    noise: dict[Point, list[float]] = field(default_factory=dict)
+    noise: tuple[float, ...] = ()
 
     @cached_property
     def gain(self) -> float:
@@ -136,7 +136,9 @@ def _effect(chance: random.Random, each: Dimension, kind: str, matters: bool) ->
 
 
 def recorded(path: Path = GRID) -> Surface:
-    """The surface of a file: a column for each setting, `repeat` and `throughput`."""
+    """The surface of a file: a column for each setting, `repeat` and `throughput`. Any trial may have the noise of any
+    measurement: with that of the three repeats of its own point, the best of many trials is for sure the point with the
+    highest single measurement, and the mean of many is not the truth."""
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     names = [name for name in rows[0] if name not in ("repeat", "throughput")]
@@ -153,8 +155,7 @@ def recorded(path: Path = GRID) -> Surface:
     offsets = np.array([[repeat == other for other in sorted(set(repeats))[1:]] for repeat in repeats], dtype=float)
     weights = np.linalg.lstsq(np.hstack([design, offsets]), values, rcond=None)[0]
     fitted = weights[: design.shape[1]]
-    left = values - np.hstack([design, offsets]) @ weights
-    noise = {point: [float(left[row]) for row, other in enumerate(points) if other == point] for point in points}
+    noise = tuple((values - np.hstack([design, offsets]) @ weights).tolist())
     start = float(np.dot(_terms(dimensions, (0,) * len(names)), fitted))
     return Surface(
         path.stem, Space(dimensions), lambda point: float(np.dot(_terms(dimensions, point), fitted)) - start, noise
@@ -182,7 +183,7 @@ class Machine:
     def measure(self, point: Point) -> float:
         """Log throughput against the start, as one trial shows it."""
         if self.surface.noise:
-            return self.surface.truth(point) + float(self._random.choice(self.surface.noise[point]))
+            return self.surface.truth(point) + float(self._random.choice(self.surface.noise))
         fresh = math.sqrt(1 - DRIFT_KEEPS**2) * self._random.normal(0, DRIFT)
         self._drift = DRIFT_KEEPS * self._drift + fresh
         return self.surface.truth(point) + self._drift + float(self._random.normal(0, NOISE))

@@ -58,19 +58,19 @@ def search(simulated: Simulated, folder: Path, *overrides: str, **lucks: float) 
 
 
 def test_where_the_best_does_not_hold_the_next_best_is_proved(simulated: Simulated, tmp_path: Path) -> None:
-    """The index looks like half as much again in the trials, and costs a quarter in the proof."""
-    found, book = search(simulated, tmp_path, capacity=0.05, trials=1.5, proof=0.75)
+    """The index looks like a third more in the trials, and costs half in the proof."""
+    found, book = search(simulated, tmp_path, capacity=0.2, trials=1.3, proof=0.5)
     assert found.end == "gained" and found.verdict is not None and found.verdict.low > 1
     assert INDEX not in after(found) and INDEX not in found.file_text and after(found)
     assert found.failed_proofs
     for failed in found.failed_proofs:
-        assert failed.changes[INDEX] is True and failed.verdict.decision == "worse" and not failed.held
+        assert failed.changes[INDEX] is True and failed.verdict.decision != "better" and not failed.held
     assert found.failed_proofs[0].expected > 1.2
     last = PROOF_ROUND + len(found.failed_proofs)
     assert {step.round for step in book.steps} == {1, 2, *range(PROOF_ROUND, last + 1)}
     fresh = [step for step in book.steps if step.round == last]
     assert len(fresh) == 2 * len(found.verdict.levels) * found.verdict.blocks, "nothing of another proof is in it"
-    assert found.expected == pytest.approx(found.verdict.ratio, rel=0.1), "as it was promised before its own proof"
+    assert 1 < found.expected < found.verdict.ratio, "as it was promised before its own proof, with the others' blocks"
 
 
 def test_what_missed_the_objective_in_its_proof_makes_room_for_the_next(simulated: Simulated, tmp_path: Path) -> None:
@@ -78,8 +78,9 @@ def test_what_missed_the_objective_in_its_proof_makes_room_for_the_next(simulate
     found = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=with_index(110)), tmp_path)
     assert found.end == "gained" and INDEX not in after(found)
     assert found.objective is not None and found.objective.met
-    (failed,) = found.failed_proofs
-    assert failed.verdict.decision == "better" and failed.objective is not None and not failed.objective.met
+    assert found.failed_proofs
+    for failed in found.failed_proofs:
+        assert failed.verdict.decision == "better" and failed.objective is not None and not failed.objective.met
 
 
 def test_where_nothing_holds_all_proofs_are_told(simulated: Simulated, tmp_path: Path) -> None:
@@ -108,12 +109,12 @@ def test_proofs_are_within_the_budget(simulated: Simulated, tmp_path: Path) -> N
     found, book = search(simulated, tmp_path, "measure.budget=75s", capacity=0.05, trials=1.5, proof=0.75)
     assert book.budget.left_s() >= 0
     assert len(found.failed_proofs) == 1 and found.verdict is not None
-    assert judged_at(found.verdict, ERROR, 4), "there was no time for another one from the beginning"
+    assert found.verdict.confidence == 1 - ERROR, "there was no time for another one from the beginning"
 
 
-@pytest.mark.parametrize(("steps", "level"), [(0, ERROR / 2), (5, ERROR / 4)])
+@pytest.mark.parametrize(("steps", "left"), [(0, ERROR), (5, ERROR / 2)])
 def test_what_the_target_dies_of_amid_a_proof_has_failed_and_the_next_best_is_proved(
-    simulated: Simulated, tmp_path: Path, steps: int, level: float
+    simulated: Simulated, tmp_path: Path, steps: int, left: float
 ) -> None:
     """After so many steps with it: at once, and where it could have been looked at before, so that it has spent."""
     told, taken = Told(), list[float]()
@@ -127,10 +128,13 @@ def test_what_the_target_dies_of_amid_a_proof_has_failed_and_the_next_best_is_pr
     book.progress = told
     found = tune(book, tmp_path)
     assert found.end == "gained" and INDEX not in after(found) and found.failed_proofs == ()
-    (failed, *_) = found.trials[20:]
-    assert failed.changes[INDEX] and failed.failed == "in its proof, the driver lost its connection"
+    failures = found.trials[20:]
+    assert failures
+    for failed in failures:
+        assert failed.changes[INDEX] and failed.failed == "in its proof, the driver lost its connection"
     assert any(f"{INDEX} = True" in warning and "the driver lost its" in warning for warning in found.warnings)
     assert found.verdict is not None and found.verdict.decision == "better"
+    level = left if len(failures) == MOST_PROOFS - 1 else left / 2
     assert judged_at(found.verdict, level, 5, first=4), found.verdict.method
     assert found.verdict.confidence == pytest.approx(1 - level)
 

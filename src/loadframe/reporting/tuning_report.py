@@ -25,7 +25,7 @@ REASONS: Mapping[TrialReason, str] = {
     "start": "the start itself",
     "diagnosis": "a remedy for what gave",
     "search": "promised most",
-    "again": "the best so far, made sure of",
+    "again": "tried before, made sure of",
 }
 
 

@@ -1,10 +1,10 @@
 """Which settings to try next: propose a trial, observe what came of it.
 
-The start comes first, then what a diagnosis asks for, then whatever promises most: the point with the largest expected
-improvement over the best one so far, less what noise will hide of it (augmented expected improvement: Huang, Allen,
-Notz and Zeng 2006, Journal of Global Optimization 34). A point that became the best one is measured again before
-anything is built upon it. Nothing here knows a clock, a file or a server; the same observations and the same seed give
-the same proposals.
+The start comes first, then what a diagnosis asks for, then the trial that promises to tell most: after which the best
+point is expected to be better than the best one before by most (knowledge gradient: Frazier, Powell and Dayanik 2009,
+INFORMS Journal on Computing 21). That may be a point that was tried before, where noise leaves open which of two is the
+better one. Nothing here knows a clock, a file or a server; the same observations and the same seed give the same
+proposals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from loadframe.model import SettingValue, TrialReason
 from loadframe.tuning.space import Point, Space
@@ -24,17 +23,17 @@ from loadframe.tuning.surrogate import PRIOR_AMPLITUDE, Belief, Numbers, Surroga
 
 STARTS = 2
 """Trials of the start: what the others are held against, and a first look at the noise."""
-SURE = 2
-"""So many trials until a point that became the best one is built upon."""
 SINKS = 0.7
 """A trial this far (in logarithms: half) below the start counts as just so far below: how bad is not worth knowing."""
 LESS_LIKELY = 0.85
 """Of a setting, how much of the effect of the one before it is expected: the most promising come first."""
 RANDOM = 256
 """Points drawn besides those around the best one."""
+CLIMBS = 10
+"""Single changes, at most, from the best point that was tried to the one of which most is expected."""
 FEWEST_GAIN = 0.005
-SURELY = 0.5
-"""A change that is expected to give less than half a per cent, or less than half of its standard deviation, is not
+SURELY = 0.25
+"""A change that is expected to give less than half a per cent, or a quarter of its standard deviation, is not
 recommended."""
 
 
@@ -88,10 +87,8 @@ class Search:
         for point in self._first:
             if not self._times(point):
                 return Proposal(point, "diagnosis")
-        best = self._leader()
-        if self._times(best) < SURE:
-            return Proposal(best, "again")
-        return Proposal(self._most_promising(best), "search")
+        point = self._most_telling()
+        return Proposal(point, "again" if self._times(point) else "search")
 
     def best(self, failed: Collection[Point] = ()) -> Point:
         """What is recommended: the point with the highest expectation among those that were tried, without the changes
@@ -135,7 +132,7 @@ class Search:
 
     def leading_value(self) -> float:
         """Expected log throughput of the best point so far against the start's."""
-        return math.log(self.expected_gain(self._leader()))
+        return math.log(self.expected_gain(self._ranked()[0]))
 
     def expected_gain(self, point: Point) -> float:
         """Throughput of a point against the start's, as a ratio, after shrinkage."""
@@ -154,10 +151,6 @@ class Search:
         missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
         return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
-    def _leader(self) -> Point:
-        """The first of the ranking."""
-        return self._ranked()[0]
-
     def _ranked(self) -> list[Point]:
         """The points that were tried and may be recommended, the highest expectation first."""
         missing = self._missing()
@@ -166,32 +159,43 @@ class Search:
         means = self._surrogate().mean(self._scaled(tried))
         return [tried[place] for place in np.argsort(-means, kind="stable")]
 
-    def _most_promising(self, best: Point) -> Point:
-        refused = self._refused()
-        points = [point for point in self._around(best) if point not in refused and self.space.fits(point)]
-        if not points:
-            return best
-        gain, spread = self._surrogate().gains(self._scaled(points), self._scaled([best])[0])
-        noise = self._surrogate().belief.noise
-        likely = gain / np.maximum(spread, 1e-12)
-        density = np.exp(-0.5 * likely**2) / math.sqrt(2 * math.pi)
-        improvement = gain * ndtr(likely) + spread * density
-        hidden = 1 - noise / np.sqrt(noise**2 + spread**2)
-        return points[int(np.argmax(improvement * hidden))]
+    def _most_telling(self) -> Point:
+        """The point, tried or not, whose trial raises most what the best one is expected to be."""
+        tried = self._ranked()
+        points = [*tried, *self._untried(tried[0])]
+        rises = self._surrogate().knowledge_gradient(self._scaled(points), self._scaled(tried))
+        return points[int(np.argmax(rises))]
 
-    def _around(self, best: Point) -> list[Point]:
-        """Every single change of the best point and of the start, pairs of changes, and points at random."""
-        singles = [
-            (*base[:place], value, *base[place + 1 :])
-            for base in (best, self.space.start)
-            for place, dimension in enumerate(self.space.dimensions)
-            for value in range(len(dimension.values))
-        ]
+    def _untried(self, best: Point) -> list[Point]:
+        """Every single change of the best point, of the start and of the point of which most is expected, pairs of
+        changes, and points at random, as far as they are allowed."""
+        singles = [*self._singles(best), *self._singles(self.space.start)]
         pairs = [self._crossed(self._random.choice(singles), self._random.choice(singles), best) for _ in singles]
         drawn = [
             tuple(self._random.randrange(len(each.values)) for each in self.space.dimensions) for _ in range(RANDOM)
         ]
-        return [point for point in dict.fromkeys((*singles, *pairs, *drawn)) if point != best]
+        tried = {outcome.point for outcome in self.outcomes}
+        points = dict.fromkeys((*self._singles(self._climbed(best)), *singles, *pairs, *drawn))
+        return [point for point in points if point not in tried and self.space.fits(point)]
+
+    def _singles(self, base: Point) -> list[Point]:
+        """A point and every single change of it."""
+        return [
+            (*base[:place], value, *base[place + 1 :])
+            for place, dimension in enumerate(self.space.dimensions)
+            for value in range(len(dimension.values))
+        ]
+
+    def _climbed(self, point: Point) -> Point:
+        """The point of which most is expected, as far as single changes lead there."""
+        refused = self._refused()
+        for _ in range(CLIMBS):
+            near = [each for each in self._singles(point) if each not in refused and self.space.fits(each)]
+            top = near[int(np.argmax(self._surrogate().mean(self._scaled(near))))]
+            if top == point:
+                break
+            point = top
+        return point
 
     @staticmethod
     def _crossed(one: Point, other: Point, best: Point) -> Point:

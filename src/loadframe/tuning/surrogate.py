@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 Numbers = NDArray[np.float64]
 
@@ -42,6 +43,9 @@ PRIOR_AMPLITUDE, PRIOR_NOISE = 0.2, 0.05
 SPREAD = 1.0
 """Standard deviation of the logarithms of amplitudes and noise around these, before any trial."""
 PASSES = 2
+DEVIATIONS = np.linspace(-8, 8, 65)
+SHARES = np.exp(-(DEVIATIONS**2) / 2) / np.exp(-(DEVIATIONS**2) / 2).sum()
+"""What a trial may turn out to be, in standard deviations from what is expected of it, and how likely that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Surrogate:
         self._lag = np.exp(-np.abs(trials[:, None] - trials[None, :]) / DRIFT)
         self.belief = self._fit(belief)
         self._factor = self._cholesky(self.belief)
-        self._weights = np.linalg.solve(self._factor.T, np.linalg.solve(self._factor, values))
+        self._weights = solve_triangular(self._factor, self._half(values), lower=True, trans="T")
 
     def mean(self, points: Numbers) -> Numbers:
         """Expected log throughput against the start, shape (m,)."""
@@ -76,15 +80,33 @@ class Surrogate:
         """By how much each of the points is expected to be above the incumbent, and the standard deviation of
         that, both in logarithms."""
         both = np.vstack([incumbent[None, :], points])
-        cross = self._between(both)
-        mean = cross @ self._weights
-        half = np.linalg.solve(self._factor, cross.T)
-        with_incumbent = self._covariance(self._alike(both, both[:1]), self.belief)[:, 0]
-        alone = with_incumbent[0]
-        variance = alone - (half**2).sum(axis=0)
-        together = with_incumbent - half.T @ half[:, 0]
-        difference = np.maximum(variance + variance[0] - 2 * together, 0.0)
+        mean, variance, covariance = self._posterior(both, incumbent[None, :])
+        difference = np.maximum(variance + variance[0] - 2 * covariance[:, 0], 0.0)
         return (mean - mean[0])[1:], np.sqrt(difference)[1:]
+
+    def knowledge_gradient(self, points: Numbers, tried: Numbers) -> Numbers:
+        """By how much a trial at each of the points is expected to raise the highest mean, of those that were tried
+        and of the point itself, shape (m,): Frazier, Powell and Dayanik 2009, INFORMS Journal on Computing 21(4)."""
+        mean, variance, covariance = self._posterior(points, tried)
+        shown = np.sqrt(variance + self.belief.noise**2)
+        before = self.mean(tried)
+        moved = before[:, None] + (covariance / shown[:, None])[:, :, None] * DEVIATIONS
+        own = mean[:, None] + (variance / shown)[:, None] * DEVIATIONS
+        rises = np.maximum(moved.max(axis=1), own) - moved[:, np.argmax(before)]
+        return np.asarray(rises @ SHARES)
+
+    def _posterior(self, points: Numbers, others: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Mean and variance of each of the points, shape (m,), and covariance with each of the others, (m, k)."""
+        cross = self._between(points)
+        half = self._half(cross.T)
+        own = self._covariance(self._alike(points[:1], points[:1]), self.belief)[0]
+        variance = np.maximum(own - (half**2).sum(axis=0), 0.0)
+        before = self._covariance(self._alike(points, others), self.belief)
+        return cross @ self._weights, variance, before - half.T @ self._half(self._between(others).T)
+
+    def _half(self, right: Numbers) -> Numbers:
+        """What the Cholesky factor takes to the right-hand side."""
+        return np.asarray(solve_triangular(self._factor, right, lower=True))
 
     def _alike(self, one: Numbers, other: Numbers) -> Numbers:
         """k_i for each setting, shape (d, n, m)."""
@@ -96,9 +118,9 @@ class Surrogate:
     @staticmethod
     def _covariance(parts: Numbers, belief: Belief) -> Numbers:
         amplitudes = np.array(belief.amplitudes)
-        scaled = amplitudes[:, None, None] * parts
-        alone = np.tensordot(amplitudes, scaled, axes=1)
-        pairs = (scaled.sum(axis=0) ** 2 - (scaled**2).sum(axis=0)) / 2
+        alone = np.tensordot(amplitudes**2, parts, axes=1)
+        squares = np.tensordot(amplitudes**2, parts**2, axes=1)
+        pairs = (np.tensordot(amplitudes, parts, axes=1) ** 2 - squares) / 2
         return np.asarray(alone + belief.interaction**2 * pairs)
 
     def _between(self, points: Numbers) -> Numbers:
@@ -121,7 +143,7 @@ class Surrogate:
     def _density(self, belief: Belief) -> float:
         """Logarithm of the posterior density, up to a constant."""
         factor = self._cholesky(belief)
-        half = np.linalg.solve(factor, self._values)
+        half = solve_triangular(factor, self._values, lower=True)
         likelihood = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())
         told = [math.log(each / PRIOR_AMPLITUDE) for each in belief.amplitudes]
         told.append(math.log(belief.noise / PRIOR_NOISE))
