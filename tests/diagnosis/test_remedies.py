@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -211,6 +212,10 @@ def test_what_is_on_the_disk_grows_within_half_of_what_is_free_there(
     assert int(only(propose([finding(cause)], roomy)).changes[0].after) >= 800 << 20
     full = replace(asked, free_disk_bytes=190.0 * 2**20)
     assert propose([finding(cause)], full) == (), "it cannot even be doubled: the disk is the bound"
+    unknown = replace(asked, free_disk_bytes=math.inf, ceilings={"system.memory": 300.0 * 2**20})
+    assert only(propose([finding(cause)], unknown)).changes[0].after == 150 << 20, (
+        "then no more than half of the memory"
+    )
 
 
 def test_commits_of_postgres_wait_no_longer_only_for_a_price() -> None:

@@ -90,7 +90,9 @@ def _room_in_memory(situation: Situation) -> float:
 
 def _room_on_disk(situation: Situation, size: int) -> float:
     """For what has so many bytes already; no more than these where they could not even be doubled: then it is the disk
-    that ends it."""
+    that ends it. As in memory where nobody knows the disk: a log that fills it would stop somebody's server."""
+    if math.isinf(situation.free_disk_bytes):
+        return _room_in_memory(situation)
     room = size + DISK_SHARE * situation.free_disk_bytes
     return room if room >= 2 * size else size
 
