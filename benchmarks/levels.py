@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from loadframe.analysis.comparison import at_each_level
+from loadframe.analysis.sequential import NEIGHBOURS
 
 Numbers = NDArray[np.float64]
 Rule = Callable[[Numbers], list[tuple[float, float]]]
@@ -29,6 +30,9 @@ Rule = Callable[[Numbers], list[tuple[float, float]]]
 ERROR = 0.05
 BLOCKS = (2, 3, 4)
 SHARED = 0.4
+KINDS = ("normal", "shared", "outliers", "reversed")
+"""Shared: two fifths of the variance by all levels of a block. Reversed: a block and the next one, which has its order
+reversed, are correlated by as much as AR(1) noise can do."""
 LEVELS = {
     "3 levels, 1 to 4": [0.05, 0.1, 0.2],
     "4 alike": [0.1] * 4,
@@ -47,6 +51,8 @@ def drawn(random: np.random.Generator, noise: list[float], blocks: int, kind: st
     """Log ratios of one comparison, shape (levels, blocks)."""
     shape = (len(noise), blocks)
     values = random.standard_t(3, shape) / math.sqrt(3) if kind == "outliers" else random.standard_normal(shape)
+    if kind == "reversed":
+        values[:, 1] = NEIGHBOURS * values[:, 0] + math.sqrt(1 - NEIGHBOURS**2) * values[:, 1]
     if kind == "shared":
         values = math.sqrt(1 - SHARED) * values + math.sqrt(SHARED) * random.standard_normal(blocks)
     return values * np.array(noise)[:, None]
@@ -95,7 +101,7 @@ def main() -> int:
     doubt = 3 * math.sqrt(ERROR * (1 - ERROR) / series)
     worst = 0.0
     print(f"{'blocks':>6}  {'levels':20} {'noise':9}" + "".join(f"{name:>20}" for name in RULES))
-    for blocks, (title, noise), kind in product(BLOCKS, LEVELS.items(), ("normal", "shared", "outliers")):
+    for blocks, (title, noise), kind in product(BLOCKS, LEVELS.items(), KINDS):
         random = np.random.default_rng(blocks)
         tables = [drawn(random, noise, blocks, kind) for _ in range(series)]
         told = {name: judged(rule, tables) for name, rule in RULES.items()}
