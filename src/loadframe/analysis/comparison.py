@@ -75,23 +75,12 @@ def verdict(
     levels, table, zeros = _log_ratios(before, after)
     blocks = table.shape[1]
     by_block = table.mean(axis=0)
-    centre = float(by_block.mean())
     alpha = planned_level(plan, blocks, 1 - confidence) if plan else open_ended_level(looks, 1 - confidence)
     if blocks < FEWEST_BLOCKS:
         low, high = float(table.min()), float(table.max())
     else:
         low, high = _interval(by_block, alpha, seed)
-    return Verdict(
-        ratio=exp_in_range(centre),
-        low=exp_in_range(low),
-        high=exp_in_range(high),
-        decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "no-proven-difference",
-        blocks=blocks,
-        method=_method(blocks, alpha, plan or looks, sum(zeros)),
-        block_ratios=tuple(exp_in_range(float(value)) for value in by_block),
-        levels=levels,
-        confidence=confidence,
-    )
+    return _told(by_block, low, high, levels, confidence, _method(blocks, alpha, plan or looks, sum(zeros)))
 
 
 def verdict_at_end(
@@ -124,8 +113,8 @@ def at_each_level(
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
     method = f"paired blocks, noise lent among {len(levels)} levels that hold at once at {100 * (1 - error):.4g} %"
     return tuple(
-        _verdict_at(level, by_block, half, 1 - error / 2, method + zeros_words(zero))
-        for level, by_block, half, zero in zip(levels, table, halves, zeros, strict=True)
+        _told(row, row.mean() - half, row.mean() + half, (level,), 1 - error / 2, method + zeros_words(zero))
+        for level, row, half, zero in zip(levels, table, halves, zeros, strict=True)
     )
 
 
@@ -268,17 +257,20 @@ def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
     return float(student.quantile(1 - alpha / 2, freedom)) * math.sqrt(variance / blocks)
 
 
-def _verdict_at(level: float, by_block: Numbers, half: float, confidence: float, method: str) -> Verdict:
-    centre = float(by_block.mean())
+def _told(
+    by_block: Numbers, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
+) -> Verdict:
+    """From log ratios by block and the ends of their interval."""
+    blocks = len(by_block)
     return Verdict(
-        ratio=exp_in_range(centre),
-        low=exp_in_range(centre - half),
-        high=exp_in_range(centre + half),
-        decision=decide(centre - half, centre + half),
-        blocks=len(by_block),
+        ratio=exp_in_range(float(by_block.mean())),
+        low=exp_in_range(float(low)),
+        high=exp_in_range(float(high)),
+        decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "no-proven-difference",
+        blocks=blocks,
         method=method,
         block_ratios=tuple(exp_in_range(float(value)) for value in by_block),
-        levels=(level,),
+        levels=levels,
         confidence=confidence,
     )
 

@@ -190,7 +190,8 @@ class Search:
         """The point of which most is expected, as far as single changes lead there."""
         refused = self._refused()
         for _ in range(CLIMBS):
-            near = [each for each in self._singles(point) if each not in refused and self.space.fits(each)]
+            others = (each for each in self._singles(point) if each not in refused and self.space.fits(each))
+            near = [point, *others]
             top = near[int(np.argmax(self._surrogate().mean(self._scaled(near))))]
             if top == point:
                 break
