@@ -7,7 +7,8 @@ import re
 import pytest
 from opentelemetry.semconv._incubating.metrics import container_metrics, process_metrics, system_metrics
 
-from loadframe.units import CONVENTIONS, METRICS, convention, register, show_metric
+from loadframe.metrics import CONVENTIONS, METRICS, convention, register
+from loadframe.units import show_metric
 
 UNITS = {"1/s", "share", "cores", "count", "bytes", "bytes/s", "ms", "s", "s/s", "Hz"}
 OFFICIAL = {

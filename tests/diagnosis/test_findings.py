@@ -13,8 +13,8 @@ from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.diagnosis.windows import look
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES
+from loadframe.metrics import METRICS
 from loadframe.model import Finding, Step, TargetState
-from loadframe.units import METRICS
 
 StepMaker = Callable[..., Step]
 IDLE = {"system.cpu.utilization": 0.5, "system.cpu.count": 2.0, "system.pressure.io.some": 0.01}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from loadframe.bench.limits_now import SOURCES
 from loadframe.ledger.derived import DERIVED
 from loadframe.ledger.rules import RULES
+from loadframe.metrics import METRICS
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
 from loadframe.targets.nginx import NginxTarget
 from loadframe.targets.postgres import PostgresTarget
 from loadframe.targets.squid import SquidTarget
 from loadframe.targets.varnish import VarnishTarget
-from loadframe.units import METRICS
 
 SERVERS = (NginxTarget, PostgresTarget, SquidTarget, VarnishTarget)
 COUNTERS = (*STATUS, *VARIABLES, *(spec for server in SERVERS for spec in server.counter_specs))

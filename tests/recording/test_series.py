@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
+from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import TASK, UNRECORDED, Facts
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.series import metric_series
-from loadframe.units import METRICS
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9, "here")
 DATA = Path(__file__).parent.parent / "data" / "proc"

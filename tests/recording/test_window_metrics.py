@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.frames import TASK, Facts, Tick
 from loadframe.recording.metrics import Stall, stalls, window_metrics
-from loadframe.units import METRICS
 
 FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=5.0, started_s=0.0, started_wall_s=1e9)
 S, D, R = "S", "D", "R"

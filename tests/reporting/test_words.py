@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe.metrics import METRICS
 from loadframe.model import Decision, Evidence, Investigation, LoadInterval, NextLimit, OutcomeKind, Verdict
 from loadframe.reporting import answers, facts, rounding, words
-from loadframe.units import METRICS
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:

@@ -18,10 +18,10 @@ from loadframe.cage import identity
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
+from loadframe.metrics import METRICS
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.targets import registry
 from loadframe.targets.base import Target
-from loadframe.units import METRICS
 
 State = Mapping[str, SettingValue]
 

@@ -7,6 +7,7 @@ from statistics import fmean
 
 from loadframe.analysis import comparison
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
+from loadframe.metrics import METRICS
 from loadframe.model import (
     Finding,
     FindingStatus,
@@ -21,7 +22,7 @@ from loadframe.model import (
     Trial,
     Verdict,
 )
-from loadframe.units import METRICS, show_metric
+from loadframe.units import show_metric
 
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays

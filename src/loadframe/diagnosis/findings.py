@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES, Condition, Signature
 from loadframe.diagnosis.windows import Window, Windows
+from loadframe.metrics import METRICS
 from loadframe.model import Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut, Step
-from loadframe.units import METRICS, show_metric
+from loadframe.units import show_metric
 
 REACHED = 0.97
 """A limit counts as reached at this share of its ceiling: caches keep a few entries free."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from loadframe.units import IN_FRONT
+from loadframe.metrics import IN_FRONT
 
 Comparison = Literal[">=", "<=", ">", "<"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadframe.ledger.form import LimitRule
-from loadframe.units import IN_FRONT
+from loadframe.metrics import IN_FRONT
 
 
 def _rules(component: str, layer: str, whose: str, setting: str) -> tuple[LimitRule, ...]:

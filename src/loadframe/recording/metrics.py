@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
+from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
 from loadframe.recording.frames import Tick
@@ -21,7 +22,6 @@ from loadframe.recording.process_metrics import (
 )
 from loadframe.recording.system_metrics import busy_cores, cpu_count, system_metrics
 from loadframe.recording.windows import Window, gather, nearest_pair, window_of
-from loadframe.units import METRICS
 
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"

@@ -16,6 +16,7 @@ from pathlib import Path
 import polars
 
 from loadframe.errors import RecordingError
+from loadframe.metrics import METRICS
 from loadframe.recording import procfs
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
@@ -37,7 +38,6 @@ from loadframe.recording.series_columns import (
     Column,
 )
 from loadframe.recording.system_metrics import NETWORK
-from loadframe.units import METRICS
 
 
 @dataclass(frozen=True, slots=True)

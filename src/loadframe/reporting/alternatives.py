@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
+from loadframe.metrics import METRICS
 from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Survival, Verdict
 from loadframe.reporting import rounding, words
-from loadframe.units import METRICS, show_metric
+from loadframe.units import show_metric
 
 DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-difference": "no proven difference"}
 

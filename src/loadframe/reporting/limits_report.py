@@ -7,10 +7,11 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from loadframe.metrics import METRICS
 from loadframe.model import LedgerNow, Limit, LoadInterval
 from loadframe.reporting import rounding
 from loadframe.reporting.json_shapes import limits_json
-from loadframe.units import METRICS, show, show_metric
+from loadframe.units import show, show_metric
 
 STATUS_WIDTH = 9
 

@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from loadframe import __version__
 from loadframe.errors import RunError
+from loadframe.metrics import METRICS
 from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
 from loadframe.reporting import (
     alternatives,
@@ -36,7 +37,7 @@ from loadframe.reporting import (
     tuning_report,
     words,
 )
-from loadframe.units import METRICS, show, show_metric
+from loadframe.units import show, show_metric
 
 STEP_COLUMNS = {
     "step": "step",

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from loadframe.metrics import METRICS
 from loadframe.model import Alternative, Curve, CurvePoint, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, End, LoadAxis, Size, ValueAxis
-from loadframe.units import METRICS
 
 if TYPE_CHECKING:
     import altair as alt

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from loadframe.metrics import METRICS
 from loadframe.model import (
     FLAGS,
     Answer,
@@ -36,7 +37,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting import facts, rounding
-from loadframe.units import METRICS, show, show_metric
+from loadframe.units import show, show_metric
 
 COMPARISONS = {
     ">": "more than",

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from loadframe.metrics import MOST_SHARDS
 from loadframe.model import SettingValue
 from loadframe.study.quantities import (
     cpu_share,
@@ -28,7 +29,6 @@ from loadframe.study.quantities import (
     size_bytes,
     spread,
 )
-from loadframe.units import MOST_SHARDS
 
 Duration = Annotated[
     float,

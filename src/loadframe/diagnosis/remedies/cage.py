@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from loadframe.diagnosis.remedies.situation import Builder, Builders, Situation, raised, whole
+from loadframe.metrics import IN_FRONT
 from loadframe.model import Change, Price, Remedy
-from loadframe.units import IN_FRONT, show
+from loadframe.units import show
 
 MIB = 1 << 20
 QUOTA_PERIOD_US = 100_000

@@ -1,0 +1,76 @@
+"""Every metric by its name: what it is and its unit.
+
+Names follow OpenTelemetry's semantic conventions where they exist (CONVENTIONS tells which is which); what belongs to
+one component of the study begins with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ...
+of a target in several pieces); server counters begin with the kind of the server. Shares are 0..1, rates are per
+second, `cores` are CPU-seconds per second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadframe.metrics import caches, cages, components, machine, mariadb, postgres, sqlite
+from loadframe.metrics.conventions import CONVENTIONS as CONVENTIONS
+
+IN_FRONT = ("loader",)
+"""Components in front of a target's shards; each has a cage with limits of its own."""
+MOST_SHARDS = 16
+"""Enough for any machine that one command measures."""
+_OF_EACH_PIECE = tuple(
+    f"target.{part}"
+    for part in ("cage.", "cpu.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches.")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """name: as in Step.metrics. unit: as units.show takes it. what: one line for people."""
+
+    name: str
+    unit: str
+    what: str
+
+
+METRICS: dict[str, Metric] = {}
+
+
+def register(rows: str) -> None:
+    """Rows of name | unit | what. ValueError for a name that is there already."""
+    for row in rows.strip().splitlines():
+        name, unit, what = (cell.strip() for cell in row.split("|"))
+        if name in METRICS:
+            raise ValueError(f"the metric {name} is registered twice")
+        METRICS[name] = Metric(name, unit, what)
+
+
+def _register_pieces() -> None:
+    """What the recorder sees of the target, of each of its pieces."""
+    whole = [metric for metric in METRICS.values() if metric.name.startswith(_OF_EACH_PIECE)]
+    pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
+    pieces |= {name: f"the {name}" for name in IN_FRONT}
+    for piece, words in pieces.items():
+        for metric in whole:
+            name = metric.name.replace("target", piece, 1)
+            METRICS[name] = Metric(name, metric.unit, metric.what.replace("the target", words))
+
+
+for _rows in (
+    machine.ROWS,
+    components.ROWS,
+    sqlite.ROWS,
+    mariadb.ROWS,
+    postgres.ROWS,
+    caches.ROWS,
+    cages.rows("target", "the target"),
+    cages.rows("driver", "the load driver"),
+):
+    register(_rows)
+_register_pieces()
+
+
+def convention(metric: str) -> str | None:
+    """The name of the semantic conventions for a metric; None where they have none."""
+    component, _, rest = metric.partition(".")
+    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard", *IN_FRONT)) else metric
+    return CONVENTIONS.get(general)

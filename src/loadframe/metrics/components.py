@@ -1,0 +1,77 @@
+"""The target, the load driver, the recorder and the workload."""
+
+from __future__ import annotations
+
+ROWS = """
+target.saturation                 | share | CPU time of the target, of all that it may use
+target.cpu.cores                  | cores | CPU of the target
+target.cpu.user_cores             | cores | CPU of the target in user space
+target.cpu.system_cores           | cores | CPU of the target in the kernel
+target.cpu.limit                  | cores | CPUs that the target may use
+target.cpu.utilization            | share | share of its CPUs in use by the target
+target.cpu.hottest_thread         | cores | the target's busiest thread
+target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU
+target.threads.count              | count | threads of the target
+target.threads.running            | count | of these running or runnable, average
+target.threads.blocked            | count | of these in uninterruptible sleep (D), average
+target.threads.sleeping           | count | of these in interruptible sleep (S), average
+target.threads.polling            | count | of these asleep in a timer: waiting by sleep and retry
+target.open_files                 | count | open files of the target's process that has most
+target.open_files.limit           | count | RLIMIT_NOFILE (soft) of that process
+target.memory.rss                 | bytes | resident memory of the target, largest
+target.io.read_bytes              | bytes/s | bytes the target read from disks
+target.io.write_bytes             | bytes/s | bytes the target wrote towards disks
+target.io.write_calls             | 1/s   | write calls of the target
+target.paging.major_faults        | 1/s   | major page faults of the target
+target.paging.minor_faults        | 1/s   | minor page faults of the target
+target.context_switches.voluntary | 1/s   | the target's threads gave up the CPU to wait
+target.context_switches.involuntary | 1/s | the target's threads were taken off the CPU
+driver.cpu.cores                  | cores | CPU of the load driver
+driver.cpu.limit                  | cores | CPUs that the load driver may use
+driver.cpu.utilization            | share | share of its CPUs in use by the load driver
+driver.cpu.hottest_thread         | cores | the driver's busiest thread
+driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
+driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
+driver.threads.count              | count | threads of the driver
+driver.open_files                 | count | open files of the driver's process that has most
+driver.memory.rss                 | bytes | resident memory of the driver, largest
+recorder.cpu.cores                | cores | CPU of Loadframe's own recorder
+recorder.tick_gap                 | ms    | time since the tick before: a stalled machine shows as a gap
+workload.driver_lag               | share | part of the requests' time in which the load driver waited for a CPU
+workload.lock_held                | share | of the window in which one request held the lock that only one can hold
+workload.lock_waiting             | count | requests waiting for that lock, average
+workload.errors                   | 1/s   | requests that failed
+workload.bytes                    | bytes/s | bytes of the bodies that arrived
+workload.offered                  | 1/s   | requests that should have begun, in an open loop
+workload.concurrency              | count | requests in progress, average
+workload.silence_ms               | ms    | longest time in which no request was done
+target.open_files.hard_limit      | count | RLIMIT_NOFILE (hard) of that process
+target.memory.shared              | bytes | shared memory that the target's processes have touched
+target.mappings                   | count | memory mappings of the target's process
+target.cpus.named                 | count | CPUs that the affinity of the target's process names
+target.cpus.allowed               | count | CPUs the target's process may use: those named, as far as there are
+target.epoll_watches              | count | files that the target's process watches by epoll
+target.inotify_watches            | count | files that the target watches by inotify
+target.inotify_instances          | count | inotify instances of the target
+target.accept_queue               | count | connections waiting in its fullest accept queue
+target.accept_queue.limit         | count | connections that may wait there
+target.memory.allowed             | bytes | memory that the target may use: its control group's or the machine's
+target.cgroup.pids                | count | threads of the control group nearest to its limit
+target.cgroup.pids.limit          | count | pids.max
+target.cgroup.pids.refused        | 1/s   | threads refused there
+target.cgroup.memory              | bytes | memory of the control group nearest to its limit
+target.cgroup.memory.limit        | bytes | memory.max or memory.limit_in_bytes
+target.cgroup.memory.hits         | 1/s   | times it was at that limit
+target.cgroup.cpu                 | cores | CPU of the control group nearest to its quota
+target.cgroup.cpu.limit           | cores | CPU quota of that control group
+target.cgroup.cpu.throttled       | 1/s   | periods in which it was throttled
+target.cgroup.read_bytes          | bytes/s | bytes read on the device nearest to its limit
+target.cgroup.read_bytes.limit    | bytes/s | bytes that may be read there
+target.cgroup.write_bytes         | bytes/s | bytes written on the device nearest to its limit
+target.cgroup.write_bytes.limit   | bytes/s | bytes that may be written there
+target.cgroup.reads               | 1/s   | reads on the device nearest to its limit
+target.cgroup.reads.limit         | 1/s   | reads allowed there
+target.cgroup.writes              | 1/s   | writes on the device nearest to its limit
+target.cgroup.writes.limit        | 1/s   | writes allowed there
+"""
+"""name | unit | what."""
