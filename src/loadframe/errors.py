@@ -10,7 +10,10 @@
     │   ├── ChangeError          a setting of the machine, or of somebody's server, that cannot be changed or put back
     │   ├── RunError             a run folder that cannot be written or read
     │   ├── RecordingError       a recording that is empty, foreign or corrupt
-    │   └── SampleError          a CSV sample that cannot be read or compared
+    │   ├── SampleError          a CSV sample that cannot be read or compared
+    │   ├── OutputError          standard output that does not take the answer
+    │   ├── MachineError         memory, descriptors or a disk that ran out where nothing else says so
+    │   └── Fault                a fault of Loadframe's own: its traceback is kept, and the message says where
     └── Interrupted              Ctrl-C or SIGTERM: reverted, reported, exit 130 (1 where not all could be)
 
 Every message tells the fact, the offending value and the next thing to do. Third-party exceptions are mapped to these
@@ -24,11 +27,18 @@ class LoadframeError(Exception):
     """Root of everything that Loadframe raises on purpose."""
 
 
+LONGEST_FACT = 4000
+"""Characters. A fact quotes what others wrote, and that may be as long as it likes."""
+
+
 class UserError(LoadframeError):
     """The user must act. `fact` says what is wrong with the value, `remedy` what to do next, `details` is shown
-    below them as it is (for instance the last lines of a server's log)."""
+    below them as it is (for instance the last lines of a server's log). Of a fact that is too long to be read, the
+    middle is left out."""
 
     def __init__(self, fact: str, *, remedy: str = "", details: str = "") -> None:
+        if len(fact) > LONGEST_FACT:
+            fact = f"{fact[: LONGEST_FACT * 3 // 4]} [...] {fact[-LONGEST_FACT // 4 :]}"
         super().__init__(fact)
         self.fact = fact
         self.remedy = remedy
@@ -77,6 +87,18 @@ class RecordingError(UserError):
 
 class SampleError(UserError):
     """A CSV sample cannot be read, or two cannot be compared."""
+
+
+class OutputError(UserError):
+    """Standard output does not take the answer: it is closed, full, or its reader has left."""
+
+
+class MachineError(UserError):
+    """The machine has no more of something: memory, descriptors, room on a disk; or the system refuses an operation."""
+
+
+class Fault(UserError):  # noqa: N818 - whose it is, is what it says
+    """What must not happen: the user can only report it."""
 
 
 class Interrupted(LoadframeError):  # noqa: N818 - the user did it; it is no error

@@ -1,0 +1,100 @@
+"""JSON that somebody else wrote, or edited: what the rest of the program cannot carry is refused here, once.
+
+The standard parser takes NaN, numbers beyond what a float holds, integers of thousands of digits (or raises), and
+nesting that only the interpreter's stack ends. All of these are JsonError here, as is what is no JSON at all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+DEEPEST = 64
+"""Levels of nesting. Our own deepest document, an investigation's, has 12."""
+MOST_DIGITS = 20
+"""Of a whole number: that of 64 bits without a sign."""
+
+
+class JsonError(ValueError):
+    """What the text has that no document of ours has, in words."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value in JSON text. JsonError for text that is none, and for what this program cannot carry: nesting beyond
+    DEEPEST, numbers that are not finite or have more than MOST_DIGITS, a NUL or half a surrogate pair in a string."""
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        found = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
+    except RecursionError:
+        raise JsonError(f"it is nested deeper than {DEEPEST} levels") from None
+    except ValueError as error:  # json.JSONDecodeError, UnicodeDecodeError, JsonError
+        raise JsonError(str(error)) from error
+    check_depth(found)
+    if "\\u" in text:
+        _check_characters(found)
+    return found
+
+
+def write_json(value: Any, *, indent: int | None = None) -> str:
+    """The JSON text of a value, in ASCII; null in the place of every number that is not finite: JSON has no word for
+    it."""
+    try:
+        return json.dumps(value, allow_nan=False, indent=indent)
+    except ValueError:
+        return json.dumps(_with_null(value), allow_nan=False, indent=indent)
+
+
+def _with_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_null(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_null(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_depth(value: Any, deepest: int = DEEPEST) -> None:
+    """JsonError where tables and lists are nested deeper than so many levels. Without recursion of its own."""
+    layer = [value]
+    for _ in range(deepest):
+        layer = [item for each in layer for item in _within(each) if isinstance(item, dict | list)]
+        if not layer:
+            return
+    raise JsonError(f"it is nested deeper than {deepest} levels")
+
+
+def _within(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _whole(text: str) -> int:
+    if len(text.lstrip("-")) > MOST_DIGITS:
+        raise JsonError(f"{text[:MOST_DIGITS]}... has {len(text.lstrip('-')):,} digits")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise JsonError(f"{text[:40]} is beyond what a number can be")
+    return value
+
+
+def _no_number(word: str) -> float:
+    raise JsonError(f"{word} is no number in JSON")
+
+
+def _check_characters(value: Any) -> None:
+    """JsonError for a string that can be no file name and can be printed nowhere."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.keys()
+        if isinstance(each, str):
+            if (bad := next((one for one in each if one == "\0" or "\ud800" <= one <= "\udfff"), None)) is not None:
+                raise JsonError(f"a string has the character U+{ord(bad):04X}")
+        else:
+            waiting += _within(each)

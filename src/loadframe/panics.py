@@ -1,0 +1,47 @@
+"""Libraries in other languages, where the machine has no more memory, threads or descriptors for them: they panic,
+which is no Exception, or say so in an error of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from loadframe.errors import UserError
+
+REMEDY = (
+    "The machine lacks memory, threads or open files for it (`ulimit -a`, the container's limits). Finished steps are \
+kept: `loadframe report RUN` goes on once there is more."
+)
+PANIC = "PanicException"
+"""Of every library that is written with pyo3 (polars, vl-convert): each has a class of its own of this name."""
+
+
+@contextmanager
+def in_words(what: str, kind: type[UserError], *errors: type[Exception]) -> Iterator[None]:
+    """Raises `kind`, with the first line of what the library says, where it panics, has no memory, or raises one of
+    `errors`. what: cannot be done then."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, (MemoryError, *errors)) and type(error).__name__ != PANIC:
+            raise
+        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise kind(f"{what}: {said}", remedy=REMEDY) from error
+
+
+def reserve(kind: type[UserError]) -> None:
+    """Have the libraries take the threads and the memory that they keep, before anything is measured: where there is
+    none later, OpenBLAS ends the process, and polars panics for good. Raises `kind` where there is none now."""
+    import numpy as np
+    import polars
+    import scipy.linalg
+
+    square = np.eye(ENOUGH)
+    with in_words("There is not enough memory to measure with", kind):
+        square @ square
+        scipy.linalg.cho_factor(square)
+        polars.DataFrame({"each": range(ENOUGH)}).group_by("each").agg(polars.len())
+
+
+ENOUGH = 256
+"""Rows of what is calculated: smaller matrices need no memory of the libraries' own."""

@@ -1,0 +1,24 @@
+"""Paths as text: records, configurations of servers and reports hold them in UTF-8, and have to find them again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+REMEDY = "Choose a path in plain letters, or a locale of UTF-8 (LC_ALL=C.UTF-8, without PYTHONUTF8=0)."
+
+
+def why_no_text(path: Path) -> str | None:
+    """Why a path cannot be written down as text, as seen from here; None for one that can. Its bytes may be no text in
+    the locale's encoding, or its letters be beyond it."""
+    try:
+        whole = str(path.absolute())
+    except OSError:  # the working folder is gone
+        whole = str(path)
+    try:
+        whole.encode()
+        os.fsencode(whole)
+    except UnicodeEncodeError:
+        return f"its path {whole!r} is not text in the encoding of file names, {sys.getfilesystemencoding()}"
+    return None

@@ -1,0 +1,14 @@
+"""What a server or a program of somebody else's has said, as words that can be shown."""
+
+from __future__ import annotations
+
+MOST = 300
+"""Characters: what is longer says no more."""
+
+
+def words(text: object, most: int = MOST) -> str:
+    """One line of printable characters: blanks in a row are one, others (escape sequences, line separators, halves of
+    characters) are shown as \\x1b or \\u2028, and what is longer than `most` is cut."""
+    line = " ".join(str(text)[: 4 * most].split())
+    plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line[: most + 1])
+    return plain if len(plain) <= most else f"{plain[: most - 3]}..."

@@ -1,0 +1,80 @@
+"""TOML that somebody else wrote: what the rest of the program cannot carry is refused here, once.
+
+The standard parser raises other errors than its own for integers of thousands of digits and for deep nesting, takes
+seconds for a key of thousands of parts, and takes what TOML allows and no study needs: numbers that are not finite,
+integers of more than 64 bits, control characters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from typing import Any
+
+from loadframe.json_text import JsonError, check_depth
+
+DEEPEST = 16
+"""Levels of nesting. A study has four."""
+LONGEST_KEY = 32
+"""Parts of a dotted key: the parser's time grows with their cube."""
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_MORE = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}{_MORE}{{{LONGEST_KEY}}}")
+"""It takes a time that grows with the text, whatever that is: nothing is tried twice."""
+_ALLOWED_CONTROLS = "\t\n\r"
+
+
+class TomlError(ValueError):
+    """What the text has that no study has, in words. key: where, dotted; "" where the text cannot be read so far."""
+
+    def __init__(self, fact: str, key: str = "") -> None:
+        super().__init__(fact)
+        self.key = key
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables in TOML text. TomlError for text that is none, and for what this program cannot carry: see above."""
+    if found := _LONG_KEY.search(text):
+        raise TomlError(f"the key {found[0][:40]}... has more than {LONGEST_KEY} parts")
+    try:
+        tables = tomllib.loads(text)
+        check_depth(tables, DEEPEST)
+    except RecursionError:
+        raise TomlError(f"it is nested deeper than {DEEPEST} levels") from None
+    except (tomllib.TOMLDecodeError, JsonError) as error:
+        raise TomlError(str(error)) from None
+    except ValueError:  # of int(), for more digits than it takes
+        raise TomlError("it has a whole number of thousands of digits") from None
+    _check_values(tables)
+    return tables
+
+
+def _check_values(tables: dict[str, Any]) -> None:
+    waiting: list[tuple[str, Any]] = [("", tables)]
+    while waiting:
+        key, value = waiting.pop()
+        match value:
+            case dict():
+                check_characters(key, "".join(value))
+                waiting += [(f"{key}.{name}" if key else name, item) for name, item in value.items()]
+            case list():
+                waiting += [(key, item) for item in value]
+            case str():
+                check_characters(key, value)
+            case int():
+                if not -(2**63) <= value < 2**63:
+                    raise TomlError("it is a whole number of more than 64 bits", key)
+            case float():
+                if not math.isfinite(value):
+                    raise TomlError(f"{value} is no finite number", key)
+
+
+def check_characters(key: str, text: str) -> None:
+    """TomlError for text that can be no file name, can be printed nowhere, or would speak to a terminal: control
+    characters but tab and line ends, and halves of surrogate pairs."""
+    for one in text:
+        code = ord(one)
+        control = (code < 32 and one not in _ALLOWED_CONTROLS) or 127 <= code < 160
+        if control or 0xD800 <= code < 0xE000:
+            raise TomlError(f"its text has the character U+{code:04X}, which cannot be shown", key)

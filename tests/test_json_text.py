@@ -1,0 +1,51 @@
+"""JSON from others is a value that the rest of the program can carry, or refused in words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.json_text import DEEPEST, JsonError, parse_json
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs", "Cc"])), inner),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(VALUES)
+def test_what_we_write_is_read_back(value: object) -> None:
+    assert parse_json(json.dumps(value)) == value
+    assert parse_json(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "Expecting value"),
+        ("{", "Expecting property name"),
+        (b"\xff\xfe", "decode"),
+        ("[" * 3000 + "]" * 3000, "nested deeper"),
+        ("[" * 100_000, "nested deeper"),
+        ('{"a":' * (DEEPEST + 1) + "0" + "}" * (DEEPEST + 1), "nested deeper"),
+        ("9" * 5000, "5,000 digits"),
+        ("[1e400]", "beyond"),
+        ('{"a": NaN}', "NaN"),
+        ("-Infinity", "Infinity"),
+        ('["\\u0000"]', "U+0000"),
+        ('{"\\ud800": 1}', "U+D800"),
+        (b'"\\udfff"', "U+DFFF"),
+    ],
+)
+def test_what_cannot_be_carried_is_refused_in_words(text: str | bytes, words: str) -> None:
+    with pytest.raises(JsonError, match=words.replace("+", r"\+")):
+        parse_json(text)
+
+
+def test_the_deepest_that_is_allowed_is_read() -> None:
+    assert parse_json("[" * DEEPEST + "]" * DEEPEST)
