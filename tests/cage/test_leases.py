@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import multiprocessing
 import os
@@ -22,17 +23,17 @@ from loadframe.errors import CageError
 KILLED_OWNER = """
 import os, signal, subprocess, sys
 from loadframe.cage.leases import Lease
+from loadframe.cage.processes import Allowance, spawn
 lease = Lease.acquire("a study", run=None)
 (lease.folder / "data").write_text("x")
 registered = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, start_new_session=True)
 lease.add_process(registered.pid)
 stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.sigwait([10])"
-detached = subprocess.Popen(
-    [sys.executable, "-I", "-S", "-c", stubborn, str(lease.folder)],
-    stdout=subprocess.PIPE, start_new_session=True,
-)
+detaching = "import os; os.fork() and os._exit(0); os.setsid(); print(os.getpid(), flush=True); " + stubborn
+detached = spawn([sys.executable, "-I", "-S", "-c", detaching], Allowance(), stdout=subprocess.PIPE, stderr=None)
+pid = int(detached.stdout.readline())
 detached.stdout.readline()
-print(lease.folder, registered.pid, detached.pid, flush=True)
+print(lease.folder, registered.pid, pid, flush=True)
 sys.stdin.read()
 """
 
@@ -59,11 +60,36 @@ def test_release_removes_folder_and_lease_and_can_be_repeated(places: Path) -> N
     assert not lease_files(places)
 
 
-def test_another_user_can_enter_the_folder_whatever_the_umask() -> None:
-    before = os.umask(0o077)
+def test_where_the_disk_of_the_state_has_gone_all_else_is_released(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Lease.acquire("a test")
+    unlink = Path.unlink
+
+    def gone(path: Path, missing_ok: bool = False) -> None:
+        if path.is_relative_to(places / "state"):
+            raise OSError(errno.EIO, "Input/output error")
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "unlink", gone)
+        lease.release()
+    assert not lease.folder.exists()
+    lease.release()
+    assert not list((places / "state").rglob("*.json"))
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_only_processes_of_the_lease_may_enter_its_folder_whatever_the_umask(umask: int) -> None:
+    before = os.umask(umask)
     try:
         with Lease.acquire("a study") as lease:
-            assert lease.folder.stat().st_mode & 0o777 == 0o755
+            status = lease.folder.stat()
+            assert status.st_uid == os.geteuid()
+            if lease.user is None:
+                assert status.st_mode & 0o777 == 0o700
+            else:
+                assert (status.st_mode & 0o777, status.st_gid) == (0o710, lease.user)
     finally:
         os.umask(before)
 
@@ -130,8 +156,10 @@ def test_after_kill_9_the_next_sweep_ends_all_and_removes_all(places: Path) -> N
 
 
 def rewritten(lease: Lease, places: Path, **changes: object) -> Path:
-    (file,) = lease_files(places)
+    """The lease, with these changes, as if its owner had been killed."""
+    file = places / "state" / "leases" / f"{lease.id}.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    lease._life.forget()
     return file
 
 
@@ -144,10 +172,7 @@ def test_shared_memory_of_a_server_that_was_killed_with_its_owner_is_removed_by_
     lease = Lease.acquire("a study")
     for name in (f"{lease.shared_name}-metadata", f"{lease.shared_name}0-of-another", "of-a-stranger"):
         (shared / name).touch()
-    file = lease_files(places)[0]
-    record = json.loads(file.read_text())
-    record["owner"]["started_ticks"] += 1  # whoever has its pid now is another one
-    file.write_text(json.dumps(record))
+    rewritten(lease, places)
     (swept,) = sweep()
     assert "removed 1 piece of shared memory" in swept.actions
     assert {path.name for path in shared.iterdir()} == {f"{lease.shared_name}0-of-another", "of-a-stranger"}
@@ -157,8 +182,7 @@ def test_a_pid_used_again_by_a_stranger_is_not_ended(places: Path) -> None:
     stranger = subprocess.Popen(["sleep", "1000"])
     try:
         lease = Lease.acquire("a study")
-        gone = {"pid": os.getpid(), "started_ticks": 1}
-        rewritten(lease, places, owner=gone, processes=[{"pid": stranger.pid, "started_ticks": 1}])
+        rewritten(lease, places, processes=[{"pid": stranger.pid, "started_ticks": 1}])
         (swept,) = sweep()
         assert stranger.poll() is None
         assert not lease.folder.exists()
@@ -184,7 +208,7 @@ def test_after_a_reboot_only_the_data_are_removed(places: Path) -> None:
 
 def test_leases_of_another_machine_are_not_ours_to_sweep(places: Path) -> None:
     with Lease.acquire("a study") as lease:
-        rewritten(lease, places, host="elsewhere", boot="elsewhere")
+        rewritten(lease, places, host="elsewhere", machine="elsewhere", boot="elsewhere")
         assert sweep() == []
         assert lease.folder.exists()
 
@@ -203,16 +227,14 @@ def test_a_sweep_never_removes_a_folder_that_is_not_the_leases_own(places: Path)
     precious = places / "precious"
     precious.mkdir()
     with Lease.acquire("a study") as lease:
-        rewritten(lease, places, owner={"pid": os.getpid(), "started_ticks": 1}, folder=str(precious))
+        rewritten(lease, places, folder=str(precious))
         sweep()
         assert precious.exists()
 
 
 def test_two_sweeps_at_once_share_the_work_and_do_not_fail(places: Path) -> None:
     for number in range(5):
-        lease = Lease.acquire(f"study {number}")
-        file = lease_files(places)[0].with_name(f"{lease.id}.json")
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"owner": {"pid": os.getpid(), "started_ticks": 1}}))
+        rewritten(Lease.acquire(f"study {number}"), places)
     code = "import sys; from loadframe.cage.leases import sweep; sys.stdin.readline(); print(len(sweep()))"
     sweepers = [
         subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
@@ -303,6 +325,44 @@ for number in itertools.count():
 """
 
 
+WAITING = """
+import os, signal, sys
+def leave(*_):
+    os.write(int(sys.argv[1]), b"x")
+    os.read(int(sys.argv[2]), 1)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
+print(flush=True)
+while True: signal.pause()
+"""
+"""Ends in order once the other one was asked to end, too."""
+
+
+def test_all_are_asked_to_end_at_once_and_what_is_stopped_sees_it() -> None:
+    """One after the other, a server of 15 processes took half a minute; one that is stopped never ends in order."""
+    first, second = os.pipe(), os.pipe()
+    ways = [(first[1], second[0]), (second[1], first[0])]
+    started = []
+    try:
+        for way in ways:
+            command = [sys.executable, "-I", "-S", "-c", WAITING, *map(str, way)]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=way)
+            started.append(process)
+            assert process.stdout is not None
+            process.stdout.readline()
+        os.kill(started[0].pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, started[0].pid, os.WSTOPPED | os.WNOWAIT)
+        known = [found for process in started if (found := identity.identify(process.pid)) is not None]
+        assert identity.end_all(known, 30.0) == dict.fromkeys(known, True)
+        assert [process.wait(10) for process in started] == [0, 0], "each saw the other asked"
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+        for descriptor in (*first, *second):
+            os.close(descriptor)
+
+
 def test_a_child_that_nobody_knows_of_is_ended_before_its_folder_goes(places: Path) -> None:
     """As a driver that was just started when Ctrl-C came: it writes as fast as the folder is emptied."""
     lease = Lease.acquire("a study")
@@ -316,6 +376,58 @@ def test_a_child_that_nobody_knows_of_is_ended_before_its_folder_goes(places: Pa
             child.kill()
     assert not lease.folder.exists()
     assert lease_files(places) == []
+
+
+def test_who_looks_into_the_folder_of_a_dead_owner_is_not_ended(places: Path) -> None:
+    """An editor, or `tail -f`, of the same user: it names a file of the folder, and has it open."""
+    lease = Lease.acquire("a study")
+    (lease.folder / "error.log").write_text("")
+    rewritten(lease, places)
+    with subprocess.Popen(["tail", "-f", lease.folder / "error.log"], cwd=lease.folder) as looking:
+        try:
+            (swept,) = sweep()
+            assert looking.poll() is None
+            assert f"removed {lease.folder}" in swept.actions
+        finally:
+            looking.kill()
+
+
+STARTS_A_WORKER = """
+import os, sys
+sys.stdin.readline()
+if os.fork():
+    os._exit(0)
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_server_has_started_is_ended_though_it_has_no_mark(places: Path) -> None:
+    """A server that writes its title over its environment, and whose first process has ended."""
+    lease = Lease.acquire("a study")
+    command = [sys.executable, "-I", "-c", STARTS_A_WORKER]
+    with subprocess.Popen(
+        command, cwd=lease.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as leader:
+        assert leader.stdin is not None and leader.stdout is not None
+        lease.add_process(leader.pid)
+        leader.stdin.write(b"now\n")
+        leader.stdin.flush()
+        worker = int(leader.stdout.readline())
+        leader.wait(30)
+        rewritten(lease, places)
+        (swept,) = sweep()
+        assert f"ended process {worker}" in swept.actions
+
+
+def test_shared_memory_of_another_user_is_not_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "SHARED_MEMORY", places)
+    theirs, link = places / "loadframe7-theirs", places / "loadframe7-link"
+    theirs.touch()
+    link.symlink_to(theirs)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert leases.remove_shared_memory("loadframe7") == []
+    assert theirs.exists() and link.is_symlink()
 
 
 def test_whoever_else_looks_into_the_folder_is_left_alone(places: Path) -> None:
@@ -347,7 +459,7 @@ def test_ctrl_c_waits_until_a_lease_is_released(places: Path, monkeypatch: pytes
 
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_a_lease_is_made_leaves_none(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases.Path, "chmod", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(leases, "make_private", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         Lease.acquire("a study")
     assert lease_files(places) == []

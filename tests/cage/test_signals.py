@@ -48,3 +48,24 @@ def test_in_another_thread_nothing_is_changed() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_what_is_ignored_stays_ignored(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with undisturbed("Wait."):
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_the_user_reads_at_once_what_is_waited_for(capfd: pytest.CaptureFixture[str]) -> None:
+    said = []
+    with pytest.raises(KeyboardInterrupt), undisturbed("Putting back x."):
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+            said.append(capfd.readouterr().err)
+    assert said == ["Putting back x.\n", ""]

@@ -127,7 +127,7 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
     ):
         return False
     try:
-        (folder / "cgroup.subtree_control").write_text(f"+{controller}")
+        (folder / "cgroup.subtree_control").write_text(f"+{controller}", encoding="utf-8")
     except OSError:  # EBUSY: it has processes of its own; EACCES: it is not ours
         return False
     return True
@@ -223,7 +223,7 @@ def members(folder: Path) -> tuple[int, ...]:
 
 def put(path: Path, value: int | str) -> None:
     """Write one value; the kernel takes each write as a whole."""
-    path.write_text(str(value))
+    path.write_text(str(value), encoding="utf-8")
 
 
 def text(path: Path) -> str:

@@ -1,83 +1,252 @@
-"""Which process is which: a pid together with its start time, because pids are used again."""
+"""Which process is which: a pid together with its start time, because pids are used again, and the namespaces in which
+the two were read, because they mean another process, or none, in others."""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from loadframe.errors import CageError
 
 PROC = Path("/proc")
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
+MACHINE_ID = Path("/etc/machine-id")
+FIRST_PIDS = 0xEFFFFFFC
+"""The inode of the PID namespace in which a machine boots (PROC_PID_INIT_INO, linux/proc_ns.h)."""
+AT_ONCE = 128
+"""Each takes a descriptor, and RLIMIT_NOFILE is often 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """started_ticks: field 22 of /proc/PID/stat, clock ticks after boot (proc_pid_stat(5))."""
+    """started_ticks: field 22 of /proc/PID/stat, clock ticks after boot (proc_pid_stat(5)). namespace: see
+    own_namespace; "" in records of versions before it was kept."""
 
     pid: int
     started_ticks: int
+    namespace: str = ""
 
 
 def identify(pid: int) -> Identity | None:
     """The process that has this pid now, None where there is none (a zombie has ended: none)."""
+    fields = _fields(pid)
+    return None if fields is None or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
+
+
+def _fields(pid: int) -> list[str] | None:
+    """Of /proc/PID/stat from the third one on; the name before may contain blanks and brackets."""
     try:
-        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = text[text.rindex(")") + 2 :].split()  # the name before may contain blanks and brackets
-    return None if fields[0] in "ZX" else Identity(pid, int(fields[19]))
+    return text[text.rindex(")") + 2 :].split()
+
+
+def own() -> Identity:
+    """This process. CageError where /proc shows the processes of another PID namespace."""
+    try:
+        shown = (PROC / "self").readlink().name
+    except OSError as error:
+        raise CageError(f"/proc is not mounted: {error.strerror}", remedy="`mount -t proc proc /proc`.") from error
+    found = identify(os.getpid()) if shown == str(os.getpid()) else None
+    if found is None:
+        raise CageError(
+            f"This process has the pid {os.getpid()}, but /proc shows the processes of another PID namespace, in which "
+            f"it has {shown}",
+            remedy="Mount its own /proc: `unshare --pid --fork --mount-proc`, or `mount -t proc proc /proc`.",
+        )
+    return found
+
+
+def here(process: Identity) -> bool:
+    """Whether its pid and its start mean this very process here, as far as was noted."""
+    return process.namespace in ("", own_namespace())
 
 
 def alive(process: Identity) -> bool:
-    """Whether this very process still runs."""
-    return identify(process.pid) == process
+    """Whether this very process still runs; False where its pid means nothing `here`."""
+    found = identify(process.pid)
+    return found is not None and found.started_ticks == process.started_ticks and here(process)
+
+
+def own_namespace() -> str:
+    """The inodes of our namespaces of pids and of time, "4026531836.4026531834": start times are told in the latter."""
+    return f"{namespace('pid')}.{namespace('time')}"
+
+
+@cache
+def namespace(kind: str) -> str:
+    """The inode of our namespace of a kind (namespaces(7)); "" on a kernel without."""
+    try:
+        return str((PROC / "self/ns" / kind).stat().st_ino)
+    except FileNotFoundError:
+        return ""
+
+
+def sees_all() -> bool:
+    """Whether all processes of the machine are in /proc: we are in the namespace in which it booted."""
+    return namespace("pid") == str(FIRST_PIDS)
 
 
 def boot_id() -> str:
     """Names this boot of this machine; start times of different boots cannot be compared."""
-    return BOOT_ID.read_text().strip()
+    return BOOT_ID.read_text(encoding="utf-8", errors="replace").strip()
+
+
+def machine() -> str:
+    """Names this machine over its boots, also when its host name changes: machine-id(5), the host name where there is
+    none."""
+    try:
+        text = MACHINE_ID.read_text(encoding="utf-8", errors="replace").strip()
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    return text if len(text) == 32 and text.isalnum() else host_name()
+
+
+def host_name() -> str:
+    """The machine's name, for people; it may be changed."""
+    return socket.gethostname()
 
 
 def end(process: Identity, grace_s: float) -> bool:
     """End this very process: SIGTERM, `grace_s` to leave, then SIGKILL. True once it has ended or was gone before.
 
-    A pidfd is held meanwhile, so that no other process can take the pid between the check and the signal.
     False where it does not go within 10 s of SIGKILL (stuck in the kernel). PermissionError where it is not ours.
     """
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return True
-    try:
-        if not alive(process):
-            return True
-        ended = select.poll()
-        ended.register(descriptor, select.POLLIN)
+    ended = end_all([process], grace_s)[process]
+    if ended is None:
+        raise PermissionError(f"process {process.pid} belongs to another user")
+    return ended
+
+
+def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
+    """The same for several, all at once: a server of many processes is not waited for once for each. None for one that
+    belongs to another user."""
+    chosen = list(dict.fromkeys(processes))
+    found: dict[Identity, bool | None] = {}
+    for first in range(0, len(chosen), AT_ONCE):
+        found |= _end_together(chosen[first : first + AT_ONCE], grace_s)
+    return found
+
+
+def _end_together(processes: Sequence[Identity], grace_s: float) -> dict[Identity, bool | None]:
+    """A pidfd is held of each, so that no other process can take the pid between the check and the signal. What is
+    stopped is let go on: it would neither see the signal nor what it was sent before, such as its parent's death."""
+    found: dict[Identity, bool | None] = dict.fromkeys(processes, True)
+    with ExitStack() as stack:
+        left: dict[int, Identity] = {}
+        for process in processes:
+            with suppress(ProcessLookupError):
+                descriptor = os.pidfd_open(process.pid)
+                stack.callback(os.close, descriptor)
+                if alive(process):
+                    left[descriptor] = process
         for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
-            signal.pidfd_send_signal(descriptor, number)
-            if ended.poll(patience_s * 1000):
-                return True
-        return False
-    except ProcessLookupError:
-        return True
-    finally:
-        os.close(descriptor)
+            for descriptor in list(left):
+                try:
+                    signal.pidfd_send_signal(descriptor, number)
+                    signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+                except ProcessLookupError:
+                    continue
+                except PermissionError:
+                    found[left.pop(descriptor)] = None
+            _wait_for(left, patience_s)
+        return found | dict.fromkeys(left.values(), False)
+
+
+def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
+    """Take out those that end within this time."""
+    waiting = select.poll()
+    for descriptor in descriptors:
+        waiting.register(descriptor, select.POLLIN)
+    until = time.monotonic() + patience_s
+    while descriptors:
+        ended = waiting.poll(max(0.0, until - time.monotonic()) * 1000)
+        if not ended:
+            return
+        for descriptor, _ in ended:
+            waiting.unregister(descriptor)
+            del descriptors[descriptor]
 
 
 def naming(word: str) -> tuple[Identity, ...]:
-    """Processes whose command line contains `word`, without ourselves and our ancestors. Walks /proc once."""
+    """Processes whose command line contains `word`, without ourselves and our ancestors. Walks /proc once. Who names a
+    file may be anybody, an editor for instance: this finds processes, and is no reason to end one."""
+    return _having("cmdline", lambda text: word.encode() in text)
+
+
+def marked(mark: str) -> tuple[Identity, ...]:
+    """Processes that were started with this in their environment ("NAME=value"), or by such a process, without
+    ourselves and our ancestors; of other users only where we are root. Walks /proc once."""
+    return _having("environ", lambda text: mark.encode() in text.split(b"\0"))
+
+
+def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
+    """Processes of the session that a process has begun, whether it still runs or not, that work in a folder or have
+    files of it open. A session keeps its leader's pid from being used again."""
+    if not here(leader):
+        return ()
+    now = identify(leader.pid)
+    if now is not None and now != leader and leader.namespace:
+        return ()  # another process has the pid: the session has ended
+    pids = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
+    found = (identify(pid) for pid in pids if _session(pid) == leader.pid and _works_in(pid, folder))
+    return tuple(process for process in found if process is not None)
+
+
+def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
+    """Processes that are in a group, which it takes to pass through a folder, and work in that folder or have files of
+    it open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
+    pids = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
+    found = (identify(pid) for pid in pids if group in _groups(pid) and _works_in(pid, folder))
+    return tuple(process for process in found if process is not None)
+
+
+def _groups(pid: int) -> frozenset[int]:
+    """Those that a process has beside its own."""
+    try:
+        lines = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # it has ended
+        return frozenset()
+    return frozenset(int(word) for line in lines if line.startswith("Groups:") for word in line.split()[1:])
+
+
+def _session(pid: int) -> int | None:
+    fields = _fields(pid)
+    return int(fields[3]) if fields else None
+
+
+def _works_in(pid: int, folder: Path) -> bool:
+    try:
+        links = [PROC / str(pid) / "cwd", *(PROC / str(pid) / "fd").iterdir()]
+    except OSError:  # it has ended, or belongs to another user
+        return False
+    for link in links:
+        with suppress(OSError):
+            if link.readlink().is_relative_to(folder):
+                return True
+    return False
+
+
+def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]:
     own = _ancestors(os.getpid())
     found = []
     for folder in PROC.iterdir():
         if not folder.name.isdigit() or int(folder.name) in own:
             continue
         try:
-            command = (folder / "cmdline").read_bytes()
+            text = (folder / file).read_bytes()
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        process = identify(int(folder.name)) if word.encode() in command else None
+        process = identify(int(folder.name)) if matches(text) else None
         if process is not None:
             found.append(process)
     return tuple(found)
@@ -85,11 +254,8 @@ def naming(word: str) -> tuple[Identity, ...]:
 
 def parent_of(pid: int) -> int | None:
     """The process that started this one; None where there is none."""
-    try:
-        text = (PROC / str(pid) / "stat").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(text[text.rindex(")") + 2 :].split()[1])
+    fields = _fields(pid)
+    return int(fields[1]) if fields is not None else None
 
 
 def children(pid: int) -> tuple[int, ...]:
@@ -97,6 +263,16 @@ def children(pid: int) -> tuple[int, ...]:
     are built with that."""
     folders = (folder.name for folder in PROC.iterdir() if folder.name.isdigit())
     return tuple(sorted(int(name) for name in folders if parent_of(int(name)) == pid))
+
+
+def family(pid: int) -> tuple[Identity, ...]:
+    """A process and all that come from it, as far as they are there. Walks /proc once."""
+    pids = [int(folder.name) for folder in PROC.iterdir() if folder.name.isdigit()]
+    parents = {each: parent_of(each) for each in pids}
+    known = [pid]
+    for one in known:  # grows meanwhile
+        known += [each for each, parent in parents.items() if parent == one]
+    return tuple(found for each in known if (found := identify(each)) is not None)
 
 
 def _ancestors(pid: int) -> set[int]:

@@ -1,7 +1,7 @@
 """Become the command under its allowance: the last thing that runs before a server's own `main`.
 
     python -I -S launch.py --report FD --group DIR --rlimit NOFILE=1024:1024 --cpus 0,1 --uid U --gid G
-        --parent PID --death-signal 9 -- command ...
+        --shared-group G2 --parent PID --death-signal 9 -- command ...
 
 A script of its own, on the standard library alone, because `preexec_fn` is unsafe in a process with threads. The order
 matters: control groups and limits while still root, then affinity, then the user, then the death signal (changing the
@@ -21,7 +21,7 @@ import sys
 import warnings  # noqa: F401  os.execvp imports it when called, which is too late: the new user may not reach it
 from collections.abc import Sequence
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38  # linux/prctl.h
 
 
 class LaunchError(Exception):
@@ -66,30 +66,35 @@ def set_cpus(text: str) -> None:
         raise LaunchError("cage", f"CPUs {','.join(map(str, sorted(missing)))} are not allowed to this process")
 
 
-def become(uid: int, gid: int) -> None:
-    """Give up root for good: the groups first, the user last."""
+def become(uid: int, gid: int, *shared_groups: int) -> None:
+    """Give up root for good: the groups first, the user last. No program that is run from then on gives rights back, as
+    one that is set-user-ID would."""
     try:
-        os.setgroups([gid])
+        os.setgroups([gid, *shared_groups])
         os.setgid(gid)
         os.setuid(uid)
     except OSError as error:
         raise LaunchError("cage", f"cannot become user {uid}, group {gid}: {error.strerror}") from error
+    _prctl("PR_SET_NO_NEW_PRIVS", PR_SET_NO_NEW_PRIVS, 1)
 
 
 def die_with(parent: int, death_signal: int) -> None:
     """Be sent this signal when the parent ends, also when it is killed itself."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0) != 0:
-        raise LaunchError("cage", f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
+    _prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent:
         raise LaunchError("cage", f"the parent {parent} has ended already")
 
 
+def _prctl(name: str, option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise LaunchError("cage", f"prctl({name}): {os.strerror(ctypes.get_errno())}")
+
+
 def run(arguments: Sequence[str]) -> None:
     """Apply every option in the order that works, then become the command. Only returns by an exception."""
-    pairs, command = getopt.getopt(
-        list(arguments), "", ["report=", "group=", "rlimit=", "cpus=", "uid=", "gid=", "parent=", "death-signal="]
-    )
+    names = ["report", "group", "rlimit", "cpus", "uid", "gid", "shared-group", "parent", "death-signal"]
+    pairs, command = getopt.getopt(list(arguments), "", [f"{name}=" for name in names])
     options = dict(pairs)
     for name, text in pairs:
         if name == "--group":
@@ -100,12 +105,14 @@ def run(arguments: Sequence[str]) -> None:
     if "--cpus" in options:
         set_cpus(options["--cpus"])
     if "--uid" in options:
-        become(int(options["--uid"]), int(options["--gid"]))
+        shared = [int(text) for name, text in pairs if name == "--shared-group"]
+        become(int(options["--uid"]), int(options["--gid"]), *shared)
     if "--parent" in options:
         die_with(int(options["--parent"]), int(options.get("--death-signal", signal.SIGKILL)))
-    # Python ignores these two at its start, and what is ignored stays ignored across exec.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    # What is ignored stays ignored across exec. Python ignores the first two at its start, nohup and a shell's & have
+    # us ignore others; a server is to behave alike whoever has started us.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as error:

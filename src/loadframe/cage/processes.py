@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from loadframe.cage.environment import NO_FOLDER, environment, located
+from loadframe.cage.own_user import User, ids_of
 from loadframe.errors import CageError, MissingTool
+from loadframe.plain_numbers import whole
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
@@ -30,33 +33,63 @@ class Allowance:
     """What a process is allowed.
 
     limits: by their names in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
-    process cannot raise them itself. cpus: None for all. user: a user's name, None to stay who we are. groups: the
-    folders of the control groups to join (cages.Cage.folders).
+    process cannot raise them itself. cpus: None for all. user: None to stay who we are. shared_group: of a folder that
+    user must be able to pass through, beside the user's own. groups: the folders of the control groups to join
+    (cages.Cage.folders).
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
-    user: str | None = None
+    user: User | None = None
+    shared_group: int | None = None
     groups: tuple[Path, ...] = ()
+
+
+MARK = "LOADFRAME_LEASE"
+"""In the environment of what is started: of which lease it is. What it starts in turn inherits that."""
+_leases: list[str] = []
+
+
+def mark_with(lease: str) -> None:
+    """What is started from now on is of this lease."""
+    _leases.append(lease)
+
+
+def no_longer_mark_with(lease: str) -> None:
+    """What is started from now on is of the lease before this one. Idempotent."""
+    if lease in _leases:
+        _leases.remove(lease)
+
+
+def marked(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that `spawn` does not start, so that a sweep knows it, too."""
+    return {**env, **({MARK: _leases[-1]} if _leases else {})}
+
+
+MOST_TOLD = 200
+"""Characters of a list of CPUs that an error repeats."""
 
 
 def parse_cpus(text: str) -> frozenset[int]:
     """CPU numbers from the kernel's list format, "0-1,3" (cpuset(7), "List format"). CageError for anything else."""
     cpus: set[int] = set()
+    told = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
         last = last if dash else first
-        if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()) or int(first) > int(last):
-            raise CageError(f"cpus = {text!r}: {part.strip()!r} is not a CPU or a range", remedy='Write e.g. "0-1,3".')
-        if int(last) >= 8192:  # the largest NR_CPUS a kernel is built with (x86 CONFIG_MAXSMP)
-            raise CageError(f"cpus = {text!r}: no machine has CPU {last}", remedy='Write e.g. "0-1,3".')
-        cpus.update(range(int(first), int(last) + 1))
+        low, high = whole(first), whole(last)
+        if low is None or high is None or not 0 <= low <= high:
+            part = part.strip()[:MOST_TOLD]
+            raise CageError(f"cpus = {told!r}: {part!r} is not a CPU or a range", remedy='Write e.g. "0-1,3".')
+        if high >= 8192:  # the largest NR_CPUS a kernel is built with (x86 CONFIG_MAXSMP)
+            raise CageError(f"cpus = {told!r}: no machine has CPU {high}", remedy='Write e.g. "0-1,3".')
+        cpus.update(range(low, high + 1))
     return frozenset(cpus)
 
 
 def online_cpus() -> frozenset[int]:
     """The CPUs that the kernel has online."""
-    return parse_cpus(CPUS_ONLINE.read_text().strip())
+    return parse_cpus(CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip())
 
 
 def may_raise_limits() -> bool:
@@ -66,14 +99,14 @@ def may_raise_limits() -> bool:
 
 def holds(capability: int) -> bool:
     """Whether we have a capability, by its number in linux/capability.h (capabilities(7))."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
     effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
     return bool(effective >> capability & 1)
 
 
 def most_open_files() -> int:
     """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit where that is the end."""
-    most = int(NR_OPEN.read_text())
+    most = int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
@@ -86,15 +119,15 @@ def unprivileged_user(preferred: Sequence[str]) -> str | None:
     return next((name for name in preferred if name in known), "nobody")
 
 
-def unreachable(path: Path, user: str | None) -> Path | None:
+def unreachable(path: Path, user: User | None, shared_group: int | None = None) -> Path | None:
     """The first folder on the way to `path` that `user` may not enter, None where the way is free."""
     if user is None:
         return None
-    account = _account(user)
-    groups = set(os.getgrouplist(user, account.pw_gid))
+    ids = ids_of(user)
+    groups = {*ids.groups, shared_group}
     for folder in [*reversed(path.absolute().parents), path.absolute()]:
         status = folder.stat()
-        if status.st_uid == account.pw_uid:
+        if status.st_uid == ids.uid:
             allowed = status.st_mode & stat.S_IXUSR
         elif status.st_gid in groups:
             allowed = status.st_mode & stat.S_IXGRP
@@ -122,6 +155,7 @@ def spawn(
     It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
     from one that lives as long as the process should. death_signal: with what, for a server whose children would
     outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers.
+    What it looks for by a search path it finds in absolute folders alone (environment.py).
     Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
     """
     joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
@@ -129,19 +163,22 @@ def spawn(
         *joined,
         *_limit_options(allowance.limits),
         *_cpu_options(allowance.cpus),
-        *_user_options(allowance.user),
+        *_user_options(allowance),
     ]
+    program = str(command[0])
+    if "/" not in program and (program := located(program) or "") == "":
+        raise _error(f"command\t{command[0]}: No such file in PATH")
     reading, writing = os.pipe()
     try:
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
         launcher += ["--parent", str(os.getpid()), "--death-signal", str(int(death_signal))]
         process = subprocess.Popen(
-            [*launcher, "--", *map(str, command)],
+            [*launcher, "--", program, *map(str, command[1:])],
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=stdout,
             stderr=stderr,
             cwd=cwd,
-            env=None if env is None else dict(env),
+            env=marked(_environment(env, allowance)),
             start_new_session=True,
             pass_fds=(writing, *pass_fds),
         )
@@ -161,6 +198,12 @@ def spawn(
         with process:  # waits for it and closes its pipes
             raise _error(refusal)
     return process
+
+
+def _environment(given: Mapping[str, str] | None, allowance: Allowance) -> dict[str, str]:
+    """Another user has no business in our home, and may not look there: libpq ends for that (fe-secure-openssl.c)."""
+    found = environment(given)
+    return found if allowance.user is None else {**found, "HOME": str(NO_FOLDER)}
 
 
 def _error(refusal: str) -> CageError | MissingTool:
@@ -187,7 +230,7 @@ def _check_limit(name: str, value: int) -> None:
         raise CageError(f"{name} is not a resource limit of this machine", remedy=f"Known: {', '.join(known)}.")
     if value < 0:
         raise CageError(f"{name} = {value} is not a limit", remedy="Give a number from 0.")
-    if name == "RLIMIT_NOFILE" and value > (most := int(NR_OPEN.read_text())):
+    if name == "RLIMIT_NOFILE" and value > (most := int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))):
         raise CageError(
             f"{name} = {value} is above the kernel's fs.nr_open = {most}",
             remedy=f"Ask for at most {most}, or raise it: sysctl fs.nr_open={value}",
@@ -263,25 +306,22 @@ def _check_cpus(cpus: frozenset[int]) -> None:
     missing = cpus - online_cpus()
     if missing or not cpus:
         wanted = ",".join(map(str, sorted(missing))) or "none at all"
+        online = CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip()
         raise CageError(
-            f"The study asks for CPU {wanted}; online are {CPUS_ONLINE.read_text().strip()}",
+            f"The study asks for CPU {wanted}; online are {online}",
             remedy="Choose from the CPUs that are online.",
         )
 
 
-def _account(user: str) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(user)
-    except KeyError as error:
-        raise CageError(f"There is no user {user!r} on this machine", remedy="Create it, or name another.") from error
-
-
-def _user_options(user: str | None) -> list[str]:
-    if user is None:
+def _user_options(allowance: Allowance) -> list[str]:
+    if allowance.user is None:
         return []
-    account = _account(user)
-    if account.pw_uid == os.geteuid() != 0:
+    ids = ids_of(allowance.user)
+    if ids.uid == os.geteuid() != 0:
         return []
     if os.geteuid() != 0:
-        raise CageError(f"Only root can start a process as {user!r}", remedy="Run as root, or leave the user out.")
-    return ["--uid", str(account.pw_uid), "--gid", str(account.pw_gid)]
+        raise CageError(
+            f"Only root can start a process as {allowance.user!r}", remedy="Run as root, or leave the user out."
+        )
+    shared = [] if allowance.shared_group is None else ["--shared-group", str(allowance.shared_group)]
+    return ["--uid", str(ids.uid), "--gid", str(ids.gid), *shared]

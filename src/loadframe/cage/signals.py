@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,24 +13,38 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def undisturbed(words: str = "") -> Iterator[None]:
     """Signals that end a command come after this. A mask would not keep them away: the kernel gives a signal to any
     thread that does not block it (polars has some), and then Python's handler runs in the main thread all the same. In
-    another thread there is nothing to do: no handler ever runs there."""
+    another thread there is nothing to do: no handler ever runs there. What is ignored stays ignored.
+
+    words: for the user who sends one, at once; "" where it is over in a moment."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    before = {each: signal.getsignal(each) for each in STOPPING}
+
+    def keep(number: int, _frame: object) -> None:
+        if words and not came:
+            tell(words)
+        came.append(number)
+
+    before = {each: handler for each in STOPPING if (handler := signal.getsignal(each)) != signal.SIG_IGN}
     try:
-        for each in STOPPING:
-            signal.signal(each, lambda number, _frame: came.append(number))
+        for each in before:
+            signal.signal(each, keep)
         yield
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
         for number in dict.fromkeys(came):
             signal.raise_signal(number)
+
+
+def tell(words: str) -> None:
+    """A line on stderr from a handler: a stream of Python's may be in the middle of another line."""
+    with contextlib.suppress(OSError):  # closed, or full: there is nobody to tell
+        os.write(2, f"{words}\n".encode("ascii", "backslashreplace"))
 
 
 def ignore(_number: int, _frame: object) -> None:

@@ -1,0 +1,55 @@
+"""What a process of ours is started with, so that it looks for nothing in the folder in which it works: others may
+write to that folder, for instance to the one in which a user calls a command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+NO_FOLDER = Path("/")
+"""Where a program works that needs no folder: only root may put anything there."""
+SYSTEM = "/usr/sbin:/usr/local/sbin"
+"""Where servers are; often not in an ordinary user's PATH."""
+SEPARATORS = {"PATH": ":", "LD_LIBRARY_PATH": ":", "LUA_PATH": ";", "LUA_CPATH": ";"}
+"""An empty entry means the working folder (execvp(3), ld.so(8)), or, in Lua, the defaults."""
+LUA = {"LUA_PATH": "/usr/share/lua/5.1/?.lua", "LUA_CPATH": "/usr/lib/lua/5.1/?.so"}
+"""In place of the defaults of LuaJIT (luaconf.h) and sysbench (sb_lua.c), which begin with `./?.lua`."""
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of ours. -P: without it the working folder comes before the standard library
+    (https://docs.python.org/3/using/cmdline.html#cmdoption-P). Not -I: that also leaves out PYTHONPATH and the packages
+    of the user, where Loadframe itself may be installed."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def importing(module: str) -> list[str]:
+    """The command that ends well where a module of ours can be run."""
+    return [sys.executable, "-P", "-c", f"import {module}"]
+
+
+def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Of a process, ours where none is given: search paths have absolute entries only. In PYTHONPATH a relative one is
+    the folder that it is for us, as Loadframe may have been found there."""
+    found = dict(os.environ if given is None else given)
+    for name, separator in SEPARATORS.items():
+        found[name] = _absolute(found.get(name, ""), separator) or LUA.get(name, "")
+    found["PYTHONPATH"] = ":".join(
+        str(Path(entry).absolute()) for entry in found.get("PYTHONPATH", "").split(":") if entry
+    )
+    empty = [name for name in (*SEPARATORS, "PYTHONPATH") if not found[name]]
+    return {name: value for name, value in found.items() if name not in empty}
+
+
+def located(program: str, beside: str = "") -> str | None:
+    """Where a program is; None where it is not. Relative entries of PATH are left out. beside: folders to look in after
+    those of PATH, separated by colons."""
+    path = _absolute(f"{os.environ.get('PATH', os.defpath)}:{beside}", ":")
+    return shutil.which(program, path=path)
+
+
+def _absolute(path: str, separator: str) -> str:
+    return separator.join(entry for entry in path.split(separator) if entry.startswith("/"))

@@ -1,0 +1,99 @@
+"""Whether another user could put something of theirs in the place of a folder of ours."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from collections import deque
+from functools import cache
+from pathlib import Path
+
+MOST_LINKS = 40
+"""As the kernel follows (path_resolution(7))."""
+EVERY_USER = 2**32 - 1
+ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
+"""Extended attributes (acl(5)): who may besides owner and group; and, of a folder, who may in what is made in it."""
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def weak_point(path: Path) -> str | None:
+    """Why another user could put something of theirs in the place of what is, or will be, at this path; None where no
+    other user can.
+
+    Every folder and every link on the way belongs to us or to root. What others may write to is passed only where it
+    is sticky, so that they cannot rename what is not theirs (rename(2)). What is not there yet will be ours. OSError.
+    """
+    at, left, links = Path("/"), deque(path.absolute().parts[1:]), 0
+    status = os.lstat(at)
+    while left:
+        if others_write(status, at) and not status.st_mode & stat.S_ISVTX:
+            return f"{at} can be written by other users (mode {stat.S_IMODE(status.st_mode):04o})"
+        word = left.popleft()
+        at = at.parent if word == ".." else at / word
+        try:
+            status = os.lstat(at)
+        except FileNotFoundError:
+            return None
+        if not _trusted(status.st_uid):
+            return f"{at} belongs to {user(status.st_uid)}"
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > MOST_LINKS:
+                return f"{path} has too many links on its way"
+            to = at.readlink()
+            left.extendleft(reversed(to.parts[1:] if to.is_absolute() else to.parts))
+            at = Path("/") if to.is_absolute() else at.parent
+            status = os.lstat(at)
+    return None
+
+
+def others_write(status: os.stat_result, path: Path) -> bool:
+    """Whether another user may write to it. A group without other members is its owner's own (umask 002); with a list
+    of who may (acl(5)) the group's bits are those of everybody on it."""
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    return bool(status.st_mode & stat.S_IWGRP) and (not _own_group(status.st_gid) or _has_list(path))
+
+
+def _has_list(path: Path) -> bool:
+    try:
+        return bool(os.getxattr(path, ACCESS_LIST, follow_symlinks=False))
+    except OSError:  # none, or a file system without
+        return False
+
+
+def user(uid: int) -> str:
+    """A user in words, by name where there is one."""
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _trusted(uid: int) -> bool:
+    return uid in (0, os.geteuid()) or _unmapped(uid)
+
+
+@cache
+def _unmapped(uid: int) -> bool:
+    """Whether it stands for all users that a user namespace has no number for, as of the machine's own root
+    (user_namespaces(7)). Who that is cannot be seen from within."""
+    overflow = int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="utf-8", errors="replace"))
+    mapped = sum(
+        int(line.split()[2])
+        for line in Path("/proc/self/uid_map").read_text(encoding="utf-8", errors="replace").splitlines()
+    )
+    return uid == overflow and mapped < EVERY_USER
+
+
+@cache
+def _own_group(gid: int) -> bool:
+    """Whether nobody but us and root is in a group, as far as this machine's list of groups tells: root's, or the one
+    that has our name."""
+    try:
+        group, us = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name in ("root", us) and set(group.gr_mem) <= {"root", us}
