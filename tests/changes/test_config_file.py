@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.changes import config_file, durable
+from loadframe.changes import config_file, lists, reverting
 from loadframe.changes.config_file import NAME, ConfigFile
 from loadframe.changes.durable import DurableJournal
 from loadframe.cli import entry
@@ -63,14 +63,14 @@ def test_the_server_finds_it_at_one_start_and_not_at_the_next(theirs: Theirs, tm
     assert [outcome.what for outcome in journal.back(theirs.place)] == ["reverted"]
     assert theirs.starts() == [WHOLE, ""]
     assert [path.name for path in theirs.file.parent.iterdir()] == ["log"]
-    assert durable.read() == []
+    assert lists.read() == []
 
 
 @pytest.mark.parametrize(
     ("code", "starts"),
     [
         (SET, [WHOLE, ""]),
-        (f"config_file.Path.chmod = die; {SET}", [""]),
+        (f"config_file.os.fchmod = die; {SET}", [""]),
         (f"config_file.subprocess.run = die; {SET}", [""]),
         (f"{SET}; config_file.subprocess.run = die; journal.back(place)", [WHOLE, ""]),
         (f"{SET}; config_file.Path.unlink = die; journal.back(place)", [WHOLE, "", ""]),
@@ -85,10 +85,10 @@ def test_the_server_finds_it_at_one_start_and_not_at_the_next(theirs: Theirs, tm
 )
 def test_after_a_kill_the_next_one_takes_it_away_and_restarts(theirs: Theirs, code: str, starts: list[str]) -> None:
     theirs.killed(code)
-    assert [outcome.what for outcome in durable.revert()] == ["reverted"]
+    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
     assert theirs.starts() == starts
     assert [path.name for path in theirs.file.parent.iterdir()] == ["log"]
-    assert (durable.read(), durable.revert()) == ([], [])
+    assert (lists.read(), reverting.revert()) == ([], [])
 
 
 UNDERWAY = 'echo begins >> "$1/log"; mkdir "$1/first" 2>/dev/null && until test -e "$1/go"; do sleep 0.01; done; '
@@ -163,3 +163,15 @@ def test_a_folder_that_is_not_there_is_named(theirs: Theirs, tmp_path: Path) -> 
     place = ConfigFile(tmp_path / "none" / "x.cnf", ["true"], SERVER, "theirs")
     with pytest.raises(ChangeError, match=r"none/x\.cnf: No such file"):
         place.write(NAME, VALUE)
+
+
+def test_a_link_of_the_servers_user_in_its_place_is_not_followed(theirs: Theirs, tmp_path: Path) -> None:
+    """The folder may be the server's, as PostgreSQL's conf.d among its data is."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    precious.chmod(0o600)
+    theirs.file.with_name(f"{theirs.file.name}.aside").symlink_to(precious)
+    theirs.place.write(NAME, VALUE)
+    assert precious.read_text() == "precious"
+    assert precious.stat().st_mode & 0o777 == 0o600
+    assert theirs.starts() == [WHOLE]

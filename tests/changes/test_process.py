@@ -15,7 +15,7 @@ import pytest
 
 from loadframe.cage.identity import Identity, identify
 from loadframe.cage.processes import threads
-from loadframe.changes import durable
+from loadframe.changes import lists, reverting
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.process import CPUS, FILES, NICE, Gone, ServerProcess
 from loadframe.errors import ChangeError
@@ -119,7 +119,7 @@ def test_all_threads_of_all_its_processes_are_changed_and_put_back(
     assert server.values(name) == {value}
     assert [outcome.what for outcome in journal.back(server.place)] == ["reverted"]
     assert server.values(name) == {before}
-    assert durable.read() == []
+    assert lists.read() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may go back to a lower nice value")
@@ -137,9 +137,9 @@ def test_after_a_kill_the_next_one_puts_back(server: Server) -> None:
     (before,) = server.values(FILES)
     killed(server, f"journal.set(place, {FILES!r}, 200)")
     assert server.values(FILES) == {200}
-    assert [outcome.what for outcome in durable.revert()] == ["reverted"]
+    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
     assert server.values(FILES) == {before}
-    assert (durable.read(), durable.revert()) == ([], [])
+    assert (lists.read(), reverting.revert()) == ([], [])
 
 
 def test_killed_between_two_processes_both_go_back(server: Server) -> None:
@@ -151,17 +151,17 @@ def test_killed_between_two_processes_both_go_back(server: Server) -> None:
         f"journal.set(place, {FILES!r}, 200)",
     )
     assert server.values(FILES) == {before, 200}
-    assert [outcome.what for outcome in durable.revert()] == ["reverted"]
+    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
     assert server.values(FILES) == {before}
 
 
 def test_what_has_ended_needs_nothing(server: Server) -> None:
     killed(server, f"journal.set(place, {FILES!r}, 200)")
     server.end()
-    (outcome,) = durable.revert()
+    (outcome,) = reverting.revert()
     assert outcome.what == "reverted"
     assert "has ended" in str(outcome)
-    assert durable.read() == []
+    assert lists.read() == []
 
 
 def test_a_pid_that_is_used_again_is_never_touched(server: Server) -> None:

@@ -4,6 +4,7 @@ start reads. The study names both; the file is not there before and not there af
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,15 @@ from pathlib import Path
 from loadframe.cage import identity
 from loadframe.errors import ChangeError, TargetError, UserError
 from loadframe.model import SettingValue
+from loadframe.named_files import read_up_to
 from loadframe.targets.attached import Attached, again
 
 RESTARTED_WITHIN_S = 120.0
 SETTLED_WITHIN_S = 30.0
+LONGEST_S = 3 * RESTARTED_WITHIN_S + SETTLED_WITHIN_S
+"""A restart of before that is still under way, ours, and the server's answer."""
 NAME = "configuration file"
+MOST_BYTES = 1_000_000
 BETWEEN = "; "
 HEADS = {"mariadb": "[mysqld]\n", "postgres": ""}
 """The lines before the settings, by the kind of server."""
@@ -43,9 +48,14 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> ConfigFile:
-        """Found again by the address that it once gave; a restart may be under way that a killed command has begun."""
+        """Found again by the address that it once gave; a restart may be under way that a killed command has begun.
+        KeyError, ValueError for an address that is none."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
-        found = cls(Path(address["path"]), json.loads(address["restart"]), server, address["words"])
+        server |= {name: address[name] for name in ("thing", "number") if name in address}
+        restart = json.loads(address["restart"])
+        if server["kind"] not in HEADS or not (isinstance(restart, list) and all(isinstance(w, str) for w in restart)):
+            raise ValueError(f"{server['kind']!r} is not restarted with {address['restart']}")
+        found = cls(Path(address["path"]), restart, server, address["words"])
         found._underway = True
         return found
 
@@ -63,7 +73,8 @@ class ConfigFile:
         try:
             for path in (self._path, self._aside):
                 if path.exists():
-                    return BETWEEN.join(path.read_text().removeprefix(HEADS[self._server["kind"]]).splitlines())
+                    text = read_up_to(path, MOST_BYTES).decode("utf-8", "replace")
+                    return BETWEEN.join(text.removeprefix(HEADS[self._server["kind"]]).splitlines())
         except OSError as error:
             raise self._refused(error) from error
         return ""
@@ -75,8 +86,7 @@ class ConfigFile:
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
-                self._aside.write_text(HEADS[self._server["kind"]] + "".join(lines))
-                self._aside.chmod(0o644)
+                self._write_aside(HEADS[self._server["kind"]] + "".join(lines))
                 self._aside.replace(self._path)
             elif self._path.exists():
                 self._path.replace(self._aside)  # of this name it is not read, and tells of a restart that is due
@@ -85,6 +95,16 @@ class ConfigFile:
         self._restarted()
         if value == "":
             self._aside.unlink(missing_ok=True)
+
+    def _write_aside(self, text: str) -> None:
+        """A new file: its folder may be the server's, whose user could have put a link there."""
+        if self._aside.is_symlink() or self._aside.exists():
+            self._aside.unlink()
+        descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(descriptor, 0o644)
 
     def _restarted(self) -> None:
         if self._underway:
@@ -116,6 +136,8 @@ class ConfigFile:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
+                encoding="utf-8",
+                errors="replace",
                 timeout=RESTARTED_WITHIN_S,
                 start_new_session=True,  # Ctrl-C is for us
             )

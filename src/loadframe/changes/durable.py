@@ -7,28 +7,22 @@ somebody else has changed meanwhile is left alone, and said. Putting back twice 
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-import socket
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from loadframe.cage import identity
-from loadframe.cage.identity import Identity
 from loadframe.cage.signals import undisturbed
-from loadframe.cage.state import locked, remove_torn, state_directory, writable, write_durably
-from loadframe.changes.host import Host
-from loadframe.changes.process import Gone, ServerProcess
+from loadframe.cage.state import Life, locked
+from loadframe.changes import lists
+from loadframe.changes.lists import Record, Standing
+from loadframe.changes.process import Gone
 from loadframe.errors import ChangeError, UserError
 from loadframe.model import SettingValue, StandingChange
 
-if TYPE_CHECKING:
-    from loadframe.targets.attached import Attached
-
-SCHEMA = "loadframe.standing/1"
 NOT_ALONE = "Nothing can be compared then; find out who, and run again."
 """What to do where somebody else changes a setting amid a run."""
 
@@ -37,7 +31,8 @@ class Place(Protocol):
     """Where settings are that outlive us. All methods raise UserError where it does not let us."""
 
     address: Mapping[str, str]
-    """How another command finds it again: `kind`, and what that kind needs. No secret: it is written to disk."""
+    """How another command finds it again: `kind`, and what that kind needs; `thing`: what it is, by whatever address it
+    was reached, where it can tell that. No secret: it is written to disk."""
     words: str
     """What it is, for people."""
 
@@ -46,41 +41,6 @@ class Place(Protocol):
 
     def write(self, name: str, value: SettingValue) -> None:
         """Set it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """One setting that is not, or may not be, what it was. before: what to put back. after: what was asked for last;
-    read_back: what was read after that, None where a change was only begun."""
-
-    place: Mapping[str, str]
-    words: str
-    setting: str
-    before: SettingValue
-    after: SettingValue
-    read_back: SettingValue | None = None
-
-    def ours(self, value: SettingValue) -> bool:
-        """Whether a value was set by us, as far as can be told. Of a change that was only begun, whatever is found is
-        ours: a server may take another value than it was given."""
-        return self.read_back is None or value in (self.after, self.read_back)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A file of the state directory: who changed what, in the order of the changes."""
-
-    id: str
-    what: str
-    host: str
-    boot: str
-    owner: Identity
-    run: str
-    changes: tuple[Standing, ...] = ()
-
-    def alive(self) -> bool:
-        """Whether the command that made the changes still runs."""
-        return self.boot == identity.boot_id() and identity.alive(self.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +61,31 @@ class DurableJournal:
     """What one command changes beyond its own life. Its file is there only while something is changed."""
 
     def __init__(self, what: str, run: Path) -> None:
-        """what: words for people; run: the folder of the run that changes."""
-        owner = identity.identify(os.getpid())
-        assert owner is not None, "a process that runs has an entry in /proc"
-        name = secrets.token_hex(6)
-        self._record = Record(name, what, socket.gethostname(), identity.boot_id(), owner, str(run.absolute()))
+        """what: words for people; run: the folder of the run that changes. CageError."""
+        self._life: Life | None = None
+        self._record = Record(
+            id=secrets.token_hex(6),
+            what=what,
+            host=identity.host_name(),
+            machine=identity.machine(),
+            boot=identity.boot_id(),
+            owner=identity.own(),
+            namespaces={kind: identity.namespace(kind) for kind in ("net", "mnt")},
+            run=str(run.absolute()),
+        )
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """The names of what is changed and not put back."""
+        return tuple(change.setting for change in self._record.changes)
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
         """Change one setting; answers what is read back. moves: others that may change with it.
 
         ChangeError where another command has changed it, or somebody else since we did; UserError as `place` raises.
         """
-        for other in moves:  # first: they are put back after the one that moves them
-            self._begin(place, other)
-        self._begin(place, name, value)
+        # What it moves comes first: that is put back after it.
+        self._begin(place, {**dict.fromkeys(moves), name: value})
         place.write(name, value)
         found = {each: place.read(each) for each in (*moves, name)}
         self._write(
@@ -125,7 +96,7 @@ class DurableJournal:
 
     def intend(self, place: Place, name: str, value: SettingValue) -> None:
         """What `set` writes down before it changes anything, for a change that somebody else makes."""
-        self._begin(place, name, value)
+        self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[Outcome]:
         """Put these settings of a place, or all, back to what was there before their first change, the last one first.
@@ -140,47 +111,92 @@ class DurableJournal:
             kept = tuple(released(each, place) if each in chosen else each for each in self._record.changes)
             self._record = replace(self._record, changes=kept)
             outcomes = [put_back(each, place) for each in reversed(kept) if self._is(each, place, names)]
-            self._write(_without(self._record.changes, outcomes))
+            self._write(without(self._record.changes, outcomes))
         return outcomes
 
-    def _begin(self, place: Place, name: str, value: SettingValue | None = None) -> None:
-        """The intent, on the disk. Without a value the setting is only watched."""
-        now = place.read(name)
-        known = next((each for each in self._record.changes if self._is(each, place, (name,))), None)
-        if known is not None:
-            if not known.ours(now):
-                raise ChangeError(
-                    f"{name} of {place.words} is {now}; this run has set it to {known.after}, so somebody else changes "
-                    "it too",
-                    remedy=NOT_ALONE,
-                )
-            after = known.after if value is None else value
-            self._write(
-                replace(each, after=after, read_back=None) if each is known else each for each in self._record.changes
-            )
-            return
-        with locked(_folder() / "lock"):
-            self._refuse_second(place, name)
-            change = Standing(dict(place.address), place.words, name, now, now if value is None else value)
-            self._write((*self._record.changes, change))
+    def _begin(self, place: Place, wanted: Mapping[str, SettingValue | None]) -> None:
+        """The intents, on the disk; without a value a setting is only watched. What is there now is read under the lock
+        under which others are refused and the intent is written: what is read before may be another command's value,
+        which that one puts back meanwhile."""
+        with locked(lists.folder() / "lock"):
+            changes = list(self._record.changes)
+            for name, value in wanted.items():
+                self._refuse_second(place, name)
+                now = place.read(name)
+                known = next((each for each in changes if self._is(each, place, (name,))), None)
+                if known is None:
+                    changes.append(
+                        Standing(dict(place.address), place.words, name, now, now if value is None else value)
+                    )
+                    continue
+                if not known.ours(now):
+                    raise ChangeError(
+                        f"{name} of {place.words} is {now}; this run has set it to {known.after}, so somebody else "
+                        "changes it too",
+                        remedy=NOT_ALONE,
+                    )
+                begun = replace(known, after=known.after if value is None else value, read_back=None)
+                changes[changes.index(known)] = begun
+            self._write(changes)
 
     def _refuse_second(self, place: Place, name: str) -> None:
-        for record in read():
-            if record.id != self._record.id and any(self._is(each, place, (name,)) for each in record.changes):
+        for record in lists.read():
+            if record.id != self._record.id and any(_meet(each, place, name) for each in record.changes):
                 alive = f"is changed by another command (pid {record.owner.pid}, {record.run})"
                 gone = f"was changed by a command that was killed ({record.run})"
                 raise ChangeError(
                     f"{name} of {place.words} {alive if record.alive() else gone}",
                     remedy="Wait for its end." if record.alive() else "`loadframe changes revert` puts it back.",
                 )
+        for each in lists.unreadable():
+            if lists.may_speak_of(each.file, name):
+                raise ChangeError(
+                    f"{name} of {place.words} may stand changed by a command that was killed: it is in {each.file}; "
+                    f"{each.because}",
+                    remedy="Put back by hand what that file says, then delete it.",
+                )
 
     def _write(self, changes: Iterable[Standing]) -> None:
         self._record = replace(self._record, changes=tuple(changes))
-        _save(self._record)
+        if self._record.changes and self._life is None:
+            self._life = _life(self._record)
+        lists.save(self._record)
+        if not self._record.changes and self._life is not None:
+            self._life.end()
+            self._life = None
 
     @staticmethod
     def _is(change: Standing, place: Place, names: Container[str] | None) -> bool:
         return change.place == place.address and (names is None or change.setting in names)
+
+
+def _life(record: Record) -> Life:
+    file = lists.folder() / f"{record.id}.json"
+    try:
+        return Life(file)
+    except OSError as error:
+        raise ChangeError(
+            f"Cannot write beside {file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
+        ) from error
+
+
+def _meet(change: Standing, place: Place, name: str) -> bool:
+    """Whether two commands would change the same thing, however each of them reaches it. A file among a server's
+    configuration comes with a restart, after which nothing of that server is as it was set."""
+    if not _same_thing(change.place, place.address):
+        return False
+    restarts = "config" in (change.place["kind"], place.address["kind"])
+    return restarts or (change.setting == name and change.place["kind"] == place.address["kind"])
+
+
+def _same_thing(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    if one.get("thing") and other.get("thing"):
+        return one["thing"] == other["thing"]
+    first, second = (
+        {key: value for key, value in each.items() if key not in ("option_file", "user", "words", "thing", "number")}
+        for each in (one, other)
+    )
+    return first == second
 
 
 def released(change: Standing, place: Place) -> Standing:
@@ -209,11 +225,22 @@ def put_back(change: Standing, place: Place) -> Outcome:
     except Gone:
         return Outcome("reverted", change, None, "the process has ended, and what was changed of it with it")
     except UserError as error:
-        because = f"cannot be put back to {_shown(change.before)}: {error.fact} {error.remedy}".rstrip()
+        because = f"{cannot(change)}: {error.fact} {error.remedy}".rstrip()
         return Outcome("failed", change, None, because)
     if after != change.before:
         return Outcome("failed", change, after, f"was set back to {_shown(change.before)}, but is {_shown(after)}")
     return Outcome("reverted", change, after, f"put back from {_shown(now)} to {_shown(after)}")
+
+
+def without(changes: Iterable[Standing], outcomes: Iterable[Outcome]) -> list[Standing]:
+    """What still stands. It is written once everything is put back: what is named a little too long does no harm."""
+    settled = [outcome.change for outcome in outcomes if outcome.what != "failed"]
+    return [change for change in changes if change not in settled]
+
+
+def cannot(change: Standing) -> str:
+    """The beginning of why a change still stands."""
+    return f"cannot be put back to {_shown(change.before)}"
 
 
 def _shown(value: SettingValue) -> str:
@@ -221,16 +248,10 @@ def _shown(value: SettingValue) -> str:
     return "what it is by itself" if value == "" else str(value)
 
 
-def read() -> list[Record]:
-    """Everything that stands on this machine, of commands that run and of such that were killed. ChangeError for a file
-    that is none of ours."""
-    return [record for file in _files() if (record := _read(file)) is not None]
-
-
 def of_this_command() -> list[Record]:
-    """What the command that asks has changed and not put back. Raises as `read` does."""
+    """What the command that asks has changed and not put back. CageError."""
     owner = identity.identify(os.getpid())
-    return [record for record in read() if record.alive() and record.owner == owner]
+    return [record for record in lists.read() if record.owner == owner and record.alive()]
 
 
 def failed(outcomes: Iterable[Outcome]) -> tuple[StandingChange, ...]:
@@ -241,127 +262,3 @@ def failed(outcomes: Iterable[Outcome]) -> tuple[StandingChange, ...]:
         for each in last.values()
         if each.what == "failed"
     )
-
-
-def revert() -> list[Outcome]:
-    """Put back what killed commands have left; what belongs to a command that runs is not touched. Idempotent, and safe
-    to run at the same time in several processes."""
-    remove_torn(state_directory() / "changes")
-    if not _files():
-        return []
-    with locked(_folder() / "lock"):
-        return [outcome for record in read() if not record.alive() for outcome in _revert_one(record)]
-
-
-def _revert_one(record: Record) -> list[Outcome]:
-    from loadframe.changes.journal import tell  # most commands find nothing to put back
-
-    machine = [change for change in record.changes if change.place["kind"] == "host" and not _rebooted(record, change)]
-    changes = [released(each, KINDS["host"](each.place)) if each in machine else each for each in record.changes]
-    record = replace(record, changes=tuple(changes))
-    outcomes = [
-        _gone_with_the_boot(change) if _rebooted(record, change) else _put_back(change) for change in reversed(changes)
-    ]
-    try:
-        tell(Path(record.run), [outcome for outcome in outcomes if outcome.what != "failed"])
-    finally:
-        _save(replace(record, changes=tuple(_without(record.changes, outcomes))))
-    return outcomes
-
-
-def _without(changes: Iterable[Standing], outcomes: Iterable[Outcome]) -> list[Standing]:
-    """What still stands. It is written once everything is put back: what is named a little too long does no harm."""
-    settled = [outcome.change for outcome in outcomes if outcome.what != "failed"]
-    return [change for change in changes if change not in settled]
-
-
-def _rebooted(record: Record, change: Standing) -> bool:
-    return change.place["kind"] in ("host", "process") and record.boot != identity.boot_id()
-
-
-def _gone_with_the_boot(change: Standing) -> Outcome:
-    return Outcome("reverted", change, None, "the machine was started anew since, and it was not set again")
-
-
-def _put_back(change: Standing) -> Outcome:
-    try:
-        place = KINDS[change.place["kind"]](change.place)
-    except UserError as error:
-        return Outcome("failed", change, None, f"cannot be put back to {_shown(change.before)}: {error.fact}. {WAY_IN}")
-    return put_back(change, place)
-
-
-WAY_IN = (
-    "It may be down, or its password may be neither in the option file nor in the environment now (MYSQL_PWD, "
-    "PGPASSWORD): `loadframe changes revert` tries again."
-)
-
-
-KINDS: Mapping[str, Callable[[Mapping[str, str]], Place]] = {
-    "host": lambda address: Host(Path(address["root"])),
-    "mariadb": lambda address: _server(address),
-    "postgres": lambda address: _server(address),
-    "process": ServerProcess.at,
-    "config": lambda address: _config_file(address),
-    "schema": lambda address: _schema(address),
-}
-"""How a place is found again by its address. UserError where it does not let us in."""
-
-
-def _server(address: Mapping[str, str]) -> Attached:
-    from loadframe.targets.attached import again  # most commands change no server, and need none of its packages
-
-    return again(address)
-
-
-def _config_file(address: Mapping[str, str]) -> Place:
-    from loadframe.changes.config_file import ConfigFile
-
-    return ConfigFile.at(address)
-
-
-def _schema(address: Mapping[str, str]) -> Place:
-    from loadframe.changes.schema import OwnSchema
-
-    server = _server({**address, "kind": address["server"]})
-    server.settle()
-    return OwnSchema(server.endpoint(), server)
-
-
-def _folder() -> Path:
-    return writable(state_directory() / "changes", "keep what is changed", "LOADFRAME_STATE")
-
-
-def _files() -> list[Path]:
-    return sorted((state_directory() / "changes").glob("*.json"))
-
-
-def _save(record: Record) -> None:
-    file = _folder() / f"{record.id}.json"
-    if not record.changes:
-        file.unlink(missing_ok=True)
-        return
-    try:
-        write_durably(file, json.dumps({"schema": SCHEMA, **asdict(record)}, indent=1))
-    except OSError as error:
-        raise ChangeError(
-            f"Cannot write {file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
-        ) from error
-
-
-def _read(file: Path) -> Record | None:
-    """None for one that is gone meanwhile, or of another machine that shares the directory."""
-    try:
-        data: dict[str, Any] = json.loads(file.read_text())
-        if data.pop("schema") != SCHEMA:
-            raise ValueError("another schema")
-        changes = tuple(Standing(**each) for each in data.pop("changes"))
-        record = Record(**{**data, "owner": Identity(**data["owner"])}, changes=changes)
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise ChangeError(
-            f"{file} is not a list of changes that this version knows ({error})",
-            remedy="It says in plain text what was changed from what; put that back, then delete it.",
-        ) from error
-    return record if record.host == socket.gethostname() else None

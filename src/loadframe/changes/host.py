@@ -19,6 +19,7 @@ from pathlib import Path
 
 from loadframe.errors import ChangeError, StudyError
 from loadframe.model import SettingValue
+from loadframe.plain_numbers import whole
 
 ROOT = Path("/")
 
@@ -164,7 +165,7 @@ class Host:
             if str(value) not in words:
                 raise _wrong(name, value, f"one of {', '.join(words)}", row)
             return str(value)
-        number = int(value) if not isinstance(value, bool) and re.fullmatch(r"[0-9]+", str(value).strip()) else None
+        number = None if isinstance(value, bool) else whole(str(value).strip())
         if number is None or not row.low <= number <= (row.high or number):
             raise _wrong(name, value, f"{row.low} to {row.high}", row)
         if row.ceiling and isinstance(now, int) and number < now:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from loadframe.changes.durable import Outcome
+from loadframe.errors import RunError
 from loadframe.model import Change, Layer, SettingValue, TargetState
 from loadframe.runs.formats import decode
 
@@ -221,5 +222,8 @@ def _now() -> str:
 
 
 def runs_with_changes(root: Path) -> list[Path]:
-    """The run folders under root that have a journal, oldest first."""
-    return sorted(path.parent for path in root.glob(f"*/{FILE}"))
+    """The run folders under root that have a journal, oldest first. RunError for a root that no folder can be."""
+    try:
+        return sorted(path.parent for path in root.glob(f"*/{FILE}"))
+    except OSError as error:  # too long a name, a folder that may not be read
+        raise RunError(f"{root} cannot be read: {error.strerror}", remedy="Name the folder with --runs.") from error

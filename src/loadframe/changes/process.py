@@ -41,13 +41,14 @@ class ServerProcess:
             "server": server,
             "pid": str(process.pid),
             "started_ticks": str(process.started_ticks),
+            "namespace": process.namespace,
             "words": words,
         }
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> ServerProcess:
         """Found again by the address that it once gave."""
-        process = Identity(int(address["pid"]), int(address["started_ticks"]))
+        process = Identity(int(address["pid"]), int(address["started_ticks"]), address.get("namespace", ""))
         return cls(process, address["server"], address["words"])
 
     def check(self, name: str, value: SettingValue) -> None:

@@ -1,0 +1,206 @@
+"""What stands: the lists of changes in the state directory, one file for each command, read strictly. A file that this
+version cannot use is told and left as it is; the others are read all the same."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from loadframe.cage import identity
+from loadframe.cage.identity import Identity
+from loadframe.cage.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
+from loadframe.cage.state import Damaged, held, private_folder, read_file, remove_torn, state_directory, write_durably
+from loadframe.errors import ChangeError
+from loadframe.model import SettingValue
+
+KIND, VERSION = "standing", 2
+"""Version 1 had no machine, no namespaces and no last attempt, and no sign of life beside it."""
+KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"}
+SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
+AGAIN_AFTER_S = 600.0
+"""What could not be put back is tried by commands that measure no sooner than this; a restart that fails takes minutes,
+and is felt by others. Our choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One setting that is not, or may not be, what it was. before: what to put back. after: what was asked for last;
+    read_back: what was read after that, None where a change was only begun."""
+
+    place: Mapping[str, str]
+    words: str
+    setting: str
+    before: SettingValue
+    after: SettingValue
+    read_back: SettingValue | None = None
+
+    def ours(self, value: SettingValue) -> bool:
+        """Whether a value was set by us, as far as can be told. Of a change that was only begun, whatever is found is
+        ours: a server may take another value than it was given."""
+        return self.read_back is None or value in (self.after, self.read_back)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A file of the state directory: who changed what, in the order of the changes. host: its name, for people.
+    namespaces: those of the network ("net") and of mounts ("mnt") in which it worked. tried_at: when it could not be
+    put back last, in seconds since 1970 (0: never), and because of what."""
+
+    id: str
+    what: str
+    host: str
+    machine: str
+    boot: str
+    owner: Identity
+    namespaces: Mapping[str, str]
+    run: str
+    changes: tuple[Standing, ...] = ()
+    tried_at: float = 0.0
+    because: str = ""
+
+    def alive(self) -> bool:
+        """Whether the command that made the changes still runs. Where nothing tells it, it does."""
+        lives = held(_file(self.id))
+        if lives is not None or self.boot != identity.boot_id():
+            return lives or False
+        return identity.alive(self.owner) or not identity.here(self.owner)
+
+    def due(self) -> bool:
+        """Whether it is time to try once more to put it back."""
+        return not 0 <= time.time() - self.tried_at < AGAIN_AFTER_S
+
+    def words(self) -> str:
+        """What it has changed, and what has become of that, in a sentence or two."""
+        changed = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in self.changes))
+        tried = f" Last tried {max(0.0, time.time() - self.tried_at):.0f} s ago: {self.because}" if self.because else ""
+        standing = f"Still changed since a command was killed ({self.run}): {changed}."
+        return f"{standing}{tried} `loadframe changes revert` puts it back, or says why it cannot."
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that this version cannot use, and why."""
+
+    file: Path
+    because: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file} is not a list of changes that this version can use: {self.because}; left as it is. Where it "
+            "is text, it says what was changed from what: put that back, then delete it."
+        )
+
+
+def folder() -> Path:
+    """Where the lists are. CageError."""
+    return private_folder(state_directory() / "changes", "keep what is changed", "LOADFRAME_STATE")
+
+
+def files() -> list[Path]:
+    """The lists that there are. CageError."""
+    place = state_directory() / "changes"
+    return sorted(folder().glob("*.json")) if place.exists() else []
+
+
+def read() -> list[Record]:
+    """Everything that stands on this machine, of commands that run and of such that were killed; see `unreadable` for
+    files that cannot be used. CageError."""
+    found = (_try(file) for file in files())
+    return [each for each in found if isinstance(each, Record)]
+
+
+def unreadable() -> list[Unreadable]:
+    """The files that cannot be used. CageError."""
+    found = (_try(file) for file in files())
+    return [each for each in found if isinstance(each, Unreadable)]
+
+
+def may_speak_of(file: Path, setting: str) -> bool:
+    """Whether a file that cannot be used has the name of a setting in it, or cannot be searched."""
+    try:
+        return json.dumps(setting) in read_file(file)
+    except (FileNotFoundError, Damaged):
+        return False
+
+
+def save(record: Record) -> None:
+    """Write the file of a record, or remove it once nothing stands. ChangeError."""
+    file = folder() / f"{record.id}.json"
+    try:
+        if not record.changes:
+            file.unlink(missing_ok=True)
+            remove_torn(file.parent)  # a dead owner's sign of life
+            return
+        write_durably(file, json.dumps({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(record)}, indent=1))
+    except OSError as error:
+        raise ChangeError(
+            f"Cannot write {file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
+        ) from error
+
+
+def _file(name: str) -> Path:
+    return state_directory() / "changes" / f"{name}.json"
+
+
+def _try(file: Path) -> Record | Unreadable | None:
+    """None for one that is gone meanwhile, or of another machine that shares the directory."""
+    try:
+        record = _read(file)
+    except FileNotFoundError:
+        return None
+    except Damaged as error:
+        return Unreadable(file, str(error))
+    here = record.boot == identity.boot_id() or record.machine == identity.machine()
+    return record if here else None
+
+
+def _read(file: Path) -> Record:
+    version, data = read_record(file, KIND, VERSION)
+    data = check_keys(data, KEYS | (SINCE_2 if version > 1 else set()))
+    if text_of(data, "id") != file.stem:
+        raise Damaged(f"it is the list of {text_of(data, 'id')!r}")
+    host, tried_at = text_of(data, "host"), data.get("tried_at", 0.0)
+    if isinstance(tried_at, bool) or not isinstance(tried_at, int | float):
+        raise Damaged("'tried_at' is not a number")
+    # Version 1 knew a machine by its host name alone.
+    before = identity.machine() if host == identity.host_name() else ""
+    return Record(
+        id=file.stem,
+        what=text_of(data, "what"),
+        host=host,
+        machine=text_of(data, "machine") if version > 1 else before,
+        boot=text_of(data, "boot"),
+        owner=identity_of(data["owner"]),
+        namespaces=texts_of(data, "namespaces") if version > 1 else {},
+        run=text_of(data, "run"),
+        changes=tuple(_standing(each) for each in list_of(data, "changes")),
+        tried_at=float(tried_at),
+        because=text_of(data, "because") if version > 1 else "",
+    )
+
+
+def _standing(data: object) -> Standing:
+    found = check_keys(data, {"place", "words", "setting", "before", "after", "read_back"})
+    place = texts_of(found, "place")
+    if "kind" not in place:
+        raise Damaged("a place is of no kind")
+    read_back = _value(found, "read_back") if found["read_back"] is not None else None
+    return Standing(
+        place,
+        text_of(found, "words"),
+        text_of(found, "setting"),
+        _value(found, "before"),
+        _value(found, "after"),
+        read_back,
+    )
+
+
+def _value(data: Mapping[str, Any], key: str) -> SettingValue:
+    value = data[key]
+    if not isinstance(value, str | int | float | bool):
+        raise Damaged(f"{key!r} is not a value")
+    return value
