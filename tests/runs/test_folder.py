@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from loadframe.model import (
     Step,
     TargetState,
 )
+from loadframe.runs import storage
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.host import read_host
 from loadframe.workloads import request_log
@@ -136,22 +139,34 @@ def test_a_newer_version_and_another_kind_are_refused(run: RunFolder) -> None:
         run.steps()
 
 
-def test_a_full_disk_is_a_clear_error_and_earlier_steps_stay(run: RunFolder) -> None:
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(_descriptor: int, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(storage.os, "write", write)
+
+
+def test_a_full_disk_is_a_clear_error_and_earlier_steps_stay(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     first = add(run, 1)
     requests = run.path / "raw" / "requests-00002.zst"
-    requests.symlink_to("/dev/full")
+    fill_the_disk(monkeypatch)
     with pytest.raises(RunError, match="No space left on device") as caught:
         add(run, 2)
     assert str(requests) in caught.value.fact
     assert "--runs" in caught.value.remedy
+    monkeypatch.undo()
     assert run.steps() == [first]
+    assert [path.name for path in requests.parent.iterdir()] == ["requests-00001.zst"], "no half of a file stays"
 
 
-def test_a_disk_that_is_full_for_the_tables_is_a_clear_error_too(run: RunFolder) -> None:
+def test_a_disk_that_is_full_for_the_tables_is_a_clear_error_too(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Written by polars the words would be "transport error"."""
-    (run.path / "metrics.parquet.part").symlink_to("/dev/full")
+    step = add(run, 1)
+    fill_the_disk(monkeypatch)
     with pytest.raises(RunError, match=r"metrics\.parquet cannot be written: No space left"):
-        run.write_tables([add(run, 1)], [])
+        run.write_tables([step], [])
 
 
 def test_rounds_and_effective_values_are_kept_as_they_come(run: RunFolder) -> None:

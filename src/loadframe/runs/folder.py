@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from typing import Any
 import numpy as np
 import polars
 import zstandard
-from hdrh.histogram import HdrHistogram
-from hdrh.log import HistogramLogWriter
 from numpy.typing import NDArray
 
 from loadframe.errors import RunError
@@ -36,20 +32,16 @@ from loadframe.model import (
     Tuning,
     TuningTrial,
 )
-from loadframe.runs.formats import decode, encode, upgrade
+from loadframe.panics import in_words
+from loadframe.runs.checks import check_rounds, check_steps
+from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
+from loadframe.runs.storage import Storage
+from loadframe.runs.tables import histogram_log, limit_table, metric_table
+from loadframe.study import Study, validate
 
-METRIC_COLUMNS = {
-    "step": polars.Int64,
-    "treatment": polars.String,
-    "level": polars.Float64,
-    "metric": polars.String,
-    "value": polars.Float64,
-    "at_s": polars.Float64,
-}
-"""The columns of metrics.parquet."""
-
-LONGEST_LATENCY_US = 3_600_000_000
-"""One hour: the largest latency a histogram holds."""
+RECORDING, REPORT = "raw/host.lfr", "report.html"
+MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES = 32 << 20, 128 << 20, 64 << 20
+"""The largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +65,15 @@ class Effective:
 
 
 @dataclass(frozen=True, slots=True)
+class BenchFacts:
+    """version: of the target. axis_unit: what the load axis counts, in words. seed: of the random order."""
+
+    version: str = ""
+    axis_unit: str = ""
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Rounds:
     """The rounds of an investigation as far as they went."""
 
@@ -84,6 +85,8 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        """For messages and records only: what is in the folder is reached by its names, through the methods."""
+        self._files = Storage(path)
 
     # --- making one ---------------------------------------------------------------------------------------------
 
@@ -93,30 +96,30 @@ class RunFolder:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1, 100):
             suffix = "" if attempt == 1 else f"-{attempt}"
-            path = root / f"{stamp}-{study}{suffix}"
+            folder = cls(root / f"{stamp}-{study}{suffix}")
             try:
-                path.mkdir(parents=True)
+                folder._files.make()
+                for part in ("raw", "latency"):
+                    folder._files.make_folder(part)
             except FileExistsError:
+                if not root.is_dir():
+                    raise folder._cannot_be_made("a part of its path is a file") from None
                 continue
             except OSError as error:
-                raise RunError(
-                    f"the run folder {path} cannot be made: {error.strerror}",
-                    remedy="Choose another place with --runs.",
-                ) from error
-            folder = cls(path)
-            for part in ("raw", "latency"):
-                (path / part).mkdir()
+                raise folder._cannot_be_made(error.strerror or str(error)) from error
             folder.write_document("run.json", "run", {"started_at": datetime.now(UTC).isoformat(timespec="seconds")})
             return folder
         raise RunError(f"there are a hundred runs named {stamp}-{study} already", remedy="Wait a second and try again.")
+
+    def _cannot_be_made(self, why: str) -> RunError:
+        return RunError(f"the run folder {self.path} cannot be made: {why}", remedy="Choose another place with --runs.")
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """An existing run folder. RunError where it is none."""
         folder = cls(path)
-        if not path.is_dir():
-            raise RunError(f"there is no run folder {path}", remedy="Give the path that the command printed.")
-        if not (path / "run.json").exists():
+        folder._files.open()
+        if not folder.has("run.json"):
             raise RunError(f"{path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
         return folder
 
@@ -133,23 +136,28 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """A whole file at once: it is there complete or not at all."""
+        self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """The same for bytes."""
         with self._writing(name):
-            self._replace(name, text.encode())
+            self._files.replace(name, data)
 
-    def _replace(self, name: str, data: bytes) -> None:
-        target = self.path / name
-        scratch = target.with_name(target.name + ".part")
-        with scratch.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.rename(target)
+    def write_report(self, page: str) -> None:
+        """report.html, whole or as it was before. What writers that were killed have left half written goes."""
+        self._files.remove_torn("raw", "latency", "profiles")
+        self.write_text(REPORT, page)
 
-    def _replace_table(self, name: str, table: polars.DataFrame) -> None:
+    def new_recording(self) -> int:
+        """raw/host.lfr, which did not exist, open for appending; the caller closes the descriptor."""
+        with self._writing(RECORDING):
+            return self._files.new_file(RECORDING)
+
+    def _write_table(self, name: str, table: polars.DataFrame) -> None:
         """Written by us: of a full disk polars says "transport error"."""
         data = io.BytesIO()
         table.write_parquet(data)
-        self._replace(name, data.getvalue())
+        self.write_bytes(name, data.getvalue())
 
     def write_document(self, name: str, schema: str, body: Mapping[str, Any]) -> None:
         """A JSON document of plain values."""
@@ -165,44 +173,36 @@ class RunFolder:
 
     def append_line(self, name: str, schema: str, record: object) -> None:
         """One more line, on the disk when this returns."""
-        with self._writing(name), (self.path / name).open("ab") as file:
-            file.write(encode(schema, record) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with self._writing(name):
+            self._files.append(name, encode(schema, record) + b"\n")
 
     def cut_torn_line(self, name: str) -> None:
         """What a killed run left of a last line goes, so that whole ones can follow."""
-        with self._writing(name), (self.path / name).open("rb+") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
+        whole = self._bytes(name, MOST_LINES_BYTES).rfind(b"\n") + 1
+        with self._writing(name):
+            self._files.cut(name, whole)
 
     def add_step(self, step: Step, requests: bytes, latencies_ms: NDArray[np.float32]) -> None:
         """A finished step: its raw requests and histogram first, its line last, so that a line is never alone.
 
         requests: the request log as the driver wrote it. latencies_ms: of the requests inside the window.
         """
-        with self._writing(f"raw/requests-{step.number:05d}.zst"):
+        with in_words(f"Step {step.number} cannot be kept", RunError, zstandard.ZstdError):
             compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
-            (self.path / "raw" / f"requests-{step.number:05d}.zst").write_bytes(compressed)
-            self._write_histogram(step, latencies_ms)
+        self.write_bytes(f"raw/requests-{step.number:05d}.zst", compressed)
+        self.write_text(f"latency/step-{step.number:05d}.hlog", histogram_log(step, latencies_ms))
         self.append_line("steps.jsonl", "step", step)
 
-    def _write_histogram(self, step: Step, latencies_ms: NDArray[np.float32]) -> None:
-        histogram = HdrHistogram(1, LONGEST_LATENCY_US, 3)
-        microseconds = np.clip(np.rint(latencies_ms * 1000.0), 1, LONGEST_LATENCY_US).astype(np.int64)
-        for value, count in zip(*np.unique(microseconds, return_counts=True), strict=True):
-            histogram.record_value(int(value), int(count))
-        histogram.set_start_time_stamp(step.window_start_s * 1000)
-        histogram.set_end_time_stamp(step.window_end_s * 1000)
-        with (self.path / "latency" / f"step-{step.number:05d}.hlog").open("w") as file:
-            log = HistogramLogWriter(file)
-            log.output_log_format_version()
-            log.output_legend()
-            log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
+    def add_stacks(self, name: str, text: str) -> None:
+        """The collapsed stacks of a step that was sampled, as profiles/NAME; its line comes after them."""
+        with self._writing("profiles"):
+            self._files.make_folder("profiles")
+        self.write_text(f"profiles/{name}", text)
 
     def add_profiled(self, step: ProfiledStep) -> None:
         """A step that was sampled; its stacks are in the folder already."""
         with self._writing("profiles"):
-            (self.path / "profiles").mkdir(exist_ok=True)
+            self._files.make_folder("profiles")
         self.append_line("profiles/steps.jsonl", "profile", step)
 
     def write_tables(
@@ -217,33 +217,11 @@ class RunFolder:
         metrics.parquet: step, treatment, level, metric, value, at_s. at_s null: the value over the step's window. Else
         the value at one tick (recording.series), with its step where it lies in a window.
         """
-        rows = [
-            (step.number, step.treatment, step.level, name, value, None)
-            for step in steps
-            for name, value in step.metrics.items()
-        ]
-        ledger = [
-            {
-                "round": number,
-                "id": limit.id,
-                "layer": limit.layer,
-                "ceiling": limit.ceiling,
-                "configured": limit.configured,
-                "effective": limit.effective,
-                "use": limit.use,
-                "loud": limit.loud,
-                "exhausted_at": limit.exhausted_at.load if limit.exhausted_at else None,
-            }
-            for number, limit in limits
-        ]
-        with self._writing("metrics.parquet"):
-            table = polars.DataFrame(rows, schema=METRIC_COLUMNS, orient="row")
-            if series is not None and len(series):
-                table = polars.concat([table, _within_steps(series, steps)])
-            if len(table):
-                self._replace_table("metrics.parquet", table)
-            if ledger:
-                self._replace_table("limits.parquet", polars.DataFrame(ledger, infer_schema_length=None))
+        with in_words(f"{self.place('metrics.parquet')} cannot be made", RunError):
+            if len(table := metric_table(steps, series)):
+                self._write_table("metrics.parquet", table)
+            if limits:
+                self._write_table("limits.parquet", limit_table(limits))
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
@@ -251,132 +229,151 @@ class RunFolder:
             yield
         except OSError as error:
             raise RunError(
-                f"{self.path / name} cannot be written: {error.strerror or error}",
+                f"{self.place(name)} cannot be written: {error.strerror or error}",
                 remedy="Finished steps are kept. Free some space or choose another place with --runs; run it again.",
             ) from error
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def steps(self) -> list[Step]:
-        """All finished steps; a torn last line (a killed run) is left out."""
-        return [decode("step", line, Step, where=where) for line, where in self.lines("steps.jsonl")]
+        """All finished steps; a torn last line (a killed run) is left out. RunError for one that no run can have."""
+        found = self._records("steps.jsonl", "step", Step)
+        check_steps(found)
+        return [step for step, _ in found]
 
     def treatments(self) -> dict[str, Treatment]:
         """The states the target was in, by their short name."""
-        lines = self.lines("treatments.jsonl")
-        found = [decode("treatment", line, Treatment, where=where) for line, where in lines]
-        return {treatment.name: treatment for treatment in found}
+        return {one.name: one for one, _ in self._records("treatments.jsonl", "treatment", Treatment)}
+
+    def treatment(self, name: str) -> Treatment:
+        """One of them. RunError where no line declares it."""
+        found = self.treatments()
+        if name not in found:
+            known = ", ".join(found) or "none"
+            raise RunError(
+                f"{self.place('treatments.jsonl')} has no treatment {name!a}; it has {known}", remedy=DAMAGED
+            )
+        return found[name]
 
     def effective(self) -> dict[str, Mapping[str, SettingValue]]:
         """What the target really used, by treatment, for those that were read back."""
-        lines = self.lines("effective.jsonl")
-        found = [decode("effective", line, Effective, where=where) for line, where in lines]
-        return {one.treatment: one.values for one in found}
+        return {one.treatment: one.values for one, _ in self._records("effective.jsonl", "effective", Effective)}
 
     def survivals(self) -> list[Survival]:
         """What caches still had after restarts."""
-        lines = self.lines("survival.jsonl")
-        return [decode("survival", line, Survival, where=where) for line, where in lines]
+        return [one for one, _ in self._records("survival.jsonl", "survival", Survival)]
 
     def tuning_trials(self) -> list[TuningTrial]:
         """The trials of a search for settings as far as it went, those of runs that it went on from first; of two lines
         for one trial the later one."""
-        lines = self.lines("trials.jsonl")
-        trials = (decode("tuning-trial", line, TuningTrial, where=where) for line, where in lines)
-        return list({trial.number: trial for trial in trials}.values())
+        return list({one.number: one for one, _ in self._records("trials.jsonl", "tuning-trial", TuningTrial)}.values())
+
+    def profiled(self) -> list[ProfiledStep]:
+        """The extra steps that were taken for their profiles; their stacks lie beside (stacks_text)."""
+        return [one for one, _ in self._records("profiles/steps.jsonl", "profile", ProfiledStep)]
 
     def rounds(self) -> list[Round]:
         """The rounds of an investigation as far as they went, also of one that was killed; none before the first."""
-        if not (self.path / "rounds.json").exists():
+        found = self._record("rounds.json", "rounds", Rounds)
+        if found is None:
             return []
-        where = str(self.path / "rounds.json")
-        return list(decode("rounds", self._read("rounds.json"), Rounds, where=where).rounds)
-
-    def profiled(self) -> list[ProfiledStep]:
-        """The extra steps that were taken for their profiles; their stacks lie beside, in the files they name."""
-        name = "profiles/steps.jsonl"
-        return [decode("profile", line, ProfiledStep, where=where) for line, where in self.lines(name)]
+        check_rounds(found.rounds, str(self.place("rounds.json")))
+        return list(found.rounds)
 
     def host(self) -> Host:
         """The machine that measured."""
-        return decode("host", self._read("host.json"), Host, where=str(self.path / "host.json"))
+        return decode("host", self._read("host.json"), Host, where=str(self.place("host.json")))
 
     def conduct(self) -> Conduct | None:
         """How the run went; None for a run that was killed."""
-        if not (self.path / "conduct.json").exists():
-            return None
-        return decode("conduct", self._read("conduct.json"), Conduct, where=str(self.path / "conduct.json"))
+        return self._record("conduct.json", "conduct", Conduct)
+
+    def investigation(self) -> Investigation | None:
+        """What an investigation concluded; None for a run that only measured or was killed before its end."""
+        found = self._record("investigation.json", "investigation-record", Investigation)
+        if found is not None:
+            rounds = (*found.rounds, *(one.round for one in found.alternatives))
+            check_rounds(rounds, str(self.place("investigation.json")))
+        return found
+
+    def ladder(self) -> Ladder | None:
+        """The ladder that was measured, as far as it went; None for other runs."""
+        return self._record("ladder.json", "ladder-record", Ladder)
+
+    def tuning(self) -> Tuning | None:
+        """What a search for settings found, as far as it went; None for other runs."""
+        return self._record("tuning.json", "tuning-record", Tuning)
+
+    def forecast(self) -> Forecast | None:
+        """What was forecast before it was measured; None for a study that does not ask for it."""
+        return self._record("forecast.json", "forecast-record", Forecast)
 
     def study(self) -> dict[str, Any]:
         """The study as resolved: every key with its value."""
         return self.document("study.json", "study")
 
+    def declared(self) -> Study:
+        """The study, checked as every study is. StudyError for one that cannot be carried out."""
+        return validate(self.study(), name=str(self.place("study.json")))
+
+    def bench(self) -> BenchFacts:
+        """What the bench found out; nothing where the run was stopped before that was known."""
+        return self._record("bench.json", "bench", BenchFacts) or BenchFacts()
+
     def axis_unit(self) -> str:
         """What the load axis counts, in words; "" where the run was stopped before that was known."""
-        known = (self.path / "bench.json").exists()
-        return str(self.document("bench.json", "bench").get("axis_unit", "")) if known else ""
+        return self.bench().axis_unit
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
         """A JSON document of plain values."""
-        where = str(self.path / name)
+        return decode_document(schema, self._read(name), where=str(self.place(name)))
+
+    def _record(self, name: str, schema: str, kind: type[Record]) -> Record | None:
+        """The record that a document holds; None where there is no such document."""
+        return decode(schema, self._read(name), kind, where=str(self.place(name))) if self.has(name) else None
+
+    def _records(self, name: str, schema: str, kind: type[Record]) -> list[tuple[Record, str]]:
+        """Those of a JSON-lines file, each with where it stands."""
+        return [(decode(schema, line, kind, where=where), where) for line, where in self.lines(name)]
+
+    def place(self, name: str) -> Path:
+        """What messages and records call a file of the folder. Nothing is opened by it."""
+        return self.path / name
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything of this name."""
+        with self._reading(name):
+            return self._files.exists(name)
+
+    def recording(self) -> int:
+        """raw/host.lfr, open for reading; the caller closes the descriptor. RunError where it cannot be read."""
+        with self._reading(RECORDING):
+            return self._files.descriptor(RECORDING)
+
+    def stacks_text(self, name: str) -> str:
+        """The collapsed stacks of a step that was sampled; bytes that are no text are told by U+FFFD."""
+        return self._bytes(f"profiles/{name}", MOST_STACKS_BYTES).decode("utf-8", errors="replace")
+
+    def _read(self, name: str) -> bytes:
+        return self._bytes(name, MOST_DOCUMENT_BYTES)
+
+    def _bytes(self, name: str, most: int) -> bytes:
+        with self._reading(name):
+            return self._files.read(name, most)
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
         try:
-            body = json.loads(self._read(name))
-        except ValueError as error:
-            raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged.") from error
-        return upgrade(schema, body, where=where)
-
-    def investigation(self) -> Investigation | None:
-        """What an investigation concluded; None for a run that only measured or was killed before its end."""
-        if not (self.path / "investigation.json").exists():
-            return None
-        where = str(self.path / "investigation.json")
-        return decode("investigation-record", self._read("investigation.json"), Investigation, where=where)
-
-    def ladder(self) -> Ladder | None:
-        """The ladder that was measured, as far as it went; None for other runs."""
-        if not (self.path / "ladder.json").exists():
-            return None
-        return decode("ladder-record", self._read("ladder.json"), Ladder, where=str(self.path / "ladder.json"))
-
-    def tuning(self) -> Tuning | None:
-        """What a search for settings found, as far as it went; None for other runs."""
-        if not (self.path / "tuning.json").exists():
-            return None
-        return decode("tuning-record", self._read("tuning.json"), Tuning, where=str(self.path / "tuning.json"))
-
-    def forecast(self) -> Forecast | None:
-        """What was forecast before it was measured; None for a study that does not ask for it."""
-        if not (self.path / "forecast.json").exists():
-            return None
-        return decode("forecast-record", self._read("forecast.json"), Forecast, where=str(self.path / "forecast.json"))
-
-    def _read(self, name: str) -> str:
-        try:
-            return (self.path / name).read_text(encoding="utf-8")
+            yield
         except FileNotFoundError:
             raise RunError(f"{self.path} has no {name}", remedy="The run was killed before it was written.") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise RunError(f"{self.path / name} cannot be read: {error}", remedy="Check the file.") from error
+        except OSError as error:
+            why = error.strerror or error
+            raise RunError(f"{self.place(name)} cannot be read: {why}", remedy="Check the file.") from error
 
-    def lines(self, name: str) -> list[tuple[str, str]]:
+    def lines(self, name: str) -> list[tuple[bytes, str]]:
         """The whole lines of a JSON-lines file, each with where it stands; none if it is not there."""
-        if not (self.path / name).exists():
+        if not self.has(name):
             return []
-        text = self._read(name)
-        whole = text[: text.rfind("\n") + 1]
-        lines = whole.splitlines()
-        return [(line, f"{self.path / name}, line {number}") for number, line in enumerate(lines, start=1)]
-
-
-def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.DataFrame:
-    """The ticks' values in the columns of metrics.parquet."""
-    windows = polars.DataFrame(
-        [(one.window_start_s, one.window_end_s, one.number, one.treatment, one.level) for one in steps],
-        schema={"from_s": polars.Float64, "until_s": polars.Float64}
-        | {name: METRIC_COLUMNS[name] for name in ("step", "treatment", "level")},
-        orient="row",
-    )
-    joined = series.sort("at_s").join_asof(windows.sort("from_s"), left_on="at_s", right_on="from_s")
-    inside = polars.col("at_s") <= polars.col("until_s")
-    mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
-    return joined.with_columns(mine).select(*METRIC_COLUMNS)
+        *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
+        return [(line, f"{self.place(name)}, line {number}") for number, line in enumerate(whole, start=1)]

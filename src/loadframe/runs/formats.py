@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from loadframe.errors import RunError
+from loadframe.json_text import parse_json
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
@@ -24,8 +27,10 @@ VERSIONS = dict.fromkeys(NAMES.split(), 1)
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """(name, from version) -> the body in the next version. Empty while every format is at its first version."""
 
-OPEN_ENDED = frozenset({"forecast-record"})
-"""Here an interval may have no upper end, which JSON can only write as null."""
+DAMAGED = "The file was damaged or edited. Restore it, or run the study again."
+
+LARGEST = 1e100
+"""Of a number in a file: the product of any three is still finite."""
 
 Record = TypeVar("Record")
 
@@ -47,35 +52,78 @@ def encode(name: str, record: object) -> bytes:
     return head + (b"," + body[1:] if body != b"{}" else b"}")
 
 
-def decode(name: str, data: bytes | str, record_type: type[Record], *, where: str) -> Record:
-    """The record again. RunError where the data are of another kind, of a newer version, or torn."""
+def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> Record:
+    """The record again, with the types that it declares. RunError where the data are of another kind, of a newer
+    version, torn, or hold what no record of ours does: the place of it, its value, and what is expected."""
+    body = decode_document(name, data, where=where)
     try:
-        body = json.loads(data)
-    except ValueError as error:
-        raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged or cut off.") from error
-    try:
-        today = upgrade(name, body, where=where)
-        record: Record = _adapter(record_type).validate_python(_open(today) if name in OPEN_ENDED else today)
+        record: Record = _validated(_adapter(record_type), body)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise RunError(f"{where}: {place}: {first['msg']}", remedy="The file was damaged or edited.") from error
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])[:80]
+        told = f"{where}: {place}: {first['msg']}, not {_shown(first['input'])}"
+        raise RunError(told, remedy=DAMAGED) from error
     return record
 
 
-def _open(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: math.inf if key == "high" and item is None else _open(item) for key, item in value.items()}
-    return [_open(item) for item in value] if isinstance(value, list) else value
+def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
+    """A document of plain values in today's version, without its schema. RunError as `decode`."""
+    try:
+        body = parse_json(data)
+        _check_sizes(body)
+    except ValueError as error:
+        raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged or cut off.") from error
+    return upgrade(name, body, where=where)
+
+
+def _check_sizes(body: Any) -> None:
+    """ValueError for a number that is no measurement."""
+    waiting = [body]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting.extend(one.values() if isinstance(one, dict) else one)
+        elif isinstance(one, float) and abs(one) > LARGEST:
+            raise ValueError(f"{one} is larger than anything that is measured")
+
+
+def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
+    """Strictly, as JSON: a word is no number. An interval without an upper end has null there, where a number must
+    be: JSON has no word for infinite."""
+    try:
+        return adapter.validate_json(json.dumps(body), strict=True)
+    except ValidationError as error:
+        open_ended = [each["loc"] for each in error.errors(include_url=False) if _is_open_end(each)]
+        if not open_ended:
+            raise
+    for *path, last in open_ended:
+        within: Any = body
+        for part in path:
+            within = within[part]
+        within[last] = math.inf
+    return adapter.validate_json(json.dumps(body), strict=True)  # Infinity: as Python's writer and this reader have it
+
+
+def _is_open_end(error: ErrorDetails) -> bool:
+    return error["type"] == "float_type" and error["loc"][-1:] == ("high",) and error["input"] is None
+
+
+def _shown(value: object) -> str:
+    """A value that was not expected, in ASCII and short."""
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:
     """The body in today's version, without its schema key."""
     schema = body.pop("schema", None) if isinstance(body, dict) else None
     prefix = f"loadframe.{name}/"
-    if not isinstance(schema, str) or not schema.startswith(prefix) or not schema[len(prefix) :].isdigit():
-        raise RunError(f"{where} has the schema {schema!r}, not {prefix}N", remedy="It is not a file of this kind.")
-    version = int(schema[len(prefix) :])
+    found = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", schema) if isinstance(schema, str) else None
+    if found is None:
+        raise RunError(
+            f"{where} has the schema {_shown(schema)}, not {prefix}N", remedy="It is not a file of this kind."
+        )
+    version = int(found[1])
     if version > VERSIONS[name]:
         raise RunError(
             f"{where} was written by a newer Loadframe ({schema}; this one reads up to version {VERSIONS[name]})",

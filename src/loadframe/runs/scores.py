@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from loadframe.cage.state import Damaged, read_file
 from loadframe.errors import RunError
 from loadframe.model import Scored
 from loadframe.runs.formats import decode, encode
 
 FILE = "forecast-scores.jsonl"
+MOST_BYTES = 50_000_000
+"""A quarter of a million scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,13 @@ def read(folder: Path) -> list[Scored]:
     is left out. RunError for a file that cannot be read."""
     path = folder / FILE
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_file(path, MOST_BYTES)
+    except FileNotFoundError:
+        return []
+    except Damaged as error:
         raise RunError(f"{path} cannot be read: {error}", remedy="Check the file, or remove it.") from error
     found: dict[tuple[str, float, float], Scored] = {}
-    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), start=1):
-        one = decode("score", line, Score, where=f"{path}, line {number}")
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
+        one = decode("score", line.encode(), Score, where=f"{path}, line {number}")
         found[one.source, one.score.load, one.score.actual] = one.score
     return list(found.values())

@@ -1,0 +1,292 @@
+"""A folder that is held by its descriptor: everything in it is read and written by names below it, following no link.
+
+A run folder may come from a stranger, and may be somebody else's while it is read. So a name is checked, each part of
+it is opened below the part before (openat(2)) and none may be a link; only regular files are read, and no more of them
+than was asked for; a whole file is written under a random name that did not exist, and then renamed. Whoever swaps the
+folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import stat
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from loadframe.errors import RunError
+from loadframe.path_text import REMEDY, why_no_text
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+FOLDER_MODE, FILE_MODE = 0o755, 0o644
+PIECE_BYTES = 1 << 20
+PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
+"""What a file is called while it is written."""
+NO_LINKS = "Loadframe follows no links inside a run folder. Put the file itself there, or leave it out."
+KINDS = {
+    stat.S_ISLNK: "a link",
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a pipe",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+}
+
+
+class Storage:
+    """One folder. Methods raise OSError where the system refuses, RunError for what Loadframe refuses."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+
+    def open(self) -> None:
+        """Hold the folder from now on; other methods do it on first use. RunError where there is none."""
+        if self._descriptor < 0:
+            self._check_text()
+            try:
+                self._hold(os.open(self.path, _FOLDER))
+            except (FileNotFoundError, NotADirectoryError):
+                raise RunError(
+                    f"there is no run folder {self.path}", remedy="Give the path that the command printed."
+                ) from None
+            except (OSError, ValueError) as error:
+                raise RunError(
+                    f"the run folder {self.path} cannot be opened: {_said(error)}", remedy="Check the path."
+                ) from error
+
+    def make(self) -> None:
+        """Make the folder, which must not exist yet, and hold it: FileExistsError where it does."""
+        self._check_text()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        parent = os.open(self.path.parent, _FOLDER)
+        try:
+            os.mkdir(self.path.name, FOLDER_MODE, dir_fd=parent)
+            self._hold(os.open(self.path.name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
+            os.fsync(parent)
+        finally:
+            os.close(parent)
+        strange = os.listdir(self._descriptor)  # noqa: PTH208 - by its descriptor
+        if strange or os.fstat(self._descriptor).st_uid != os.geteuid():
+            raise RunError(
+                f"{self.path} was replaced by another folder while it was made",
+                remedy="Choose a place with --runs that only you can write.",
+            )
+
+    def _check_text(self) -> None:
+        """RunError for a path that the run's own records could not hold."""
+        if (why := why_no_text(self.path)) is not None:
+            raise RunError(f"a run folder cannot be there: {why}", remedy=REMEDY)
+
+    def _hold(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor)
+
+    # --- reading
+
+    def exists(self, name: str) -> bool:
+        """Whether there is anything of this name, also what cannot be read."""
+        try:
+            with self._place(name) as (folder, leaf):
+                os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def read(self, name: str, most: int) -> bytes:
+        """A whole file of at most so many bytes."""
+        descriptor = self.descriptor(name)
+        try:
+            pieces, left = [], most + 1
+            if os.fstat(descriptor).st_size > most:
+                left = 0
+            while left > 0 and (piece := os.read(descriptor, min(left, PIECE_BYTES))):
+                pieces.append(piece)
+                left -= len(piece)
+        finally:
+            os.close(descriptor)
+        if left <= 0:
+            raise RunError(
+                f"{self.path / name} is larger than {most >> 20} MiB", remedy="No such file of a run is that large."
+            )
+        return b"".join(pieces)
+
+    def descriptor(self, name: str) -> int:
+        """A regular file, open for reading; the caller closes it."""
+        with self._place(name) as (folder, leaf):
+            self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
+            descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
+        try:
+            self._check_regular(os.fstat(descriptor), name)
+        except RunError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _check_regular(self, found: os.stat_result, name: str) -> None:
+        """Also of another owner than the folder it must not be, where it has a second name: that is how a stranger's
+        folder would hold a file which only we may read."""
+        if not stat.S_ISREG(found.st_mode):
+            kind = next((word for is_kind, word in KINDS.items() if is_kind(found.st_mode)), "no file")
+            raise RunError(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
+        if found.st_nlink > 1 and found.st_uid != os.fstat(self._descriptor).st_uid:
+            raise RunError(
+                f"{self.path / name} is another name of a file that its folder's owner does not own", remedy=NO_LINKS
+            )
+
+    # --- writing
+
+    def replace(self, name: str, data: bytes) -> None:
+        """A whole file at once: on the disk complete when this returns, or as it was before."""
+        with self._place(name) as (folder, leaf):
+            part, descriptor = _new_part(folder, leaf)
+            try:
+                try:
+                    _write(descriptor, data)
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                os.rename(part, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(part, dir_fd=folder)
+                raise
+            os.fsync(folder)
+
+    def remove_torn(self, *names: str) -> None:
+        """Remove what writers that were killed have left of whole files, in these folders and in the folder itself:
+        regular files of ours, named as `replace` names them, that no writer holds. Nothing where that cannot be."""
+        self.open()
+        for name in names:
+            with suppress(OSError, RunError), self._place(f"{name}/x") as (folder, _):
+                _remove_parts(folder)
+        with suppress(OSError):
+            _remove_parts(self._descriptor)
+
+    def append(self, name: str, data: bytes) -> None:
+        """At the end of a file, which is made where there is none; on the disk when this returns."""
+        with self._place(name) as (folder, leaf):
+            descriptor = self._to_write(folder, leaf, name, os.O_APPEND | os.O_CREAT)
+            try:
+                began = os.fstat(descriptor).st_size == 0
+                _write(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if began:
+                os.fsync(folder)
+
+    def cut(self, name: str, length: int) -> None:
+        """Keep the first bytes of a file."""
+        with self._place(name) as (folder, leaf):
+            descriptor = self._to_write(folder, leaf, name, 0)
+            try:
+                os.ftruncate(descriptor, length)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def new_file(self, name: str) -> int:
+        """A file that did not exist, open for appending; the caller closes it."""
+        with self._place(name) as (folder, leaf):
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | _FILE
+            descriptor = os.open(leaf, flags, FILE_MODE, dir_fd=folder)
+            os.fsync(folder)
+        return descriptor
+
+    def make_folder(self, name: str) -> None:
+        """A folder below, where there is none yet."""
+        with self._place(name) as (folder, leaf):
+            try:
+                os.mkdir(leaf, FOLDER_MODE, dir_fd=folder)
+            except FileExistsError:
+                return
+            os.fsync(folder)
+
+    def _to_write(self, folder: int, leaf: str, name: str, flags: int) -> int:
+        """What is written in place must be a file, and have no other name somewhere."""
+        with suppress(FileNotFoundError):
+            self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
+        descriptor = os.open(leaf, os.O_WRONLY | flags | _FILE, FILE_MODE, dir_fd=folder)
+        try:
+            found = os.fstat(descriptor)
+            self._check_regular(found, name)
+            if found.st_nlink > 1:
+                raise RunError(f"{self.path / name} has another name elsewhere, and is not written", remedy=NO_LINKS)
+        except RunError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    # --- names
+
+    @contextmanager
+    def _place(self, name: str) -> Iterator[tuple[int, str]]:
+        """The descriptor of the folder that a name is in, and the last part of the name."""
+        self.open()
+        *folders, leaf = parts(name)
+        opened: list[int] = []
+        try:
+            for folder in folders:
+                opened.append(self._enter(opened[-1] if opened else self._descriptor, folder, name))
+            yield opened[-1] if opened else self._descriptor, leaf
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
+    def _enter(self, parent: int, folder: str, name: str) -> int:
+        try:
+            return os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+        except NotADirectoryError:
+            raise RunError(f"{self.path / name}: {folder} is a link, or no folder", remedy=NO_LINKS) from None
+
+
+def parts(name: str) -> list[str]:
+    """The parts of a relative name that stays below its folder. RunError for every other name."""
+    found = name.split("/")
+    if any(part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > 200 for part in found):
+        raise RunError(
+            f"{name[:200]!a} is no name of a file in a run folder",
+            remedy="The file that names it was damaged or edited.",
+        )
+    return found
+
+
+def _new_part(folder: int, leaf: str) -> tuple[str, int]:
+    """A new file and its descriptor, locked as long as that is open: so whoever removes what was left knows it."""
+    while True:
+        part = f".{leaf}.{secrets.token_hex(8)}.part"
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, FILE_MODE, dir_fd=folder)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink > 0:
+            return part, descriptor
+        os.close(descriptor)  # it was taken for one that was left, before it was locked
+
+
+def _remove_parts(folder: int) -> None:
+    for name in filter(PART.fullmatch, os.listdir(folder)):
+        with suppress(OSError):
+            descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                found = os.fstat(descriptor)
+                if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1:
+                    os.unlink(name, dir_fd=folder)
+            finally:
+                os.close(descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _said(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

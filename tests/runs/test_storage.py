@@ -1,0 +1,292 @@
+"""A run folder may be a stranger's: it is reached by names below it alone, and nothing in it leads elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from loadframe.errors import RunError
+from loadframe.runs import storage
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.storage import Storage
+
+SOURCES = Path(__file__).parents[2] / "src" / "loadframe"
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    path = tmp_path / "outside"
+    path.write_text("secret")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Storage:
+    found = Storage(tmp_path / "run")
+    found.make()
+    return found
+
+
+@pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a//b", "./x", "x/", "a\0b", "y" * 201, ".."])
+def test_a_name_that_leads_out_is_refused(folder: Storage, name: str) -> None:
+    for do in (folder.exists, folder.descriptor, folder.make_folder, folder.new_file):
+        with pytest.raises(RunError, match="no name of a file in a run folder"):
+            do(name)
+    for write in (folder.replace, folder.append):
+        with pytest.raises(RunError, match="no name of a file in a run folder"):
+            write(name, b"x")
+
+
+def a_link(path: Path, outside: Path) -> None:
+    path.symlink_to(outside)
+
+
+def a_device(path: Path, _outside: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def a_pipe(path: Path, _outside: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_folder(path: Path, _outside: Path) -> None:
+    path.mkdir()
+
+
+def a_socket(path: Path, _outside: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+
+
+@pytest.mark.parametrize("plant", [a_link, a_device, a_pipe, a_folder, a_socket])
+def test_only_regular_files_are_read_and_written_in_place(
+    folder: Storage, outside: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    plant(folder.path / "x", outside)
+    for do in (lambda: folder.read("x", 100), lambda: folder.append("x", b"more"), lambda: folder.cut("x", 0)):
+        with pytest.raises(RunError, match="not a regular file"):
+            do()
+    assert outside.read_text() == "secret"
+
+
+def test_a_whole_file_takes_the_place_of_a_link_and_does_not_follow_it(folder: Storage, outside: Path) -> None:
+    (folder.path / "x").symlink_to(outside)
+    (folder.path / "x.part").symlink_to(outside)
+    folder.replace("x", b"ours")
+    assert outside.read_text() == "secret"
+    assert folder.read("x", 100) == b"ours"
+
+
+def test_a_new_file_is_never_one_that_was_there(folder: Storage, outside: Path) -> None:
+    (folder.path / "x").symlink_to(outside)
+    with pytest.raises(FileExistsError):
+        folder.new_file("x")
+
+
+def test_a_folder_inside_that_is_a_link_is_not_entered(folder: Storage, tmp_path: Path, outside: Path) -> None:
+    (folder.path / "raw").symlink_to(tmp_path)
+    for do in (
+        lambda: folder.read("raw/outside", 100),
+        lambda: folder.replace("raw/outside", b"x"),
+        lambda: folder.append("raw/outside", b"x"),
+        lambda: folder.new_file("raw/y"),
+        lambda: folder.exists("raw/outside"),
+    ):
+        with pytest.raises(RunError, match="raw is a link, or no folder"):
+            do()
+    assert outside.read_text() == "secret"
+    assert not (tmp_path / "y").exists()
+
+
+def test_a_second_name_of_a_file_elsewhere_is_not_written(folder: Storage, outside: Path) -> None:
+    (folder.path / "x").hardlink_to(outside)
+    with pytest.raises(RunError, match="another name elsewhere"):
+        folder.append("x", b"more")
+    folder.replace("x", b"ours")
+    assert outside.read_text() == "secret"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
+def test_a_second_name_of_another_owner_s_file_is_not_read(folder: Storage, outside: Path) -> None:
+    """Where the kernel lets anybody link to any file (fs.protected_hardlinks = 0), a stranger's folder could hold one
+    that only root may read."""
+    os.chown(folder.path, 65534, 65534)
+    (folder.path / "x").hardlink_to(outside)
+    with pytest.raises(RunError, match="another name of a file"):
+        folder.read("x", 100)
+
+
+def test_the_folder_that_was_opened_is_the_one_that_is_used(folder: Storage, tmp_path: Path) -> None:
+    folder.replace("x", b"ours")
+    folder.path.rename(tmp_path / "away")
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    folder.path.symlink_to(trap)
+    folder.replace("x", b"more")
+    folder.append("lines", b"1\n")
+    assert list(trap.iterdir()) == []
+    assert (tmp_path / "away" / "x").read_bytes() == b"more"
+
+
+def test_what_a_killed_writer_has_left_goes_and_nothing_else(folder: Storage, tmp_path: Path, outside: Path) -> None:
+    folder.make_folder("raw")
+    left = ".a.json.0123456789abcdef.part"
+    for name in (left, f"raw/{left}", ".a.part", "a.0123456789abcdef.part", ".a.json.0123456789ABCDEF.part"):
+        (tmp_path / "run" / name).touch()
+    (tmp_path / "run/.link.0123456789abcdef.part").symlink_to(outside)
+    os.link(outside, tmp_path / "run/.other.0123456789abcdef.part")
+    (tmp_path / "run/.folder.0123456789abcdef.part").mkdir()
+    before = {path.name for path in (tmp_path / "run").iterdir()}
+    folder.remove_torn("raw", "latency")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == before - {left}
+    assert list((tmp_path / "run/raw").iterdir()) == []
+    assert outside.read_text() == "secret"
+
+
+def test_what_is_being_written_is_not_taken_for_what_was_left(
+    folder: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = storage._write
+
+    def swept_meanwhile(descriptor: int, data: bytes) -> None:
+        Storage(tmp_path / "run").remove_torn()
+        write(descriptor, data)
+
+    monkeypatch.setattr(storage, "_write", swept_meanwhile)
+    folder.replace("a.json", b"x")
+    assert folder.read("a.json", 10) == b"x"
+
+
+def test_a_file_that_was_taken_before_it_was_locked_is_made_again(
+    folder: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, swept = storage.fcntl.flock, [False]
+
+    def late(descriptor: int, how: int) -> None:
+        if how == storage.fcntl.LOCK_EX and not swept[0]:
+            swept[0] = True
+            Storage(tmp_path / "run").remove_torn()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(storage.fcntl, "flock", late)
+    folder.replace("a.json", b"x")
+    assert folder.read("a.json", 10) == b"x"
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["a.json"]
+
+
+def test_an_older_run_put_in_the_place_of_a_new_one_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whoever owns the folder that runs are in: it belongs to us, too, and would be added to."""
+    older = Storage(tmp_path / "older")
+    older.make()
+    older.replace("run.json", b"{}")
+    mkdir = os.mkdir
+
+    def swapped(name: str, mode: int, *, dir_fd: int | None = None) -> None:
+        mkdir(name, mode, dir_fd=dir_fd)
+        if dir_fd is None:  # of the folders above, which are there
+            return
+        (tmp_path / name).rename(tmp_path / "taken")
+        (tmp_path / "older").rename(tmp_path / name)
+
+    monkeypatch.setattr(storage.os, "mkdir", swapped)
+    with pytest.raises(RunError, match="replaced by another folder"):
+        Storage(tmp_path / "new").make()
+
+
+@pytest.mark.parametrize("size", [101, 10 * 2**40])
+def test_no_more_is_read_than_was_asked_for(folder: Storage, size: int) -> None:
+    with (folder.path / "x").open("wb") as file:
+        try:
+            file.truncate(size)
+        except OSError:
+            pytest.skip("this file system has no file so large")
+    with pytest.raises(RunError, match="is larger than"):
+        folder.read("x", 100)
+
+
+def test_what_others_may_do_with_it_does_not_depend_on_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        run = RunFolder.create(tmp_path, "farm")
+        run.write_text("x", "ours")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o022 for path in (run.path, *run.path.rglob("*"))}
+    assert set(modes.values()) == {0}, modes
+
+
+def test_everything_is_on_the_disk_before_the_line_of_its_step(
+    folder: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each new file also the entry of its folder."""
+    synced: list[str] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+    )
+    folder.make_folder("raw")
+    folder.replace("raw/x", b"ours")
+    folder.append("lines", b"1\n")
+    folder.append("lines", b"2\n")
+    assert synced[0] == "run"
+    assert synced[1].startswith(".x.") and synced[2:] == ["raw", "lines", "run", "lines"]
+
+
+# --- who else writes there ------------------------------------------------------------------------------------------
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in SOURCES.rglob("*.py"):
+        yield str(path.relative_to(SOURCES)), ast.parse(path.read_text())
+
+
+def test_nobody_reaches_into_a_run_folder_by_its_path() -> None:
+    """RunFolder.path is for messages and records: `run.path / name` may only be told, as str(...)."""
+    found = []
+    for name, tree in modules():
+        if name.startswith("runs/"):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and ends_with_run_path(node.left):
+                found.append(f"{name}:{node.lineno}: {ast.unparse(node)}")
+            if isinstance(node, ast.Attribute) and ends_with_run_path(node.value) and node.attr in REACHING:
+                found.append(f"{name}:{node.lineno}: {ast.unparse(node)}")
+    assert found == []
+
+
+REACHING = {"open", "joinpath", "glob", "iterdir", "read_text", "read_bytes", "write_text", "write_bytes", "mkdir"}
+
+
+def ends_with_run_path(node: ast.expr) -> bool:
+    """run.path, self.run.path, book.bench.run.path, folder.path"""
+    if not (isinstance(node, ast.Attribute) and node.attr == "path"):
+        return False
+    owner = node.value
+    name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+    return name.strip("_") in ("run", "folder", "before", "after", "earlier")
+
+
+WRITING = {"write_text", "write_bytes", "mkstemp", "symlink_to", "hardlink_to", "touch", "unlink", "mkdir"}
+ALLOWED = {
+    "reporting/page.py": "write_page: to a path that the user names",
+    "runs/scores.py": "a file of the state directory",
+    "runs/storage.py": "the mechanism",
+}
+
+
+def test_the_rooms_of_runs_and_reports_write_through_the_storage_alone() -> None:
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(node.func)}"
+        for name, tree in modules()
+        if name.startswith(("runs/", "reporting/", "recording/profiles/")) and name not in ALLOWED
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITING
+        if ast.unparse(node.func.value) != "self"
+    ]
+    assert found == []
