@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from loadframe.model import Change, Conduct, Decision, Host, Interaction, Ladder, Rung, StudySummary, Verdict
-from loadframe.reporting import ladder_json, render_ladder, write_ladder_page
+from loadframe.reporting import ladder_json, render_ladder, render_ladder_page
 from loadframe.reporting.ladder_report import answer, fate, final_changes
 
 
@@ -129,10 +128,8 @@ def test_what_became_of_a_change(rung: Rung, keeps_all: bool, words: str) -> Non
     assert fate(rung, keeps_all=keeps_all) == words
 
 
-def test_the_page_stands_alone_and_shows_the_waterfall(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    write_ladder_page(FOUND, path)
-    page = path.read_text()
+def test_the_page_stands_alone_and_shows_the_waterfall() -> None:
+    page = render_ladder_page(FOUND)
     assert 'id="chart-waterfall"' in page and "<svg" in page
     assert "Which change &lt;gives&gt; what?" in page
     assert "<ins>+ innodb_buffer_pool_size = 128</ins>" in page
@@ -147,6 +144,6 @@ def test_the_page_stands_alone_and_shows_the_waterfall(tmp_path: Path) -> None:
     assert "refused" not in bars
 
 
-def test_a_page_of_a_stopped_ladder_has_no_chart(tmp_path: Path) -> None:
-    write_ladder_page(replace(FOUND, rungs=(), total=None, finished=False, conduct=None), tmp_path / "report.html")
-    assert "chart-waterfall" not in (tmp_path / "report.html").read_text()
+def test_a_page_of_a_stopped_ladder_has_no_chart() -> None:
+    page = render_ladder_page(replace(FOUND, rungs=(), total=None, finished=False, conduct=None))
+    assert "chart-waterfall" not in page

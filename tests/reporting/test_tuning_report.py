@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from loadframe.model import (
     TuningTrial,
     Verdict,
 )
-from loadframe.reporting import render_tuning, searches, tuning_json, write_tuning_page
+from loadframe.reporting import render_tuning, render_tuning_page, searches, tuning_json
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
 FOUND = Tuning(
@@ -70,31 +69,26 @@ WRITTEN = replace(
 )
 
 
-def page_of(found: Tuning, folder: Path) -> str:
-    write_tuning_page(found, folder / "report.html")
-    return (folder / "report.html").read_text()
-
-
 def rows_of(page: str) -> list[dict[str, Any]]:
     """All rows of the chart's data."""
     spec = page.split('id="spec-trials">')[1].split("</script>")[0]
     return [row for rows in json.loads(spec)["datasets"].values() for row in rows]
 
 
-def test_an_interval_is_said_with_its_own_confidence(tmp_path: Path) -> None:
+def test_an_interval_is_said_with_its_own_confidence() -> None:
     """A proof after which another one might follow is judged more strictly."""
     assert FOUND.verdict is not None
     for confidence, said in ((0.95, "95 % interval"), (0.975, "97.5 % interval")):
         verdict = replace(FOUND.verdict, confidence=confidence)
         found = replace(WRITTEN, verdict=verdict)
-        text, page = render_tuning(found), page_of(found, tmp_path)
+        text, page = render_tuning(found), render_tuning_page(found)
         assert f"({said} 1.6 to 1.9" in text and f"<br>{said} 1.6 to 1.9" in page
         assert f"fresh blocks, {said}." in page
         assert tuning_json(found)["verdict"]["confidence"] == confidence
 
 
-def test_the_page_stands_alone_and_shows_trials_and_proof(tmp_path: Path) -> None:
-    page = page_of(WRITTEN, tmp_path)
+def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:
+    page = render_tuning_page(WRITTEN)
     assert page.index("1.8 times the throughput at 4 and 8 threads") < page.index("<svg")
     assert "Which settings &lt;serve&gt; more?" in page
     assert f"<del>- {POOL} = 134217728</del>" in page and f"<ins>+ {POOL} = 1073741824</ins>" in page
@@ -116,16 +110,16 @@ def test_the_page_stands_alone_and_shows_trials_and_proof(tmp_path: Path) -> Non
     assert best == [1.9, 1.9, 1.9, 1.9], "neither what ended early nor what failed is best"
 
 
-def test_an_interval_without_an_end_is_drawn_as_far_as_the_picture_goes(tmp_path: Path) -> None:
+def test_an_interval_without_an_end_is_drawn_as_far_as_the_picture_goes() -> None:
     assert WRITTEN.verdict is not None
     endless = replace(WRITTEN, verdict=replace(WRITTEN.verdict, high=math.inf))
-    (proof,) = (row for row in rows_of(page_of(endless, tmp_path)) if "low" in row)
+    (proof,) = (row for row in rows_of(render_tuning_page(endless)) if "low" in row)
     assert 1.9 < proof["high"] < 4
 
 
-def test_the_picture_of_whole_trials_speaks_of_nothing_at_its_bottom(tmp_path: Path) -> None:
+def test_the_picture_of_whole_trials_speaks_of_nothing_at_its_bottom() -> None:
     whole = tuple(each for each in WRITTEN.trials if each.ratio is not None)
-    assert "At the bottom" not in page_of(replace(WRITTEN, trials=whole), tmp_path)
+    assert "At the bottom" not in render_tuning_page(replace(WRITTEN, trials=whole))
 
 
 @pytest.mark.parametrize(
@@ -142,22 +136,22 @@ def test_ratios_are_read_at_even_steps(low: float, high: float, ticks: list[floa
     assert searches.even_steps(low, high) == pytest.approx(ticks)
 
 
-def test_a_page_without_a_proof_copies_nothing(tmp_path: Path) -> None:
-    page = page_of(replace(WRITTEN, end="nothing-better", verdict=None, levels=(), file_text=""), tmp_path)
+def test_a_page_without_a_proof_copies_nothing() -> None:
+    page = render_tuning_page(replace(WRITTEN, end="nothing-better", verdict=None, levels=(), file_text=""))
     assert "Nothing better was found" in page and 'id="settings"' not in page and 'id="proof"' not in page
     assert not any("low" in row for row in rows_of(page))
 
 
-def test_a_search_that_was_stopped_before_a_trial_has_a_page(tmp_path: Path) -> None:
+def test_a_search_that_was_stopped_before_a_trial_has_a_page() -> None:
     stopped = replace(WRITTEN, end="stopped", verdict=None, levels=(), file_text="", trials=())
-    page = page_of(stopped, tmp_path)
+    page = render_tuning_page(stopped)
     assert "Stopped after 0 trials" in page and "chart-trials" not in page
     assert render_tuning(stopped).startswith("Stopped after 0 trials")
 
 
-def test_what_missed_the_objective_is_marked(tmp_path: Path) -> None:
+def test_what_missed_the_objective_is_marked() -> None:
     missed = TuningTrial(5, "search", {}, {8.0: 9000.0}, 9.0, objective_use=3.0, missed="at 8: p95 latency 150 ms")
-    page = page_of(replace(WRITTEN, trials=(*FOUND.trials, missed), objective=objective(None)), tmp_path)
+    page = render_tuning_page(replace(WRITTEN, trials=(*FOUND.trials, missed), objective=objective(None)))
     assert "missed the objective at 8: p95 latency 150 ms" in page
     assert "1 trial clearly missed it." in page and "<li>8 threads: as given 40 ms (met).</li>" in page
     assert [row["ratio"] for row in rows_of(page) if row.get("kind") == "missed the objective"] == [9.0]
@@ -260,7 +254,7 @@ MISSED = TuningProof(
 )
 
 
-def test_proofs_that_failed_before_a_gain_are_told(tmp_path: Path) -> None:
+def test_proofs_that_failed_before_a_gain_are_told() -> None:
     found = replace(WRITTEN, failed_proofs=(MISSED, LESS))
     text = render_tuning(found)
     assert "4 trials of 3 settings; what had promised more did not hold in 2 proofs." in text
@@ -268,7 +262,7 @@ def test_proofs_that_failed_before_a_gain_are_told(tmp_path: Path) -> None:
     assert f"- {missed}" in text
     assert "2.5 times the throughput (95 % interval 2.3 to 2.7, 4 blocks), but the objective is missed." in text
     assert f"- {POOL} = 536870912: no proven difference: 0.98 times" in text
-    page = page_of(found, tmp_path)
+    page = render_tuning_page(found)
     assert 'id="other-proofs"' in page and missed in page and "The trials had promised 2.2 times." in page
     shape = json.loads(json.dumps(tuning_json(found), allow_nan=False))["failed_proofs"]
     assert [proof["changes"] for proof in shape] == [{POOL: 1 << 31, INDEX: True}, {POOL: 1 << 29}]
@@ -279,7 +273,7 @@ def test_proofs_that_failed_before_a_gain_are_told(tmp_path: Path) -> None:
     assert shape[0]["objective"]["met"] is False and shape[1]["objective"] is None
 
 
-def test_where_no_proof_held_the_others_are_told_too(tmp_path: Path) -> None:
+def test_where_no_proof_held_the_others_are_told_too() -> None:
     lost = replace(WRITTEN, end="no-proven-gain", file_text="", verdict=LESS.verdict, failed_proofs=(LESS, MISSED))
     text = render_tuning(lost)
     assert "of the start in fresh blocks, and the next best one did not hold either. Leave" in text
@@ -287,5 +281,5 @@ def test_where_no_proof_held_the_others_are_told_too(tmp_path: Path) -> None:
     assert len(tuning_json(lost)["failed_proofs"]) == 2
     alone = replace(lost, failed_proofs=(LESS,))
     assert "did not hold" not in render_tuning(alone)
-    assert 'id="other-proofs"' not in page_of(alone, tmp_path)
+    assert 'id="other-proofs"' not in render_tuning_page(alone)
     assert tuning_json(FOUND)["failed_proofs"] == []

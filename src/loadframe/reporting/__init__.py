@@ -1,11 +1,11 @@
 """Records in; a page, a text, JSON and a picture out. Nothing here touches a server, and no other room's code is used.
 
-write_page(investigation, path)     the case study, one HTML file that needs nothing else
+render_page(investigation)          the case study, one HTML page that needs nothing else; write_page: to a path
 render_text(investigation)          the same facts at the end of a command
 render_curve, render_comparison, render_forecast    a curve, a verdict, a forecast alone
 render_capacity, capacity_json      what a capacity search found
-write_ladder_page, render_ladder, ladder_json   which change gave which share
-write_tuning_page, render_tuning, tuning_json   what a search for settings found
+render_ladder_page, render_ladder, ladder_json   which change gave which share
+render_tuning_page, render_tuning, tuning_json   what a search for settings found
 investigation_json, curve_json, verdict_json, limits_json, comparison_json, forecast_json    what other tools read
 speedscope_json(name, profiles)     sampled stacks for the viewer of that name
 chart_svg(investigation)            the before/after chart alone, for a README
@@ -25,7 +25,7 @@ from loadframe.reporting.json_shapes import (
     verdict_json,
 )
 from loadframe.reporting.ladder_report import ladder_json, render_ladder
-from loadframe.reporting.page import render_page, write_ladder_page, write_page, write_tuning_page
+from loadframe.reporting.page import render_ladder_page, render_page, render_tuning_page, write_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_comparison, render_curve, render_text
 from loadframe.reporting.tuning_report import render_tuning, tuning_json
@@ -45,13 +45,13 @@ __all__ = [
     "render_curve",
     "render_forecast",
     "render_ladder",
+    "render_ladder_page",
     "render_page",
     "render_text",
     "render_tuning",
+    "render_tuning_page",
     "speedscope_json",
     "tuning_json",
     "verdict_json",
-    "write_ladder_page",
     "write_page",
-    "write_tuning_page",
 ]

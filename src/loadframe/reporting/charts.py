@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
+from loadframe.json_text import write_json
 from loadframe.model import Investigation, Ladder, Tuning
 from loadframe.reporting import facts, plots, searches, vega, waterfalls, words
 from loadframe.reporting.vega import Size
@@ -38,8 +40,8 @@ class Chart:
     title: str
     note: str
     spec: str
-    svg: str
-    narrow_svg: str = ""
+    svg: Markup
+    narrow_svg: Markup = Markup("")  # noqa: RUF009 - it is a string, and cannot change
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,9 @@ class Draft:
     def jobs(self) -> list[tuple[dict[str, Any], str, str]]:
         return [(spec, f"{self.name}-{number}", self.title) for number, spec in enumerate(self.specs)]
 
-    def chart(self, svgs: Sequence[str]) -> Chart:
-        spec = json.dumps({**self.specs[0], "title": self.title}, allow_nan=False)
-        return Chart(self.name, self.title, self.note, spec, svgs[0], svgs[1] if len(svgs) > 1 else "")
+    def chart(self, svgs: Sequence[Markup]) -> Chart:
+        spec = write_json({**self.specs[0], "title": self.title})
+        return Chart(self.name, self.title, self.note, spec, svgs[0], svgs[1] if len(svgs) > 1 else Markup(""))
 
 
 def page_charts(inv: Investigation) -> dict[str, Chart]:

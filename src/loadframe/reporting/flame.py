@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 
-from markupsafe import escape
+from markupsafe import Markup
 
 from loadframe.model import FlameFrame, Profile
 from loadframe.reporting import rounding
+from loadframe.reporting.markup import element
 
 WIDTH = 1200
 ROW = 18
@@ -24,20 +25,20 @@ SHADES = (1.25, 2.0)
 """Changes below the first ratio are the palest shade, from the second on the strongest."""
 
 
-def svg(profile: Profile, *, label: str) -> str:
+def svg(profile: Profile, *, label: str) -> Markup:
     """One flame graph, WIDTH units wide; empty where there is nothing to draw. label: its name for screen readers."""
     if not profile.flame:
-        return ""
+        return Markup("")
     depth = max(frame.depth for frame in profile.flame) + 2
     height = depth * ROW
     whole = f"all of {profile.samples:,} samples"
     boxes = [_box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
     boxes += [_frame(frame, height - (frame.depth + 2) * ROW) for frame in profile.flame]
-    head = f'<svg class="flame" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">'
-    return f"{head}{''.join(boxes)}</svg>"
+    about = {"class": "flame", "viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
+    return element("svg", about, *boxes)
 
 
-def _frame(frame: FlameFrame, y: int) -> str:
+def _frame(frame: FlameFrame, y: int) -> Markup:
     name = frame.name.removesuffix("_[k]")
     said = f"{name}{' (kernel)' if name != frame.name else ''}: {rounding.percent(frame.width)} of the samples"
     if frame.change is not None:
@@ -46,12 +47,11 @@ def _frame(frame: FlameFrame, y: int) -> str:
     return _box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
 
 
-def _box(name: str, said: str, classes: str, x: float, width: float, y: int) -> str:
+def _box(name: str, said: str, classes: str, x: float, width: float, y: int) -> Markup:
     text = fitted(name, width)
-    written = f'<text x="{x + PADDING:.1f}" y="{y + ROW - 5}">{escape(text)}</text>' if text else ""
-    mark = f' class="{classes}"' if classes else ""
-    rect = f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0.01):.2f}" height="{ROW - 1}"/>'
-    return f'<g{mark} data-name="{escape(name)}"><title>{escape(said)}</title>{rect}{written}</g>'
+    written = element("text", {"x": f"{x + PADDING:.1f}", "y": y + ROW - 5}, text) if text else Markup("")
+    rect = element("rect", {"x": f"{x:.2f}", "y": y, "width": f"{max(width, 0.01):.2f}", "height": ROW - 1})
+    return element("g", {"class": classes, "data-name": name}, element("title", {}, said), rect, written)
 
 
 def fitted(name: str, width: float) -> str:

@@ -2,7 +2,8 @@
 which boxes of a flame graph are enlarged, and without which everything can be read.
 
 The template decides what is shown where; the sentences are words.py's and answers.py's, the pictures charts.py's. User
-text (the question, names, paths) is escaped by the template engine; only our own SVG and JSON are passed through.
+text (the question, names, paths) is escaped by the template engine, in SVG by markup.py and Vega's engine, in JSON by
+_embedded_json. The page's Content-Security-Policy allows its own script and style, by their hashes, and nothing else.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from loadframe.reporting import (
     tuning_report,
     words,
 )
+from loadframe.reporting.markup import policy
 from loadframe.units import show, show_metric
 
 STEP_COLUMNS = {
@@ -58,20 +60,7 @@ COUNTED = frozenset({"step", "level", "block", "errors"})
 def write_page(inv: Investigation, path: Path) -> None:
     """Write the case study to `path`, whole or not at all: a page that is there already stays until the new one is
     complete. RunError where it cannot be written (full disk, no permission, no such folder)."""
-    _write(render_page(inv), path, inv.run)
-
-
-def write_ladder_page(found: Ladder, path: Path) -> None:
-    """The same for a ladder."""
-    _write(_rendered("ladder.html", found, chart=charts.ladder_chart(found)), path, found.run)
-
-
-def write_tuning_page(found: Tuning, path: Path) -> None:
-    """The same for a search for settings."""
-    _write(_rendered("tuning.html", found, chart=charts.tuning_chart(found)), path, found.run)
-
-
-def _write(page: str, path: Path, run: str) -> None:
+    page = render_page(inv)
     temporary: Path | None = None
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -87,8 +76,18 @@ def _write(page: str, path: Path, run: str) -> None:
             temporary.unlink(missing_ok=True)
         raise RunError(
             f"The report cannot be written to {path}: {error.strerror or error}.",
-            remedy=f"Make room or choose another place, then run `loadframe report {shlex.quote(run)}`.",
+            remedy=f"Make room or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
         ) from error
+
+
+def render_ladder_page(found: Ladder) -> str:
+    """The page of a ladder."""
+    return _rendered("ladder.html", found, chart=charts.ladder_chart(found))
+
+
+def render_tuning_page(found: Tuning) -> str:
+    """The page of a search for settings."""
+    return _rendered("tuning.html", found, chart=charts.tuning_chart(found))
 
 
 def render_page(inv: Investigation) -> str:
@@ -140,6 +139,7 @@ def _rendered(name: str, record: Investigation | Ladder | Tuning, **shown: Any) 
         .render(
             record=record,
             css=Markup(_read("page.css")),
+            policy=policy([_read("flame.js")], [_read("page.css")]),
             study_path=shlex.quote(f"{record.run}/study.toml"),
             run_path=shlex.quote(record.run),
             version=__version__,
@@ -171,7 +171,7 @@ def _environment() -> jinja2.Environment:
         tuning_report=tuning_report,
     )
     environment.globals.update(show=show, show_metric=show_metric)
-    environment.filters.update(svg=Markup, json=_embedded_json, anchor=_anchor)
+    environment.filters.update(json=_embedded_json, anchor=_anchor)
     return environment
 
 

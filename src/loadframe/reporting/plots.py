@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loadframe.metrics import METRICS
+from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Curve, CurvePoint, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, End, LoadAxis, Size, ValueAxis
@@ -330,7 +330,8 @@ def components(inv: Investigation, what: str, size: Size) -> Drawing | None:
     parts = [name for name in names if not name.startswith("target.")]
     if len(parts) < 2:
         return None
-    factor, title = SCALES.get(METRICS[parts[0]].unit, (1.0, METRICS[parts[0]].unit))
+    unit = metric_of(parts[0]).unit
+    factor, title = SCALES.get(unit, (1.0, unit))
     drawn = {
         name.partition(".")[0]: [
             {"load": row["level"], "value": row[name] * factor} for row in rounds[0].footprint if name in row
@@ -353,7 +354,7 @@ def components(inv: Investigation, what: str, size: Size) -> Drawing | None:
 def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Drawing | None:
     """One metric over the levels, before and after: a dot per step, a line through the averages, and the ceilings
     of the limit (by its id) in both states."""
-    unit = METRICS[name].unit if name in METRICS else ""
+    unit = metric_of(name).unit
     factor, title = SCALES.get(unit, (1.0, unit))
     drawn = [(each, _footprint_rows(each, name, factor)) for each in measured_ends(inv)]
     ceilings = {

@@ -13,6 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
+from loadframe.errors import RunError
+from loadframe.json_text import write_json
+from loadframe.panics import in_words
+
 if TYPE_CHECKING:
     import altair as alt
 
@@ -116,7 +122,7 @@ def data(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
     """
     import altair as alt
 
-    return alt.Chart(alt.InlineData(values=json.dumps([dict(row) for row in rows], allow_nan=False)))
+    return alt.Chart(alt.InlineData(values=write_json([dict(row) for row in rows])))
 
 
 def shade(low: float, high: float, x: alt.X, colour: str, opacity: float) -> alt.Chart:
@@ -175,15 +181,17 @@ def start_engine() -> None:
     """Make Vega's engine ready; its first rendering takes most of a second."""
     import vl_convert
 
-    vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"})
+    with in_words("The charts of the report cannot be drawn", RunError, ValueError):
+        vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"})
 
 
-def render(spec: Mapping[str, Any], name: str, title: str) -> str:
-    """A specification as an SVG element for a page that holds several: described, and with ids of its own."""
+def render(spec: Mapping[str, Any], name: str, title: str) -> Markup:
+    """A specification as an SVG element for a page that holds several: described, and with ids of its own. The engine
+    escapes what the specification's texts say."""
     import vl_convert
 
-    svg: str = vl_convert.vegalite_to_svg(dict(spec))
+    with in_words(f"The chart {name} cannot be drawn", RunError, ValueError):
+        svg: str = vl_convert.vegalite_to_svg(dict(spec))
     svg = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return Markup(svg.replace("<svg ", Markup('<svg role="img" aria-label="{}" ').format(title), 1))
