@@ -7,14 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from loadframe.model import ProfileSource
 from loadframe.recording.profiles import perf
-from loadframe.recording.profiles.collapsed import read
+from loadframe.recording.profiles.collapsed import parse
 from loadframe.recording.profiles.perf import Permission, frequency_hz, permission
 from loadframe.recording.profiles.profiler import Profiler, components_of
 
@@ -31,6 +31,16 @@ def busy() -> Iterator[int]:
         process.kill()
 
 
+def keeping(folder: Path) -> Callable[[str, str], None]:
+    """Keeps files in a folder."""
+
+    def keep(name: str, text: str) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+
+    return keep
+
+
 def sampled_for(seconds: float, busy: int, allowed: Permission, folder: Path) -> tuple[Profiler, Sources]:
     """The profiler, and what it has written to folder/run after it has looked at a process for so long."""
     profiler = Profiler(allowed, folder / "scratch")
@@ -42,7 +52,7 @@ def sampled_for(seconds: float, busy: int, allowed: Permission, folder: Path) ->
         time.sleep(seconds)  # what is sampled, not a synchronisation
     finally:
         profiler.stop()
-    written = profiler.write(started, time.monotonic(), folder / "run", "01")
+    written = profiler.write(started, time.monotonic(), "01", keeping(folder / "run"))
     return profiler, {(source.kind, source.component): source for source in written}
 
 
@@ -54,7 +64,7 @@ def test_a_busy_process_is_found_busy(busy: int, tmp_path: Path) -> None:
         if allowed.scope is None or ("cpu", "target") in sources:
             break
     looked = sources["threads", "target"]
-    states = read(folder / "run" / looked.file).stacks
+    states = parse((folder / "run" / looked.file).read_text()).stacks
     assert sum(stack.count for stack in states) == looked.samples
     assert states[0].frames[-1] == "[running or runnable]"
     if allowed.scope is None:
@@ -63,7 +73,8 @@ def test_a_busy_process_is_found_busy(busy: int, tmp_path: Path) -> None:
     else:
         sampled = sources["cpu", "target"]
         assert sampled.samples > 0
-        frames = {frame for stack in read(folder / "run" / sampled.file).stacks for frame in stack.frames}
+        stacks = parse((folder / "run" / sampled.file).read_text()).stacks
+        frames = {frame for stack in stacks for frame in stack.frames}
         assert any("Py" in frame or "python" in frame for frame in frames)
         assert not any(frame.endswith("_[k]") for frame in frames) or allowed.scope != "processes in user space"
 
@@ -125,7 +136,7 @@ def test_a_perf_that_fails_in_the_middle_leaves_the_thread_states(
     profiler.stop()
     profiler.stop()
     assert "failed to mmap" in profiler.missing[-1].how_to_get_it
-    kinds = {source.kind for source in profiler.write(started, time.monotonic(), tmp_path / "run", "01")}
+    kinds = {source.kind for source in profiler.write(started, time.monotonic(), "01", keeping(tmp_path / "run"))}
     assert kinds == {"threads"}
 
 
@@ -163,8 +174,9 @@ def test_only_the_window_counts_and_a_late_start_is_known(tmp_path: Path, monkey
     profiler.prepare()
     profiler.start({7: "target", 8: "driver"})
     profiler.stop()
-    sources = {one.component: one for one in profiler.write(10.0, 12.5, tmp_path / "run", "01") if one.kind == "cpu"}
+    written = profiler.write(10.0, 12.5, "01", keeping(tmp_path / "run"))
+    sources = {one.component: one for one in written if one.kind == "cpu"}
     assert {name: one.samples for name, one in sources.items()} == {"target": 2, "driver": 1, "rest": 1}
     assert {one.seconds for one in sources.values()} == {2.0}
-    strangers = read(tmp_path / "run" / sources["rest"].file).stacks
+    strangers = parse((tmp_path / "run" / sources["rest"].file).read_text()).stacks
     assert [stack.frames for stack in strangers] == [("mine", "sys_[k]")], "of strangers only what the kernel did"

@@ -14,8 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.cage import identity
+from loadframe.cage.environment import python
+from loadframe.cage.leases import Lease
+from loadframe.cage.processes import MARK
 from loadframe.errors import RecordingError
 from loadframe.model import CounterSpec
+from loadframe.recording import control
 from loadframe.recording.control import Recorder
 from loadframe.recording.frames import UNRECORDED, Tick, read_frames
 from loadframe.recording.metrics import window_metrics
@@ -213,6 +218,15 @@ def test_it_ends_in_order_when_its_parent_is_killed(tmp_path: Path) -> None:
     assert "ticks" in json.loads(last.entries["recorder:cost"])
 
 
+def test_it_has_the_mark_of_its_lease_so_that_a_sweep_ends_it_where_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("LOADFRAME_SCRATCH", str(tmp_path / "scratch"))
+    with Lease.acquire("a study") as lease, Recorder(tmp_path / "a.lfrec") as recorder:
+        assert recorder.pid in [each.pid for each in identity.marked(f"{MARK}={lease.id}")]
+
+
 def test_an_error_in_the_block_is_not_hidden_and_the_recorder_ends(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "a.lfrec")
     with pytest.raises(KeyError), recorder:
@@ -244,7 +258,7 @@ def test_it_reads_a_tree_laid_out_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "stat").write_bytes(b"cpu of another machine\n")
     path = tmp_path / "a.lfrec"
-    command = [sys.executable, "-m", "loadframe.recording.recorder", str(path), "--root", str(tmp_path)]
+    command = python("loadframe.recording.recorder", str(path), "--root", str(tmp_path))
     subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n{"do": "stop"}\n', check=True)
     entries = [tick.entries for tick in read_frames(path).ticks]
     assert all(
@@ -255,8 +269,27 @@ def test_it_reads_a_tree_laid_out_elsewhere(tmp_path: Path) -> None:
 
 def test_the_end_of_its_input_alone_ends_it_in_order(tmp_path: Path) -> None:
     path = tmp_path / "a.lfrec"
-    command = [sys.executable, "-m", "loadframe.recording.recorder", str(path)]
+    command = python("loadframe.recording.recorder", str(path))
     subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n', check=True, timeout=60)
     ticks = read_frames(path).ticks
     assert "mark:x" in ticks[0].entries or "mark:x" in ticks[1].entries
     assert "recorder:cost" in ticks[-1].entries
+
+
+def test_a_recorder_that_is_stopped_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+        recorder.note("service", "{}")
+        recorder.flush()
+        pid = recorder.pid
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+        monkeypatch.setattr(control, "_ANSWER_TIMEOUT_S", 0.2)
+        with pytest.raises(RecordingError, match=f"process {pid} is stopped") as first:
+            for _ in range(10_000):  # a pipe takes 64 KiB that nobody reads
+                recorder.note("service", "x" * 100)
+        for again in (recorder.flush, recorder.stop):
+            with pytest.raises(RecordingError, match=f"process {pid} is stopped"):
+                again()
+        recorder.kill()
+    assert first.value.remedy
+    assert any("note:service" in tick.entries for tick in read_frames(recorder.path).ticks)

@@ -7,7 +7,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,10 +16,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from loadframe.cage.environment import NO_FOLDER, environment, python
+from loadframe.cage.processes import marked
+from loadframe.cage.suspended import told
 from loadframe.errors import RecordingError
 
 _ANSWER_TIMEOUT_S = 30.0
 """A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""
+
+LACKING = {
+    errno.ENOSPC: "Free some space or choose another place with --runs; run it again.",
+    errno.EMFILE: "Raise the limit of open files (`ulimit -n 1024`); run it again.",
+    errno.ENFILE: "Raise the kernel's limit of open files (fs.file-max); run it again.",
+    errno.ENOMEM: "Give it more memory (`ulimit -v`, the container's limit); run it again.",
+    errno.EIO: "Look at the disk (the kernel's log says what is wrong with it); run it again.",
+}
+"""What to do where a recorder ends with these words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +49,16 @@ class RecorderCost:
 
 
 class Recorder:
-    """A recorder process that writes to `path`, which must not exist yet.
+    """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
+    `descriptor` it takes over: nothing that becomes of the path meanwhile leads it elsewhere.
 
     Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
     process has died. As a context manager it starts on entry and stops on exit.
     """
 
-    def __init__(self, path: Path, *, interval_s: float = 0.1) -> None:
+    def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path
+        self._descriptor = descriptor
         self.interval_s = interval_s
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
@@ -53,6 +66,7 @@ class Recorder:
         self._killed = False
         self._answers = b""
         self._last_words = ""
+        self._silence: RecordingError | None = None
         self._sending = threading.Lock()
         self._asking = threading.Lock()
 
@@ -61,23 +75,27 @@ class Recorder:
         if self._process is not None:
             raise RecordingError(f"The recorder of {self.path} was started already.", remedy="Use a new Recorder.")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        command = [
-            sys.executable,
-            "-m",
-            "loadframe.recording.recorder",
-            str(self.path),
-            "--interval",
-            str(self.interval_s),
-        ]
+        path = str(self.path.absolute())
+        command = python("loadframe.recording.recorder", path, "--interval", str(self.interval_s))
+        given = [] if self._descriptor is None else [self._descriptor]
         # Its own session: Ctrl-C in the terminal is for the lab, which stops the recorder after it has reverted.
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            bufsize=0,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [*command, *(word for each in given for word in ("--descriptor", str(each)))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                bufsize=0,
+                start_new_session=True,
+                cwd=NO_FOLDER,
+                env=marked(environment()),
+                pass_fds=given,
+            )
+        finally:
+            for each in given:
+                os.close(each)
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)  # one that does not read must not keep us
         with self._asking:
             self._await_answer("start")
 
@@ -168,25 +186,23 @@ class Recorder:
             if process.poll() is not None or process.stdin.closed:
                 raise self._died()
             view = memoryview(line)
-            try:
-                while view:
+            deadline_s = time.monotonic() + _ANSWER_TIMEOUT_S
+            while view:
+                try:
                     view = view[os.write(process.stdin.fileno(), view) :]
-            except BrokenPipeError as error:
-                raise self._died() from error
+                except BlockingIOError:
+                    if not _ready(process.stdin, select.POLLOUT, deadline_s):
+                        raise self._silent(f"take '{command['do']}'") from None
+                except BrokenPipeError as error:
+                    raise self._died() from error
 
     def _await_answer(self, did: str) -> dict[str, Any]:
         process = self._running()
         assert process.stdout is not None
         deadline_s = time.monotonic() + _ANSWER_TIMEOUT_S
         while b"\n" not in self._answers:
-            wait_s = deadline_s - time.monotonic()
-            poller = select.poll()
-            poller.register(process.stdout, select.POLLIN)
-            if wait_s <= 0 or not poller.poll(wait_s * 1000):
-                raise RecordingError(
-                    f"The recorder did not answer '{did}' within {_ANSWER_TIMEOUT_S:.0f} s.",
-                    remedy="The machine or its disk is stuck; look at the load and run again.",
-                )
+            if not _ready(process.stdout, select.POLLIN, deadline_s):
+                raise self._silent(f"answer '{did}'")
             data = os.read(process.stdout.fileno(), 4096)
             if not data:
                 raise self._died()
@@ -197,7 +213,22 @@ class Recorder:
             raise RecordingError(f"The recorder answered {answer} where '{did}' was asked.")
         return answer
 
+    def _silent(self, what: str) -> RecordingError:
+        """It is of no use any more: it is ended, so that not every further call has to wait as long."""
+        process = self._running()
+        why = told([process.pid])
+        self._silence = RecordingError(
+            f"The recorder of {self.path} did not {what} within {_ANSWER_TIMEOUT_S:.0f} s{why and ': '}{why}.",
+            remedy="What it recorded until then is kept. "
+            + ("Find out who stopped it; run it again." if why else "The machine or its disk is stuck: run it again."),
+        )
+        process.kill()
+        self._end()
+        return self._silence
+
     def _died(self) -> RecordingError:
+        if self._silence is not None:
+            return self._silence
         process = self._running()
         code = process.wait()
         if self._stderr is not None and not self._stderr.closed:
@@ -207,11 +238,12 @@ class Recorder:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         if self._cost is not None:
             how = "was stopped already"
-        full = os.strerror(errno.ENOSPC) in self._last_words
+        then = next(
+            (words for number, words in LACKING.items() if os.strerror(number) in self._last_words), "Run it again."
+        )
         return RecordingError(
             f"The recorder of {self.path} {how}.",
-            remedy="What it recorded until then is kept. "
-            + ("Free some space or choose another place with --runs; run it again." if full else "Run it again."),
+            remedy=f"What it recorded until then is kept. {then}",
             details=self._last_words,
         )
 
@@ -223,3 +255,10 @@ class Recorder:
             if pipe is not None:
                 pipe.close()
         self._process.wait()
+
+
+def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:
+    """Wait until a pipe can be read or written, or its other end is closed; False at the deadline (CLOCK_MONOTONIC)."""
+    poller = select.poll()
+    poller.register(pipe, event)
+    return bool(poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000))

@@ -45,14 +45,15 @@ _CERTAINLY_WHOLE = 3000
 
 
 class FrameWriter:
-    """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written.
+    """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written. descriptor: the new
+    file, open for appending; `path` is only its name then.
 
     What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`), so
     that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError when the disk will not take
     them.
     """
 
-    def __init__(self, path: Path, facts: Facts) -> None:
+    def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path
         self._facts = self._first_facts = facts
         self._ids: dict[str, int] = {}
@@ -66,7 +67,8 @@ class FrameWriter:
         self._first_s, self._last_s = float("inf"), float("-inf")
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, write_content_size=True)
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            self._fd = os.open(path, flags, 0o644) if descriptor is None else descriptor
         except OSError as error:
             raise RecordingError(
                 f"The recording {path} cannot be created: {error.strerror}.",

@@ -14,8 +14,9 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,20 @@ VERSION = 2
 BLOCK_MAGIC = b"LFB\xf1"
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
 """No block holds more than this before compression; a larger number in a header is corruption, not data."""
+LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
+"""What cannot be compressed grows by less than that (ZSTD_compressBound)."""
+MOST_RECORDS, MOST_ENTRIES = 100_000, 1_000_000
+"""Of one block, which has a few dozen records: a million small ones would take far more memory than their bytes."""
+MOST_BLOCKS = 1_000_000
+"""Of a recording: at the recorder's pace, more than a week."""
+MOST_MEMORY_BYTES = 2 << 30
+"""For the ticks of a whole recording that are held at once; one of a small server grows by 0.2 MB/s."""
+_TICK_BYTES, _ENTRY_BYTES = 500, 200
+"""What a tick and an entry take besides their bytes, as Python objects."""
+_MOST_SEARCHED = 100_000
+"""False beginnings of a block; more of them are made on purpose, and the rest of the file is left out."""
+_LATEST_S = 1e12
+"""Of any clock."""
 
 FILE_HEADER = struct.Struct("<8sHII")
 """magic, version, length of the facts (JSON) that follow, their crc32."""
@@ -159,12 +174,36 @@ def read_frames(path: Path) -> Salvaged:
     scan = scan_blocks(data, start)
     ticks: list[Tick] = []
     warnings = list(scan.warnings)
+    room = Room()
     for block in scan.blocks:
         try:
-            ticks += decode_block(data[block.offset : block.offset + block.length], block, facts)
+            decoded = decode_block(data[block.offset : block.offset + block.length], block, facts)
         except RecordingError as error:
             warnings.append(error.fact)
+            continue
+        if not room.for_block(block, decoded):
+            warnings.append(room.warning)
+            break
+        ticks += decoded
     return Salvaged(ticks, warnings + torn_tail(len(data) - scan.end))
+
+
+class Room:
+    """The memory that is left for the ticks of one recording."""
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._most = MOST_MEMORY_BYTES if most_bytes is None else most_bytes
+        self._left = self._most
+
+    def for_block(self, block: Block, ticks: Sequence[Tick]) -> bool:
+        """Whether there is room for the ticks of one more block."""
+        entries = sum(len(tick.entries) for tick in ticks)
+        self._left -= block.raw_length + _TICK_BYTES * len(ticks) + _ENTRY_BYTES * entries
+        return self._left >= 0
+
+    @property
+    def warning(self) -> str:
+        return f"It takes more than {self._most >> 20:,} MiB of memory; what comes after that is left out."
 
 
 def torn_tail(length: int) -> list[str]:
@@ -210,7 +249,7 @@ def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
     blocks: list[Block] = []
     warnings: list[str] = []
     position = start
-    while position + BLOCK_HEADER.size <= len(data):
+    while position + BLOCK_HEADER.size <= len(data) and len(blocks) < MOST_BLOCKS:
         block = _block_at(data, position)
         if block is None:
             found = _next_block(data, position + 1)
@@ -228,7 +267,7 @@ def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
 
 def _block_at(data: bytes, position: int) -> Block | None:
     magic, length, raw_length, first_s, last_s, checksum = BLOCK_HEADER.unpack_from(data, position)
-    if magic != BLOCK_MAGIC or raw_length > LARGEST_BLOCK_BYTES:
+    if magic != BLOCK_MAGIC or raw_length > LARGEST_BLOCK_BYTES or length > LARGEST_FRAME_BYTES:
         return None
     if zlib.crc32(data[position : position + BLOCK_HEADER.size - 4]) != checksum:
         return None
@@ -236,8 +275,9 @@ def _block_at(data: bytes, position: int) -> Block | None:
 
 
 def _next_block(data: bytes, position: int) -> int:
-    while (position := data.find(BLOCK_MAGIC, position)) >= 0:
-        if position + BLOCK_HEADER.size > len(data):
+    for _ in range(_MOST_SEARCHED):
+        position = data.find(BLOCK_MAGIC, position)
+        if position < 0 or position + BLOCK_HEADER.size > len(data):
             return -1
         if _block_at(data, position) is not None:
             return position
@@ -261,7 +301,10 @@ def decode_block(frame: bytes, block: Block, facts: Facts) -> list[Tick]:
 
 
 def _records(raw: bytes, facts: Facts) -> Iterable[Tick]:
-    places = list(_places(raw))
+    places = list(islice(_places(raw), MOST_RECORDS + 1))
+    if len(places) > MOST_RECORDS:
+        raise ValueError(f"more than {MOST_RECORDS:,} records")
+    entries_left = MOST_ENTRIES
     names = {
         SOURCE_ID.unpack_from(raw, begin)[0]: raw[begin + SOURCE_ID.size : end].decode()
         for kind, begin, end in places
@@ -272,7 +315,9 @@ def _records(raw: bytes, facts: Facts) -> Iterable[Tick]:
             facts = Facts.from_json(raw[begin:end])
         elif kind in (SAMPLE, EVENT):
             monotonic_s, wall_s = TIMES.unpack_from(raw, begin)
-            entries = _entries(raw, begin + TIMES.size, end, names)
+            if not (abs(monotonic_s) < _LATEST_S and abs(wall_s) < _LATEST_S):
+                raise ValueError("a time that no clock shows")
+            entries, entries_left = _entries(raw, begin + TIMES.size, end, names, entries_left)
             yield Tick(monotonic_s, wall_s, entries, facts, sample=kind == SAMPLE)
 
 
@@ -288,13 +333,16 @@ def _places(raw: bytes) -> Iterable[tuple[int, int, int]]:
         position += length
 
 
-def _entries(raw: bytes, position: int, end: int, names: Mapping[int, str]) -> dict[str, bytes]:
+def _entries(raw: bytes, position: int, end: int, names: Mapping[int, str], left: int) -> tuple[dict[str, bytes], int]:
+    """The entries of a tick, and how many more the block may have."""
     entries = {}
     while position < end:
+        if (left := left - 1) < 0:
+            raise ValueError(f"more than {MOST_ENTRIES:,} entries")
         source, length = ENTRY.unpack_from(raw, position)
         position += ENTRY.size
         if position + length > end:
             raise ValueError("an entry runs over its tick")
         entries[names[source]] = raw[position : position + length]
         position += length
-    return entries
+    return entries, left

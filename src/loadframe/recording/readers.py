@@ -8,8 +8,21 @@ from types import TracebackType
 from typing import Self
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import Block, Facts, Tick, decode_block, parse_header, scan_blocks, torn_tail
+from loadframe.recording.frames import (
+    LARGEST_FRAME_BYTES,
+    MOST_BLOCKS,
+    Block,
+    Facts,
+    Room,
+    Tick,
+    decode_block,
+    parse_header,
+    scan_blocks,
+    torn_tail,
+)
 
+PIECE_BYTES = 2 * LARGEST_FRAME_BYTES
+"""Read at once: whatever it begins with, it holds one block whole."""
 COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
 
@@ -17,15 +30,16 @@ COUNTER_MARGIN_S = 1.5
 class RecordingReader:
     """A recording, open for reading. RecordingError as for read_frames; corrupt blocks go to `warnings`.
 
-    host: whose ticks are read; None for the host that began the recording. Times are of that host's clock.
+    host: whose ticks are read; None for the host that began the recording. Times are of that host's clock. descriptor:
+    the open file, which is closed with the reader; `path` is only its name then.
     """
 
-    def __init__(self, path: Path, *, host: str | None = None) -> None:
+    def __init__(self, path: Path, *, host: str | None = None, descriptor: int | None = None) -> None:
         self.path = path
         self.warnings: list[str] = []
         self._blocks: list[Block] = []
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor is None else descriptor
         except OSError as error:
             raise self._unreadable(error) from error
         try:
@@ -49,13 +63,14 @@ class RecordingReader:
     def refresh(self) -> None:
         """Take in the blocks that were appended since. A block not yet complete is left for the next time."""
         size = os.fstat(self._fd).st_size
-        if size <= self._end:
-            return
-        data = os.pread(self._fd, size - self._end, self._end)
-        scan = scan_blocks(data, 0, base=self._end)
-        self._blocks += scan.blocks
-        self.warnings += scan.warnings
-        self._end = scan.end
+        while self._end < size and len(self._blocks) < MOST_BLOCKS:
+            data = os.pread(self._fd, min(size - self._end, PIECE_BYTES), self._end)
+            scan = scan_blocks(data, 0, base=self._end)
+            self._blocks += scan.blocks
+            self.warnings += scan.warnings
+            if scan.end == self._end:
+                return
+            self._end = scan.end
 
     def ticks_between(self, start_s: float, end_s: float, *, margin_s: float = COUNTER_MARGIN_S) -> list[Tick]:
         """The ticks with start_s - margin_s <= monotonic_s <= end_s + margin_s, in the order of their times.
@@ -73,9 +88,16 @@ class RecordingReader:
 
     def all_ticks(self) -> list[Tick]:
         """Every tick of the host, in the order of their times, of a recording that no longer grows: a torn tail (the
-        recorder was killed) becomes a warning."""
+        recorder was killed), and what there is no memory for, become warnings."""
         self.refresh()
-        ticks = [tick for block in self._blocks for tick in self._decode(block)]
+        ticks: list[Tick] = []
+        room = Room()
+        for block in self._blocks:
+            decoded = self._decode(block)
+            if not room.for_block(block, decoded):
+                self._warn(room.warning)
+                break
+            ticks += decoded
         self._warn(*torn_tail(os.fstat(self._fd).st_size - self._end))
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 

@@ -1,4 +1,4 @@
-"""The recorder process: `python -m loadframe.recording.recorder PATH [--interval 0.1] [--root /]`.
+"""The recorder process: `python -P -m loadframe.recording.recorder PATH [--interval 0.1] [--root /] [--descriptor N]`.
 
 It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
 `flush` and `stop` are acknowledged by a JSON line on stdout. It ends by itself when stdin is closed or its parent
@@ -38,7 +38,7 @@ _TRIES = 3
 class RecorderProcess:
     """The state of a running recorder. RecordingError when the file cannot be written."""
 
-    def __init__(self, path: Path, interval_s: float, root: Path) -> None:
+    def __init__(self, path: Path, interval_s: float, root: Path, descriptor: int | None = None) -> None:
         facts = Facts.of_this_machine(interval_s)
         self._interval_s = interval_s
         self._root = root
@@ -50,7 +50,7 @@ class RecorderProcess:
         self._followed: dict[tuple[str, int], ProcessFiles | None] = {}
         self._cgroups: dict[str, CgroupFiles] = {}
         self._ticks = self._late_ticks = 0
-        self._writer = FrameWriter(path, facts)
+        self._writer = FrameWriter(path, facts, descriptor)
         self._descriptors = Descriptors()
         self._system = SystemFiles(root, self._writer)
         self._size_counts = size_counts_open_files(root)
@@ -233,7 +233,7 @@ def _both_clocks() -> tuple[float, float]:
 
 def _peak_rss_bytes() -> int:
     """VmHWM; getrusage's maxrss would be inherited from the parent that forked us."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return 0
@@ -252,12 +252,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("path", type=Path)
     parser.add_argument("--interval", type=float, default=0.1, help="seconds between ticks")
     parser.add_argument("--root", type=Path, default=Path("/"), help="where /proc is found")
+    parser.add_argument("--descriptor", type=int, help="PATH, which is open already and empty; then it is only a name")
     options = parser.parse_args(arguments)
     if options.interval <= 0:
         parser.error(f"--interval must be positive, not {options.interval}")
     try:
-        RecorderProcess(options.path, options.interval, options.root).run()
-    except RecordingError as error:
+        RecorderProcess(options.path, options.interval, options.root, options.descriptor).run()
+    except (RecordingError, OSError) as error:  # the latter where descriptors or threads are used up
         print(error, file=sys.stderr)
         return 1
     return 0

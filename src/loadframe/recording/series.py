@@ -17,6 +17,7 @@ import polars
 
 from loadframe.errors import RecordingError
 from loadframe.metrics import METRICS
+from loadframe.panics import in_words
 from loadframe.recording import procfs
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
@@ -54,18 +55,19 @@ LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
 
-def metric_series(path: Path) -> MetricSeries:
-    """A recording that no longer grows, as a table. RecordingError as for read_frames.
+def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
+    """A recording that no longer grows, as a table. RecordingError as for read_frames. descriptor: as RecordingReader.
 
     Damaged blocks and a torn tail are left out with a warning, and what the recorder could not record is told. A
     counter that went back has no value there.
     """
-    with RecordingReader(path) as reader:
+    with RecordingReader(path, descriptor=descriptor) as reader:
         facts = reader.facts
         ticks = reader.all_ticks()
         warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
     warnings += [_text(tick.entries[UNRECORDED]) for tick in ticks if UNRECORDED in tick.entries]
-    table = _metric_table(ticks, facts)
+    with in_words(f"No table can be made of the recording {path.name}", RecordingError):
+        table = _metric_table(ticks, facts)
     return MetricSeries(table, tuple(dict.fromkeys(warnings)))
 
 

@@ -238,7 +238,9 @@ def fetch_links(place: Place, path: str) -> bytes:
     text, speeds = read_file(place, path), []
     for folder in sorted(place.path("sys/class/net").iterdir()):
         try:
-            speeds.append(f"speed {folder.name} {(folder / 'speed').read_text().strip()}")
+            speeds.append(
+                f"speed {folder.name} {(folder / 'speed').read_text(encoding='utf-8', errors='replace').strip()}"
+            )
         except OSError:  # the loopback and virtual interfaces answer EINVAL
             continue
     return text + lines(speeds)

@@ -59,7 +59,9 @@ def fetch_frequencies(place: Place, name: str) -> bytes:
     for folder in sorted(place.path(name).iterdir()):
         files = [folder / "cpufreq" / file for file in ("scaling_cur_freq", "cpuinfo_max_freq")]
         if _CPU.match(folder.name) and all(file.exists() for file in files):
-            rows.append(" ".join([folder.name, *(file.read_text().strip() for file in files)]))
+            rows.append(
+                " ".join([folder.name, *(file.read_text(encoding="utf-8", errors="replace").strip() for file in files)])
+            )
     return lines(rows)
 
 
@@ -80,7 +82,7 @@ def fetch_throttling(place: Place, name: str) -> bytes:
     for folder in sorted(place.path(name).iterdir()):
         file = folder / "thermal_throttle/core_throttle_total_time_ms"
         if _CPU.match(folder.name) and file.exists():
-            rows.append(f"{folder.name} {file.read_text().strip()}")
+            rows.append(f"{folder.name} {file.read_text(encoding='utf-8', errors='replace').strip()}")
     return lines(rows)
 
 
@@ -193,7 +195,7 @@ def fetch_queues(place: Place, name: str) -> bytes:
     for folder in sorted(place.path(name).iterdir()):
         file = folder / "queue/nr_requests"
         if file.exists():
-            limits.append(f"nr_requests {folder.name} {file.read_text().strip()}")
+            limits.append(f"nr_requests {folder.name} {file.read_text(encoding='utf-8', errors='replace').strip()}")
     return place.text("proc/diskstats") + lines(limits)
 
 

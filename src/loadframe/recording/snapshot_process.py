@@ -105,7 +105,7 @@ def fetch_threads(place: Place, path: str) -> bytes:
     rows = []
     for folder in place.path(path).iterdir():
         try:
-            rows.append(f"{folder.name} {(folder / 'schedstat').read_text().strip()}")
+            rows.append(f"{folder.name} {(folder / 'schedstat').read_text(encoding='utf-8', errors='replace').strip()}")
         except (FileNotFoundError, ProcessLookupError):  # this thread has just ended, or the kernel has no schedstat
             continue
     return lines(rows)

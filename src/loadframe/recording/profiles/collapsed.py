@@ -10,9 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from loadframe.errors import RunError
 from loadframe.model import Stack
 
 COUNT = re.compile(r"[1-9][0-9]{0,17}")
@@ -55,16 +53,6 @@ def parse(text: str) -> Collapsed:
             counts[frames] += int(count)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return Collapsed(tuple(Stack(frames, count) for frames, count in ranked), damaged)
-
-
-def read(path: Path) -> Collapsed:
-    """The stacks of a file; bytes that are no text are damage like any other. RunError where it cannot be read."""
-    try:
-        return parse(path.read_bytes().decode("utf-8", errors="replace"))
-    except OSError as error:
-        raise RunError(
-            f"the profile {path} cannot be read: {error.strerror}", remedy="It was moved or lost."
-        ) from error
 
 
 def _clean(frame: str) -> str:

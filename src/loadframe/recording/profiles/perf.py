@@ -8,7 +8,6 @@ Debian's programs are built without frame pointers. perf-record(1), perf_event_o
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from loadframe.cage.processes import Allowance, spawn
+from loadframe.cage.environment import NO_FOLDER, environment, located
+from loadframe.cage.processes import Allowance, marked, spawn
 from loadframe.errors import MissingTool
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf_script import Reading, Sample, read_samples
@@ -46,7 +46,7 @@ class Permission:
 def permission() -> Permission:
     """Try, from the most to the least, what perf may sample on this machine: its files, capabilities and security
     modules are too many to foresee the answer. Takes a tenth of a second."""
-    perf = shutil.which("perf")
+    perf = located("perf")
     if perf is None:
         return Permission(None, (_requirement("perf", INSTALL),))
     refusal = ""
@@ -77,7 +77,7 @@ class PerfRecord:
     @classmethod
     def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> PerfRecord:
         """Sample from now on into `folder`. MissingTool where perf will not run."""
-        perf = shutil.which("perf")
+        perf = located("perf")
         if perf is None:
             raise MissingTool("perf is not installed", remedy=INSTALL)
         hz = frequency_hz(os.cpu_count() or 1)
@@ -99,7 +99,10 @@ class PerfRecord:
             return f"perf record did not end within {STOP_S:.0f} s"
         if self._process.returncode in (0, -signal.SIGINT) and self._data.exists() and self._data.stat().st_size:
             return None
-        return _said(self._data.with_name("perf.log").read_text(errors="replace")) or "perf recorded nothing"
+        return (
+            _said(self._data.with_name("perf.log").read_text(encoding="utf-8", errors="replace"))
+            or "perf recorded nothing"
+        )
 
     def kill(self) -> None:
         """At once. Idempotent."""
@@ -111,12 +114,29 @@ class PerfRecord:
     def samples(self, reading: Reading) -> Iterator[Iterator[Sample]]:
         """The samples, as `perf script` unwinds them; where it fails, `unreadable` says why afterwards."""
         fields = "comm,pid,tid,time,ip,sym,dso"
-        command = ["perf", "script", "--input", str(self._data), "--no-inline", "--show-lost-events", "-F", fields]
+        command = [
+            located("perf") or "perf",
+            "script",
+            "--input",
+            str(self._data.absolute()),
+            "--no-inline",
+            "--show-lost-events",
+            "-F",
+            fields,
+        ]
         said = self._data.with_name("script.log")
         with (
             said.open("wb") as log,
             subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, errors="replace"
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                errors="replace",
+                cwd=NO_FOLDER,
+                env=marked(environment()),
+                encoding="utf-8",
             ) as script,
         ):
             assert script.stdout is not None
@@ -126,7 +146,9 @@ class PerfRecord:
                 if script.poll() is None:
                     script.stdout.close()
         if script.returncode not in (0, -signal.SIGPIPE):
-            self.unreadable = _said(said.read_text(errors="replace")) or f"exit code {script.returncode}"
+            self.unreadable = (
+                _said(said.read_text(encoding="utf-8", errors="replace")) or f"exit code {script.returncode}"
+            )
 
 
 def _record(scope: Scope, data: Path, hz: int) -> list[str]:
@@ -160,7 +182,13 @@ def _try(perf: str, scope: Scope) -> str | None:
     command = [perf, "record", "--quiet", "-e", event, *what, "-o", "/dev/null", "--", "true"]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PROBE_S
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_S,
+            encoding="utf-8",
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
@@ -179,7 +207,7 @@ def _lacking(scope: Scope) -> tuple[Requirement, ...]:
 
 def _paranoid(wanted: int) -> str:
     try:
-        now = f" (it is {PARANOID.read_text().strip()})"
+        now = f" (it is {PARANOID.read_text(encoding='utf-8', errors='replace').strip()})"
     except OSError:
         now = " (this kernel has none: a container or a kernel without CONFIG_PERF_EVENTS)"
     return f"sysctl kernel.perf_event_paranoid={wanted}{now}, or run as root or with CAP_PERFMON"

@@ -20,6 +20,11 @@ NO_CALLER = 0xFFFF_FFFF_FFFF_FFFF
 TRUNCATED = "[truncated]"
 UNKNOWN = "[unknown]"
 KERNEL_SUFFIX = "_[k]"
+APPENDED = re.compile(r"\.(isra|part|constprop|cold|llvm)(\.\d{1,20})?$")
+LONGEST_APPENDED = 31
+"""Characters of what APPENDED finds: a name with thousands of them is searched once for each, and no further back."""
+LONGEST_SYMBOL = 4096
+"""A name has no end of its own: whoever runs a program beside ours chooses those in its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +88,10 @@ def _frame(address: int, symbol: str, file: str) -> str:
 def function_name(symbol: str) -> str:
     """A symbol as people call it: without the arguments of a C++ function, the version of a library's
     (`pthread_mutex_lock@@GLIBC_2.2.5`) and what the compiler appended (`finish_task_switch.isra.0`)."""
+    symbol = symbol[:LONGEST_SYMBOL]
     name = re.sub(r"@@?[A-Za-z][\w.]*$", "", symbol)
-    name = re.sub(r"(\.(isra|part|constprop|cold|llvm)(\.\d+)?)+$", "", name)
+    while appended := APPENDED.search(name, max(0, len(name) - LONGEST_APPENDED)):
+        name = name[: appended.start()]
     opening = name.find("(", 1)
     while opening > 0 and (name.startswith("(anonymous namespace)", opening) or name[:opening].endswith("operator")):
         opening = name.find("(", opening + 2)

@@ -6,11 +6,11 @@ that counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.errors import LoadframeError, RunError
+from loadframe.errors import LoadframeError
 from loadframe.model import ProfileKind, ProfileSource, Requirement
 from loadframe.recording.profiles.collapsed import collapse, render
 from loadframe.recording.profiles.perf import PerfRecord, Permission, Scope
@@ -20,6 +20,9 @@ from loadframe.recording.profiles.threads import ThreadSampler
 TARGET, DRIVER, REST = "target", "driver", "rest"
 IDLE = 0
 """The pid of the idle loop."""
+
+Keep = Callable[[str, str], None]
+"""Keeps a file: its name and its text."""
 
 
 class Profiler:
@@ -62,9 +65,9 @@ class Profiler:
             self._perf = None
             self._lack("a CPU profile", f"perf said: {said}")
 
-    def write(self, start_s: float, end_s: float, folder: Path, name: str) -> tuple[ProfileSource, ...]:
-        """Collapsed stacks of the window (CLOCK_MONOTONIC) as folder/NAME.COMPONENT.KIND.folded; what files there are.
-        RunError where they cannot be written."""
+    def write(self, start_s: float, end_s: float, name: str, keep: Keep) -> tuple[ProfileSource, ...]:
+        """Collapsed stacks of the window (CLOCK_MONOTONIC) as NAME.COMPONENT.KIND.folded, each given to `keep`; what
+        files there are. Raises as `keep` does."""
         sources = []
         if self._perf is not None:
             reading = Reading()
@@ -78,12 +81,12 @@ class Profiler:
                 chosen = [one for one in inside if self._components.get(one.pid, REST) == component]
                 lost = reading.lost + reading.damaged
                 source = ProfileSource("cpu", component, "", len(chosen), self._perf.hz, end_s - from_s, lost)
-                sources += _write(chosen, folder, name, source)
+                sources += _write(chosen, keep, name, source)
         looked, looks = self._threads.between(start_s, end_s)
         for component in (TARGET, DRIVER):
             chosen = [one for one in looked if self._components.get(one.pid) == component]
             source = ProfileSource("threads", component, "", len(chosen), looks, end_s - start_s)
-            sources += _write(chosen, folder, name, source)
+            sources += _write(chosen, keep, name, source)
         return tuple(sources)
 
     def _lack(self, what: str, how: str) -> None:
@@ -96,18 +99,14 @@ def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str
     return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
 
 
-def _write(samples: Sequence[Sample], folder: Path, name: str, source: ProfileSource) -> list[ProfileSource]:
+def _write(samples: Sequence[Sample], keep: Keep, name: str, source: ProfileSource) -> list[ProfileSource]:
     """The source with its file; none where nothing was sampled."""
     if not samples:
         return []
     stacks = collapse(_frames(one, source.component, source.kind) for one in samples)
-    path = folder / f"{name}.{source.component}.{source.kind}.folded"
-    try:
-        folder.mkdir(exist_ok=True)
-        path.write_text(render(stacks), encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Make some room; run it again.") from error
-    return [replace(source, file=path.name)]
+    file = f"{name}.{source.component}.{source.kind}.folded"
+    keep(file, render(stacks))
+    return [replace(source, file=file)]
 
 
 def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...]:
