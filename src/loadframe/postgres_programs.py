@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from loadframe.cage.environment import located
+
 PACKAGED = Path("/usr/lib/postgresql")
 """Debian keeps each version's programs in a folder of its own, out of everybody's PATH."""
 
@@ -15,4 +17,4 @@ def program(name: str) -> str | None:
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
         if (found := shutil.which(name, path=str(folder))) is not None:
             return found
-    return shutil.which(name)
+    return located(name)

@@ -6,6 +6,11 @@ from __future__ import annotations
 import socket
 import struct
 
+from loadframe.cage.suspended import told
+
+PROBE_S = 5.0
+LET_IT_GO_ON = "Find out who stopped it (`kill -CONT` lets it go on), and run it again."
+
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
     """Connect to the socket at this path; OSError where nobody answers, with nothing left open.
@@ -21,6 +26,24 @@ def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def stopped(path: str) -> str:
+    """In words, that the process which listens at this path was stopped; "" where it was not, or where nobody answers.
+    A kernel lets clients connect to it all the same, and they wait for ever."""
+    listener = listening(path)
+    return "" if listener is None else told([listener])
+
+
+def listening(path: str) -> int | None:
+    """The process that listens at this path; None where there is none in our sight, or no path ("")."""
+    if not path:
+        return None
+    try:
+        with open_socket(path, timeout_s=PROBE_S) as connection:
+            return peer(connection)
+    except OSError:
+        return None
 
 
 def peer(connection: socket.socket) -> int | None:

@@ -15,6 +15,7 @@ import pytest
 from loadframe.cage.leases import Lease, sweep
 from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, StudyError, TargetError
+from loadframe.mariadb_connection import Reach
 from loadframe.model import TargetState
 from loadframe.targets.base import Target
 from loadframe.targets.mariadb import MariadbTarget, check_settings
@@ -135,7 +136,8 @@ def test_counters_go_on_after_the_connection_was_lost(mariadb: Target) -> None:
     mariadb.start(TargetState({"max_connections": 10}))
     assert isinstance(mariadb, MariadbTarget)
     server = mariadb._server
-    other = Control(server.socket, server.control_account.user, server.control_account.password, server.died)
+    account = server.control_account
+    other = Control(Reach(str(server.socket), user=account.user, password=account.password), server.died)
     ((mine,),) = mariadb._talk().ask("SELECT CONNECTION_ID()")
     other.ask(f"KILL {mine}")
     other.close()

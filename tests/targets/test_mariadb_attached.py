@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from loadframe.address import is_here
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import TargetState
-from loadframe.targets.attached import attach
+from loadframe.targets.attached import again, attach
 from loadframe.targets.base import Target
 from loadframe.targets.mariadb import MariadbTarget
-from loadframe.targets.mariadb_attached import AttachedMariadb
+from loadframe.targets.mariadb_attached import AttachedMariadb, host_of
+from loadframe.targets.mariadb_control import Control
+from loadframe.workloads import mariadb as drivers
+from peers import peer
 
 
 def test_an_unknown_kind_and_an_impossible_port_are_refused() -> None:
@@ -28,6 +34,59 @@ def test_a_server_that_is_not_there_is_said_with_the_way_in(tmp_path: Path) -> N
     with pytest.raises(TargetError, match="Cannot attach to") as caught:
         attach(f"mariadb:{tmp_path}/none.sock")
     assert "--option-file" in caught.value.remedy
+
+
+ELSEWHERE = "203.0.113.7"
+
+
+def test_load_drivers_and_reverts_go_to_the_address_that_was_decided(
+    names: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names("db.example", ("127.0.0.1",), (ELSEWHERE,))
+    monkeypatch.setattr(Control, "one", lambda *_: ("10.11.6-MariaDB", "elsewhere", "/data"))
+    server = AttachedMariadb("db.example:3307", user="me")
+    assert server.endpoint().address == "127.0.0.1:3307"
+    assert drivers.parameters(server.endpoint())["host"] == "127.0.0.1"
+    names("db.example", (ELSEWHERE,))
+    assert is_here("db.example", afresh=True) is False
+    assert again(server.address).endpoint().address == "127.0.0.1:3307", "it is put back where it was changed"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("ssl-crl=x.pem", "ssl_crl of the option file cannot be carried over"),
+        ("tls-version=TLSv1.3", "tls_version of the option file"),
+        ("protocol=pipe", "protocol = pipe"),
+    ],
+)
+def test_an_option_file_that_asks_for_what_we_cannot_do_is_refused(tmp_path: Path, options: str, words: str) -> None:
+    path = tmp_path / "client.cnf"
+    path.write_text(f"[client]\nhost=127.0.0.1\n{options}\n")
+    with pytest.raises(TargetError, match=words):
+        AttachedMariadb(option_file=path)
+
+
+def test_a_protocol_says_which_of_a_socket_and_a_host_is_meant(tmp_path: Path) -> None:
+    path = tmp_path / "client.cnf"
+    for protocol, host in (("", ""), ("protocol=socket", ""), ("protocol=tcp", ELSEWHERE)):
+        path.write_text(f"[client]\nsocket=/run/x.sock\nhost={ELSEWHERE}\n{protocol}\n")
+        assert host_of("", path) == host
+
+
+def test_a_server_without_tls_is_not_talked_to_where_the_option_file_asks_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "client.cnf"
+    path.write_text("[client]\nuser=me\npassword=a-password\nssl\n")
+    with peer("mariadb", "silent after login") as hostile, pytest.raises(TargetError, match=r"(?i)ssl|tls"):
+        AttachedMariadb(f"127.0.0.1:{hostile.port}", option_file=path)
+
+
+@pytest.mark.parametrize("said", ["/dev/zero", "/dev/stdin", "/etc/passwd", "../../../../dev/zero"])
+def test_no_file_is_read_without_an_end_at_a_servers_word(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Control, "one", lambda *_: ("10.11.6-MariaDB", "elsewhere", "/data"))
+    server = AttachedMariadb("127.0.0.1", user="me")
+    monkeypatch.setattr(Control, "one", lambda *_: (socket.gethostname(), said, "/dev"))
+    assert server.pid() is None
 
 
 @pytest.mark.server

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe import named_files
 from loadframe.errors import TargetError
 from loadframe.targets.mysql_options import (
     CLIENT_GROUPS,
@@ -17,6 +19,7 @@ from loadframe.targets.mysql_options import (
     parse_options,
     read_client_options,
 )
+from loadframe.targets.postgres_attached import read_service
 
 FILE = """
 user = nobody
@@ -78,3 +81,15 @@ SECRETS = st.text(st.characters(categories=["L", "N", "P"], exclude_characters="
 @given(SECRETS)
 def test_a_quoted_password_is_read_as_it_is(secret: str) -> None:
     assert parse_options(f"[client]\npassword = '{secret}'\n", CLIENT_GROUPS)["password"] == secret
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "/dev/full", "a\0b", "pipe"])
+def test_an_option_file_that_is_no_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without an end took all memory, a pipe without a writer all time; a server's command line names them, too."""
+    monkeypatch.setattr(named_files, "PATIENCE_S", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / place
+    for read in (read_client_options, read_service):
+        with pytest.raises(TargetError, match="Cannot read the option file"):
+            read(path)
+    assert configured_options([], [path]) == {}

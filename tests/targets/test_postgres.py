@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -347,6 +348,34 @@ def test_after_kill_9_all_its_processes_are_gone_at_once_and_its_data_with_the_n
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.server
+def test_the_shared_memory_of_one_that_was_killed_itself_goes_with_the_next_sweep(scratch: Path) -> None:
+    """Nobody was left to remove it: its postmaster was killed, and its children, stopped, did not see it."""
+    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert owner.stdout
+    folder, *pids = owner.stdout.readline().decode().split()
+    maps = [line.split() for pid in pids for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    pieces = {Path(row[5]) for row in maps if len(row) > 5 and row[5].startswith("/dev/shm/PostgreSQL.")}
+    segments = {row[4] for row in maps if len(row) > 5 and row[5].startswith("/SYSV")}
+    assert pieces and all(piece.exists() for piece in pieces)
+    assert segments & _segments()
+    postmaster = int((Path(folder) / "postgres/data/postmaster.pid").read_text().split()[0])
+    for pid in pids:
+        os.kill(int(pid), signal.SIGKILL if int(pid) == postmaster else signal.SIGSTOP)
+    owner.kill()
+    owner.communicate()
+    (swept,) = sweep()
+    for pid in pids:
+        wait_for_end(int(pid))
+    assert f"removed {len(pieces) + 1} pieces of a PostgreSQL's shared memory" in swept.actions
+    assert [piece for piece in pieces if piece.exists()] == []
+    assert not segments & _segments()
+
+
+def _segments() -> set[str]:
+    return {row.split()[1] for row in Path("/proc/sysvipc/shm").read_text().splitlines()}
+
+
 # --- several ----------------------------------------------------------------------------------------------------------
 
 
@@ -394,3 +423,25 @@ def test_memory_that_is_not_there_is_known_before_the_start(postgres: Target) ->
     with pytest.raises(TargetError, match="would not start with max_connections"):
         postgres.check(TargetState({"max_connections": 10, "superuser_reserved_connections": 10}))
     postgres.start(TargetState({"max_connections": 10}))
+
+
+def test_a_server_that_may_start_no_process_is_not_waited_for(lease: Lease) -> None:
+    server = postgres_server.Server(lease, None, None)
+    server.folder.mkdir()
+    server.log.write_text("2026-11-23 10:00:00 UTC [1]  LOG:  database system is ready to accept connections\n")
+    assert not server.given_up()
+    with server.log.open("a") as log:
+        log.write("[1] 53200 LOG:  could not fork new process for connection: Resource temporarily unavailable\n")
+    assert server.given_up()
+
+
+def test_a_user_who_is_not_in_our_namespace_is_told(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    server = postgres_server.Server(lease, "nobody", None)
+    server.folder.mkdir()
+    monkeypatch.setattr(os, "chown", refused)
+    with pytest.raises(TargetError, match="this user namespace does not map that user") as told:
+        server.give(server.folder)
+    assert "--map-auto" in told.value.remedy

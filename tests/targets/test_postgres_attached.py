@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from loadframe.model import TargetState
 from loadframe.targets.attached import attach
 from loadframe.targets.base import Target
 from loadframe.targets.postgres import PostgresTarget
-from loadframe.targets.postgres_attached import AttachedPostgres, _where, read_service
+from loadframe.targets.postgres_attached import AttachedPostgres, _where, host_of, read_service
+from loadframe.workloads import postgres as drivers
+from loadframe.workloads import registry
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,112 @@ def test_an_option_file_is_a_service_file(tmp_path: Path) -> None:
         read_service(path)
     with pytest.raises(TargetError, match="Cannot read the option file"):
         read_service(tmp_path / "none")
+
+
+ELSEWHERE = "203.0.113.7"
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "words"),
+    [
+        ("/nonexistent,8.8.8.8", {}, "several hosts"),
+        ("127.0.0.1,8.8.8.8", {}, "several hosts"),
+        ("", {"host": "127.0.0.1,8.8.8.8"}, "several hosts"),
+        ("", {"hostaddr": "127.0.0.1,8.8.8.8", "host": "a,b"}, "several hosts"),
+        ("/run/pg", {"hostaddr": ELSEWHERE}, "hostaddr"),
+        ("", {"host": "/run/pg", "hostaddr": ELSEWHERE}, "hostaddr"),
+        ("db.example", {"host": "other", "hostaddr": ELSEWHERE}, "hostaddr"),
+    ],
+)
+def test_what_would_lead_to_two_servers_is_refused(address: str, options: dict[str, str], words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        _where(address, options)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("service=other", "service cannot be given"),
+        ("options=-c statement_timeout=0", "options cannot be given"),
+        ("dbname=host=203.0.113.7 dbname=x", "connection string"),
+        ("dbname=postgresql://203.0.113.7/x", "connection string"),
+    ],
+)
+def test_an_option_file_that_leads_elsewhere_is_refused(tmp_path: Path, line: str, words: str) -> None:
+    """pgbench takes a database's name for a whole connection string."""
+    path = tmp_path / "service.conf"
+    path.write_text(f"[mine]\nhost=127.0.0.1\n{line}\n")
+    with pytest.raises(TargetError, match=words):
+        host_of("", path)
+
+
+@pytest.mark.parametrize("name", ["PGHOSTADDR", "PGSERVICE"])
+def test_an_environment_that_leads_elsewhere_is_refused(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libpq goes to PGHOSTADDR also where it is given the path of a socket."""
+    monkeypatch.setenv(name, ELSEWHERE)
+    with pytest.raises(TargetError, match=f"{name} = '{ELSEWHERE}' is set"):
+        attach(f"postgres:{tmp_path}")
+
+
+def test_load_drivers_are_given_the_address_that_was_decided_and_its_tls(
+    tmp_path: Path, names: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names("db.example", ("127.0.0.1",), (ELSEWHERE,))
+    monkeypatch.setattr(AttachedPostgres, "_met", lambda *_: ("15", "SELECT 1", "a thing"))
+    monkeypatch.setenv("PGHOSTADDR", ELSEWHERE)
+    monkeypatch.setenv("PGSERVICE", "other")
+    path = tmp_path / "service.conf"
+    path.write_text("[mine]\nhost=db.example\nuser=me\nsslmode=verify-full\nsslrootcert=roots.pem\n")
+    endpoint = AttachedPostgres(option_file=path).endpoint()
+    assert drivers.all_parameters(endpoint) == {
+        "host": "db.example",
+        "hostaddr": "127.0.0.1",
+        "port": "5432",
+        "user": "me",
+        "password": "",
+        "dbname": "postgres",
+        "sslmode": "verify-full",
+        "sslrootcert": str(Path("roots.pem").absolute()),
+    }
+    given = drivers.environment(endpoint)
+    assert given["PGHOSTADDR"] == "127.0.0.1" and "PGSERVICE" not in given
+    assert (given["PGSSLMODE"], given["PGSSLROOTCERT"]) == ("verify-full", str(Path("roots.pem").absolute()))
+
+
+@pytest.mark.server
+def test_drivers_go_to_the_number_and_not_to_the_name(
+    lease: Lease, names: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pgbench and sysbench resolve names themselves, and this one is known to our own name server alone."""
+    target = PostgresTarget(lease=lease, allowance=Allowance(), port=0)
+    try:
+        target.create()
+        target.start(TargetState())
+        options = target.endpoint().options
+        names("db.invalid", ("127.0.0.1",), (ELSEWHERE,))
+        path = tmp_path / "service.conf"
+        path.write_text(
+            f"[mine]\ndbname={options['database']}\nuser={options['user']}\npassword={options['password']}\n"
+        )
+        server = AttachedPostgres(f"db.invalid:{options['port']}", option_file=path)
+        endpoint = replace(server.endpoint(), attached=False)
+        for kind, given in (("pgbench", {"scale": 1}), ("oltp", {"tables": 1, "rows": 10})):
+            workload = registry.make(kind, given)
+            workload.install(endpoint)
+            workload.set_level(endpoint, 1)
+            (folder := tmp_path / kind).mkdir()
+            driver = workload.start(endpoint, 1, folder, 0.3)
+            try:
+                driver.wait(30)
+                assert len(driver.requests())
+            finally:
+                driver.kill()
+                workload.remove(endpoint)
+        server.close()
+    finally:
+        target.destroy()
 
 
 @pytest.mark.server

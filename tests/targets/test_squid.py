@@ -205,22 +205,22 @@ def test_more_descriptors_than_the_process_may_have_are_cut_and_that_is_seen(lea
 @pytest.mark.server
 def test_what_it_does_not_take_is_refused_in_its_own_words(squid: SquidTarget) -> None:
     with pytest.raises(TargetError, match="cache_mem") as caught:
-        squid.start(TargetState({"cache_mem": 10**25}))
+        squid.start(TargetState({"cache_mem": 10**20 - 1}))
     assert "cache_mem" in caught.value.details
     assert squid.pids() == ()
 
 
 @pytest.mark.server
-def test_its_death_is_told_and_nothing_of_it_is_left_in_shared_memory(squid: SquidTarget) -> None:
+def test_its_death_is_told_and_nothing_of_it_is_left_in_shared_memory(squid: SquidTarget, lease: Lease) -> None:
     squid.start(TargetState(DISK))
-    ours = set(Path("/dev/shm").glob("loadframe*"))
-    assert ours
+    ours = f"{lease.shared_name}-*"
+    assert list(Path("/dev/shm").glob(ours))
     os.kill(squid.pids()[0], signal.SIGKILL)
     until(lambda: squid.pids() == ())
     with pytest.raises(TargetError, match="SIGKILL"):
         squid.counters()
     squid.destroy()
-    assert not ours & set(Path("/dev/shm").glob("loadframe*"))
+    assert not list(Path("/dev/shm").glob(ours))
 
 
 # --- how its pages are read -------------------------------------------------------------------------------------------

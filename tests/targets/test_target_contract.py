@@ -61,7 +61,7 @@ EXAMPLES = {
         restart={"worker-connections": 96, "listen_reuseport": "on", "open_file_cache_max": 10, "directio": "4M"},
         misspelt=("worker_connection", "worker_connections"),
         wrong={"aio": "sometimes"},
-        impossible={"read_ahead": 10**25},
+        impossible={"read_ahead": 10**20 - 1},
     ),
     "nginx-cache": Example(
         start={"worker_connections": 64, "sendfile": True},
@@ -77,7 +77,7 @@ EXAMPLES = {
         restart={"cache-dir-kind": "rock", "cache_dir_size": "20M", "memory_replacement_policy": "heap lfuda"},
         misspelt=("cache_memory", "cache_mem"),
         wrong={"cache_dir_kind": "disk"},
-        impossible={"cache_mem": 10**25},
+        impossible={"cache_mem": 10**20 - 1},
     ),
     "varnish": Example(
         start={"storage_kind": "file", "storage_size": "16M"},
@@ -346,3 +346,16 @@ def test_the_doctor_is_told_what_each_kind_needs() -> None:
     }, "as postgres, as nginx"
     assert len(set(requirements)) == len(requirements)
     assert all(requirement.how_to_get_it for requirement in requirements)
+
+
+@pytest.fixture
+def closed_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+def test_it_starts_whatever_our_umask(closed_umask: None, target: Target) -> None:
+    """What we write for a server of another user was readable for us alone."""
+    target.start(TargetState({}))
+    assert target.endpoint()

@@ -19,7 +19,7 @@ class Attached(Protocol):
 
     kind: str
     address: Mapping[str, str]
-    """How it is found again: kind, address, option_file, user. No secret."""
+    """How it is found again: kind, address, option_file, user, number (of its name; "" for a socket). No secret."""
     words: str
     """Where it is, for people."""
     counter_specs: tuple[CounterSpec, ...]
@@ -74,9 +74,12 @@ BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
 
 
 class Attach(Protocol):
-    """Connects to servers of one kind. account: with what the user names an account, for advice."""
+    """Connects to servers of one kind. account: with what the user names an account, for advice. number: the address
+    of its name, where that was decided before."""
 
-    def __call__(self, address: str, *, option_file: Path | None, user: str, account: str) -> Attached:
+    def __call__(
+        self, address: str, *, option_file: Path | None, user: str, account: str, number: str = ""
+    ) -> Attached:
         """Raises as `attach` does."""
 
 
@@ -108,5 +111,10 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
 def again(address: Mapping[str, str]) -> Attached:
     """Connect to a server by an address that it once gave. Raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
-    attach_again = KINDS[address["kind"]]
-    return attach_again(address["address"], option_file=option_file, user=address["user"], account=BY_OPTION)
+    return KINDS[address["kind"]](
+        address["address"],
+        option_file=option_file,
+        user=address["user"],
+        account=BY_OPTION,
+        number=address.get("number", ""),  # records of former versions have none
+    )

@@ -1,18 +1,18 @@
 """A bulk loader before database shards: a server that has a process load each file, and private PostgreSQLs behind it.
 
 Its own settings are `pool` and `batch_bytes`; a setting of the shards has "shard_" before its name. The loader is our
-own program (bulk_loader_server.py), made like the one of the story; it runs as we do.
+own program (bulk_loader_server.py), made like the one of the story; it runs as its clients do, the load driver.
 """
 
 from __future__ import annotations
 
 import json
 import socket
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from loadframe import __version__
+from loadframe.cage.environment import python
 from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
@@ -57,8 +57,8 @@ class BulkLoaderTarget:
         """allowances: of "loader", and of each shard in order."""
         behind = [allowance for name, allowance in allowances.items() if name != LOADER]
         self._shards = PostgresShards(lease=lease, allowances=behind, log=log)
-        self._server = _Server(lease, "loader", None, None)
         self._allowance = allowances[LOADER]
+        self._server = _Server(lease, "loader", self._allowance.user, None)
         self._settings: dict[str, SettingValue] = {}
         self._state = TargetState()
 
@@ -165,8 +165,9 @@ class _Server(PrivateServer):
         passwords = self.folder / "passwords"
         passwords.unlink(missing_ok=True)
         write_secret(passwords, "".join(map(_password_line, shards)))
+        self.give(passwords)
         where = json.dumps([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
-        command = [sys.executable, "-m", "loadframe.targets.bulk_loader_server", str(self.socket), where]
+        command = python("loadframe.targets.bulk_loader_server", str(self.socket), where)
         command += [str(settings["batch_bytes"]), str(settings["pool"])]
         self.launch(command, allowance, self._listens)
 

@@ -1,6 +1,6 @@
 """The bulk loader: listens for clients and has a process load each file.
 
-Run as `python -m loadframe.targets.bulk_loader_server SOCKET SHARDS BATCH_BYTES POOL`: SHARDS is a JSON list of
+Run as `python -P -m loadframe.targets.bulk_loader_server SOCKET SHARDS BATCH_BYTES POOL`: SHARDS is a JSON list of
 connection strings. POOL 0 starts a process for each file, as the loader of the story does; else so many processes stay,
 keep their connections and take one file after the other.
 """
@@ -34,7 +34,7 @@ class Server:
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(path))
-        path.chmod(0o666)
+        path.chmod(0o600)
         self._socket.listen(BACKLOG)
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
 

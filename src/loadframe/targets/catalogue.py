@@ -16,6 +16,8 @@ from typing import Literal
 
 from loadframe.errors import StudyError
 from loadframe.model import SettingValue
+from loadframe.plain_numbers import finite, whole
+from loadframe.said import words
 
 Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
 
@@ -124,6 +126,12 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
     return number
 
 
+def as_shown(text: str) -> SettingValue:
+    """A value as a server shows it of which no more is known: a whole number, or words that can be shown."""
+    number = whole(text)
+    return words(text) if number is None else number
+
+
 def _boolean(kind: str, spec: SettingSpec, value: SettingValue) -> bool:
     words = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
     truth = words.get(str(value).strip().lower())
@@ -143,13 +151,14 @@ def _text(kind: str, spec: SettingSpec, value: SettingValue) -> str:
 
 
 def _integer(kind: str, spec: SettingSpec, value: SettingValue) -> int:
-    if not isinstance(value, bool) and re.fullmatch(r"-?[0-9]+", str(value).strip()):
-        return int(value)
+    number = None if isinstance(value, bool) else whole(str(value).strip())
+    if number is not None:
+        return number
     raise _wrong(kind, spec, value, "a whole number")
 
 
 def _number(kind: str, spec: SettingSpec, value: SettingValue) -> float:
-    found = None if isinstance(value, bool) else _finite(str(value))
+    found = None if isinstance(value, bool) else finite(str(value))
     if found is None:
         raise _wrong(kind, spec, value, "a number")
     return found
@@ -157,28 +166,21 @@ def _number(kind: str, spec: SettingSpec, value: SettingValue) -> float:
 
 def _duration(kind: str, spec: SettingSpec, value: SettingValue) -> float:
     written = None if isinstance(value, bool) else re.fullmatch(r"(.*?) *(us|ms|s|min|h|d)?", str(value).strip())
-    number = _finite(written[1]) if written is not None else None
+    number = finite(written[1]) if written is not None else None
     if written is None or number is None:
         raise _wrong(kind, spec, value, f'a time such as "30s", or a number of {spec.unit}')
     taken = number * (TIMES[written[2]] / TIMES[spec.unit]) if written[2] else number
     return int(taken) if math.isfinite(taken) and taken == int(taken) else taken
 
 
-def _finite(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _bytes(kind: str, spec: SettingSpec, value: SettingValue) -> int:
     if spec.low == -1 and not isinstance(value, bool) and str(value).strip() == "-1":
         return -1
     size = None if isinstance(value, bool) else re.fullmatch(r"([0-9]+) *([KMGTP]?)(?:i?B)?", str(value).strip(), re.I)
-    if size is None:
+    number = whole(size[1]) if size is not None else None
+    if size is None or number is None:
         raise _wrong(kind, spec, value, "a size in bytes, such as 134217728 or 128M")
-    return int(size[1]) * UNITS[size[2].upper()]
+    return number * UNITS[size[2].upper()]
 
 
 def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:

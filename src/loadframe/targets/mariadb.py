@@ -8,9 +8,11 @@ from dataclasses import replace
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
+from loadframe.mariadb_connection import Reach, driver
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.targets.catalogue import SettingSpec, canonical, differing
-from loadframe.targets.mariadb_control import Control, driver
+from loadframe.targets import passed_on
+from loadframe.targets.catalogue import SettingSpec, as_shown, canonical, differing
+from loadframe.targets.mariadb_control import Control
 from loadframe.targets.mariadb_server import SCHEMA, Server, known_options, required, version
 from loadframe.targets.mariadb_settings import CATALOGUE, CHECKPOINT, DERIVED, RESERVED, STATUS, VARIABLES
 from loadframe.targets.private_server import soft_nofile
@@ -58,9 +60,9 @@ class MariadbTarget(PrivateTarget[Server]):
         """Start with these settings on the command line and these limits, and wait until it answers."""
         wanted = self._to_start(state)
         server = self._server
-        self._control = Control(
-            server.socket, server.control_account.user, server.control_account.password, server.died
-        )
+        account = server.control_account
+        reach = Reach(str(server.socket), user=account.user, password=account.password)
+        self._control = Control(reach, server.died, self.pids)
         options = _options(wanted)
         server.start(options, self._allowed(wanted), self._control.ping)
         self._state = wanted
@@ -167,6 +169,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
                 f"target.settings.{given}: a private instance decides this itself",
                 remedy="Leave it out; table_cache is called table_open_cache." if "cache" in given else "Leave it out.",
             )
+    passed_on.check("mariadb", frozenset(CATALOGUE.names()), settings, frozenset())
     known = {name.strip().lower().replace("-", "_") for name in settings} <= set(CATALOGUE.names())
     return CATALOGUE.check(settings, () if known else known_options(required("mariadbd")))
 
@@ -187,8 +190,8 @@ def _word(value: SettingValue) -> str:
 def _read(spec: SettingSpec | None, text: str) -> SettingValue:
     """A variable as the server shows it, in canonical form where the catalogue knows it and its value."""
     if spec is None:
-        return int(text) if text.lstrip("-").isdigit() else text
+        return as_shown(text)
     try:
         return canonical("mariadb", spec, text)
     except StudyError:  # beyond the catalogue's bounds (18446744073709551615 for "no limit"): true all the same
-        return int(text) if text.lstrip("-").isdigit() else text
+        return as_shown(text)

@@ -10,14 +10,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadframe.address import decide
 from loadframe.errors import StudyError, TargetError
+from loadframe.host_port import joined, parted
+from loadframe.mariadb_connection import Reach, tls_of
 from loadframe.model import CounterSpec, Endpoint, SettingValue
-from loadframe.targets.catalogue import canonical
-from loadframe.targets.host_port import joined, parted
-from loadframe.targets.mariadb_control import CANNOT_CONNECT, TIMEOUT_S, Control
+from loadframe.named_files import read_up_to
+from loadframe.plain_numbers import finite, whole
+from loadframe.said import words
+from loadframe.targets.catalogue import as_shown, canonical
+from loadframe.targets.mariadb_control import Control
 from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
 from loadframe.targets.mariadb_settings import CATALOGUE
 from loadframe.targets.mysql_options import configured_options, read_client_options
+from loadframe.targets.silence import BUSY_REMEDY
 from loadframe.unix_socket import peer
 
 if TYPE_CHECKING:
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
 PASSWORD = "MYSQL_PWD"
 """The environment variable in which MariaDB's own clients look for a password."""
+PID_BYTES = 32
 PORT = 3306
 SOCKET = "/run/mysqld/mysqld.sock"
 NAMES = ("mariadbd", "mysqld")
@@ -47,36 +54,45 @@ class AttachedMariadb:
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
 
     def __init__(
-        self, address: str = "", *, option_file: Path | None = None, user: str = "", account: str = "--option-file"
+        self,
+        address: str = "",
+        *,
+        option_file: Path | None = None,
+        user: str = "",
+        account: str = "--option-file",
+        number: str = "",
     ) -> None:
         """address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket. account:
-        with what the user names one, for advice.
+        with what the user names one, for advice. number: the address that its name had when it was written down; "": it
+        is decided now.
 
         TargetError where the option file cannot be read or the server does not let us in, MissingTool without pymysql.
         """
         options = read_client_options(option_file) if option_file is not None else {}
-        self._control = _Control(options, address, user)
+        self._control = _Control(options, address, user, number)
         try:
-            ((version,),) = self._control.ask("SELECT VERSION()")
+            version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", 3)
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self._control.words}: {error.fact}",
                 remedy=f"Name an account with {account}; {PASSWORD} may have its password. Reading takes no privilege.",
             ) from error
-        self._version = str(version)
+        self._version = words(version)
         self.words = f"MariaDB at {self._control.words}"
         self.address: Mapping[str, str] = {
             "kind": self.kind,
             "address": self._control.words,
             "option_file": str(option_file.absolute()) if option_file is not None else "",
             "user": user,
+            "thing": f"mariadb with {words(data)} on {words(host)}",
+            "number": self._control.number,
         }
 
     def counters(self) -> dict[str, float]:
         """Two SHOW statements; what is no number is left out."""
         found = self._control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
         found |= self._control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
-        return {name: number for name, text in found.items() if (number := _number(text)) is not None}
+        return {name: number for name, text in found.items() if (number := finite(text)) is not None}
 
     def effective(self) -> dict[str, SettingValue]:
         """The catalogue's settings as the server uses them."""
@@ -106,7 +122,10 @@ class AttachedMariadb:
         until = time.monotonic() + SETTLED_WITHIN_S
         while doing := self._control.ask(CHANGING, ["SET GLOBAL %", f"%`{SCHEMA}`%"]):
             if time.monotonic() > until:
-                raise TargetError(f"{self.words} has not ended `{doing[0][0]}` after {SETTLED_WITHIN_S:.0f} s")
+                raise TargetError(
+                    f"{self.words} has not ended `{words(doing[0][0])}` after {SETTLED_WITHIN_S:.0f} s",
+                    remedy=BUSY_REMEDY,
+                )
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
@@ -116,7 +135,7 @@ class AttachedMariadb:
             "SELECT DISTINCT GLOBAL_VALUE_PATH FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_PATH > ''"
         )
         pid = self.pid()
-        files = [Path(str(row[0])) for row in rows] if pid is not None else []
+        files = [Path(str(row[0])) for row in rows if row] if pid is not None else []
         asked = configured_options(_command_line(pid), files)
         asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
         return {name: _canonical(name, text) for name, text in asked.items() if name in CATALOGUE.names()}
@@ -137,7 +156,7 @@ class AttachedMariadb:
 
     def local(self) -> bool:
         """Whether it is on this machine, as far as can be told."""
-        return self.pid() is not None or self._control.socket is not None
+        return self._control.socket is not None or self.pid() is not None
 
     def endpoint(self) -> Endpoint:
         """As that of a private one (mariadb.py). TargetError where it is reached by TLS, which load drivers do not
@@ -156,14 +175,18 @@ class AttachedMariadb:
         self._control.close()
 
     def _pid_from_file(self) -> int | None:
-        ((host, file, data),) = self._control.ask("SELECT @@hostname, @@pid_file, @@datadir")
+        """By the server's own word, which counts where its address is of this machine."""
+        if not self._control.here:
+            return None
+        host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", 3)
         if str(host) != sockets.gethostname():
             return None
         try:
-            pid = int((Path(str(data)) / str(file)).read_text())
+            path = Path(str(data)) / str(file)
+            pid = whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
         except (OSError, ValueError):  # not ours to read, or not of this machine after all
             return None
-        return pid if _name_of(pid) in NAMES else None
+        return pid if pid is not None and _name_of(pid) in NAMES else None
 
 
 def host_of(address: str, option_file: Path | None) -> str:
@@ -174,59 +197,58 @@ def host_of(address: str, option_file: Path | None) -> str:
 class _Control(Control):
     """A Control that reaches any server with the options that MariaDB's own clients take."""
 
-    def __init__(self, options: Mapping[str, str], address: str, user: str) -> None:
+    def __init__(self, options: Mapping[str, str], address: str, user: str, number: str) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
         name = user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
-        self._options = options
         self.socket, self._host, self._port = _where(address, options)
         self.peer: int | None = None
-        super().__init__(Path(self.socket or ""), name, password, lambda: None)
+        place = decide(self._host, self._port, number) if self.socket is None else None
+        tls = tls_of(options) if place is not None else {}
+        reach = Reach(self.socket or "", place, name, password, tls)
+        super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,))
 
     @property
     def words(self) -> str:
         return self.socket or joined(self._host, self._port)
 
+    @property
+    def number(self) -> str:
+        """The address that was decided; "" for a socket."""
+        return "" if self._reach.place is None else self._reach.place.number
+
+    @property
+    def here(self) -> bool:
+        """Whether that is of this machine, as a socket is."""
+        return self._reach.place is None or self._reach.place.here
+
     def endpoint(self) -> Endpoint:
-        tls = [name for name in ("ssl_ca", "ssl_cert", "ssl_key") if self._options.get(name)]
-        if self.socket is None and tls:
+        if self._reach.tls:
             raise TargetError(
-                f"Load drivers cannot reach {self.words} by TLS ({', '.join(tls)})",
+                f"Load drivers cannot reach {self.words} by TLS, as the option file asks for it (ssl)",
                 remedy="Name its socket, or an option file without TLS.",
             )
-        options = {"user": self._user, "password": self._password, "schema": SCHEMA}
-        return Endpoint("mariadb", self.words, options, attached=True)
+        options = {"user": self._reach.user, "password": self._reach.password, "schema": SCHEMA}
+        return Endpoint("mariadb", self.socket or joined(self.number, self._port), options, attached=True)
 
     def _connected(self) -> Connection[Any]:
-        if self.socket is None:
-            return self._by_network()
         connection = super()._connected()
-        self.peer = peer(connection._sock)  # type: ignore[attr-defined]
+        if self.socket is not None:
+            self.peer = peer(connection._sock)  # type: ignore[attr-defined]
         return connection
-
-    def _by_network(self) -> Connection[Any]:
-        tls = {f"ssl_{name}": self._options[f"ssl_{name}"] for name in ("ca", "cert", "key") if
-               self._options.get(f"ssl_{name}")}  # fmt: skip
-        try:
-            result: Connection[Any] = self._pymysql.connect(
-                host=self._host,
-                port=self._port,
-                user=self._user,
-                password=self._password,
-                autocommit=True,
-                ssl_disabled=None if tls else True,
-                connect_timeout=10,
-                read_timeout=TIMEOUT_S,
-                write_timeout=TIMEOUT_S,
-                **tls,
-            )
-        except OSError as error:
-            raise self._pymysql.err.OperationalError(CANNOT_CONNECT, str(error)) from error
-        return result
 
 
 def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
-    """(socket, host, port); the socket is None for a host. StudyError for a port that is none."""
-    address = address or options.get("socket") or options.get("host", "") or SOCKET
+    """(socket, host, port); the socket is None for a host. StudyError for a port that is none, TargetError for a
+    protocol that only other systems have."""
+    protocol = options.get("protocol", "").lower()
+    if protocol not in ("", "tcp", "socket"):
+        raise TargetError(
+            f"protocol = {words(protocol)} of the option file is not known", remedy="Write tcp or socket."
+        )
+    of_file = ([options.get("socket", "")] if protocol != "tcp" else []) + (
+        [options.get("host", "")] if protocol != "socket" else []
+    )
+    address = next((one for one in (address, *of_file) if one), "127.0.0.1" if protocol == "tcp" else SOCKET)
     if address.startswith("/"):
         return address, "", 0
     host, port = parted(address, options.get("port", str(PORT)))
@@ -235,7 +257,7 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
 
 def _name_of(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:  # not of this machine after all
         return ""
 
@@ -257,11 +279,4 @@ def _canonical(name: str, text: str) -> SettingValue:
             return canonical("mariadb", spec, text)
         except StudyError:  # beyond the catalogue's bounds: true all the same
             pass
-    return int(text) if text.lstrip("-").isdigit() else text
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return as_shown(text)

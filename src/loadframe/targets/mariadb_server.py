@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import TargetState
@@ -48,7 +49,15 @@ def version(mariadbd: str) -> str:
 
 
 def _output(command: Sequence[str]) -> str:
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    ).stdout
 
 
 class Server(PrivateServer):
@@ -56,7 +65,7 @@ class Server(PrivateServer):
 
     name = "MariaDB"
 
-    def __init__(self, lease: Lease, user: str | None, port: int | None) -> None:
+    def __init__(self, lease: Lease, user: User | None, port: int | None) -> None:
         super().__init__(lease, "mariadb", user, port)
         self.data = self.folder / "data"
         self.option_file = self.folder / "workload.cnf"

@@ -10,9 +10,12 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from loadframe.errors import TargetError
+from loadframe.named_files import read_text_up_to
 
 CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
 SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")
+LARGEST_BYTES = 1 << 20
+"""Of an option file; one of thousands of lines has a tenth of it."""
 _GROUP = re.compile(r"\[\s*([^\]]+?)\s*\]")
 _VERSIONED = re.compile(r"-\d+(\.\d+)*$")
 
@@ -43,10 +46,10 @@ def parse_arguments(words: Sequence[str]) -> dict[str, str]:
 def read_client_options(path: Path) -> dict[str, str]:
     """The client's options in a file. TargetError where it cannot be read."""
     try:
-        return parse_options(path.read_text(encoding="utf-8", errors="replace"), CLIENT_GROUPS)
+        return parse_options(read_text_up_to(path, LARGEST_BYTES), CLIENT_GROUPS)
     except OSError as error:
         raise TargetError(
-            f"Cannot read the option file {path}: {error.strerror}",
+            f"Cannot read the option file {path}: {error.strerror or error}",
             remedy="Name a file with a group [client] and user, password, perhaps socket or host.",
         ) from error
 
@@ -56,7 +59,7 @@ def configured_options(arguments: Sequence[str], files: Iterable[Path]) -> dict[
     options: dict[str, str] = {}
     for path in files:
         try:
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = read_text_up_to(path, LARGEST_BYTES)
         except OSError:  # it is the server's, not ours: what it says stays unknown
             continue
         options |= parse_options(text, SERVER_GROUPS)

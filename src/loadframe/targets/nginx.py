@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -62,7 +63,7 @@ class NginxTarget(PrivateTarget[Server]):
         self._effective: dict[str, SettingValue] = {}
         self._known: tuple[int, ...] = ()
 
-    def _make_server(self, lease: Lease, user: str | None, port: int, folder: str) -> Server:
+    def _make_server(self, lease: Lease, user: User | None, port: int, folder: str) -> Server:
         return Server(lease, user, port, folder)
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -184,7 +185,9 @@ class NginxTarget(PrivateTarget[Server]):
         values = {spec.name: _read(spec, stands.get(spec.name)) for spec in self.catalogue.specs}
         values["access_log"] = bool(state.settings.get("access_log", False))
         values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
-        values["listen_backlog"] = min(int(values["listen_backlog"]), int(SOMAXCONN.read_text()))
+        values["listen_backlog"] = min(
+            int(values["listen_backlog"]), int(SOMAXCONN.read_text(encoding="utf-8", errors="replace"))
+        )
         self._effective = values
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.nginx import NginxTarget
@@ -103,7 +104,7 @@ class NginxCacheTarget(NginxTarget):
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}
 
-    def _make_server(self, lease: Lease, user: str | None, port: int, folder: str) -> Server:
+    def _make_server(self, lease: Lease, user: User | None, port: int, folder: str) -> Server:
         self._cache = CacheServer(lease, user, port, folder)
         return self._cache
 

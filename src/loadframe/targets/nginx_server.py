@@ -15,13 +15,14 @@ from string import Formatter
 
 from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User, ids_of
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.log_counts import LogCounts
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed
+from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed, write_readable
 
 INSTALL = "apt-get install nginx"
 RELOAD_TIMEOUT_S = 30.0
@@ -54,7 +55,15 @@ def required() -> str:
 @functools.cache
 def version(nginx: str) -> str:
     """Name and version, for instance "nginx 1.22.1"."""
-    said = subprocess.run([nginx, "-v"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stderr
+    said = subprocess.run(
+        [nginx, "-v"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    ).stderr
     found = re.search(r"nginx/(\S+)", said)
     return f"nginx {found[1]}" if found else "nginx of unknown version"
 
@@ -71,7 +80,7 @@ class Server(PrivateServer):
     kill_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
 
-    def __init__(self, lease: Lease, user: str | None, port: int, folder: str = "nginx") -> None:
+    def __init__(self, lease: Lease, user: User | None, port: int, folder: str = "nginx") -> None:
         """port: on 127.0.0.1, 0 for a free one. folder: its name in the lease's, so that there may be several."""
         super().__init__(lease, folder, user, port)
         self.files = self.folder / "files"
@@ -112,7 +121,7 @@ class Server(PrivateServer):
         self.stop()
 
     def _test(self, state: TargetState, allowance: Allowance) -> None:
-        self._aside.write_text(self._text(state.settings))
+        write_readable(self._aside, self._text(state.settings))
         status, said = self.said_to_its_end(self._command(self._aside, "-t", "-q"), allowance)
         if status != 0:
             raise self.refusal(state, said)
@@ -162,12 +171,19 @@ class Server(PrivateServer):
     def dump(self) -> str:
         """The configuration as nginx reads it (`nginx -T`), read as its user: root would give folders to "nobody".
         TargetError where it cannot."""
+        ids = None if self._user is None else ids_of(self._user)
+        shared = [] if self._lease.user is None else [self._lease.user]
         done = subprocess.run(
             self._command(self.configuration, "-T", "-q"),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, user=self._user,
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            text=True, encoding="utf-8", errors="replace",
+            user=None if ids is None else ids.uid, group=None if ids is None else ids.gid,
+            extra_groups=None if ids is None else [ids.gid, *shared],
         )  # fmt: skip
         if done.returncode != 0:
-            raise TargetError("nginx does not tell its configuration", details=done.stderr)
+            raise TargetError(
+                "nginx does not tell its configuration", remedy="What it said is below.", details=done.stderr
+            )
         return done.stdout
 
     def kill(self) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 import re
 import threading
 import time
 from pathlib import Path
 
-from loadframe.unix_socket import open_socket
+from loadframe.http_connection import ERRORS, Connection, body
 
 TIMEOUT_S = 5.0
 """A worker that is busy for longer will not tell in time."""
@@ -22,20 +21,11 @@ PATTERN = re.compile(
 NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", "waiting")
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=TIMEOUT_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = open_socket(str(self._path), timeout_s=TIMEOUT_S)
-
-
 class Status:
     """The status of one nginx; safe to use from several threads, one at a time."""
 
     def __init__(self, socket: Path) -> None:
-        self._connection = _Connection(socket)
+        self._connection = Connection(socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, float]:
@@ -49,7 +39,7 @@ class Status:
                 except (FileNotFoundError, ConnectionRefusedError, TimeoutError):  # it is gone, or busy
                     self._connection.close()
                     return {}
-                except (OSError, http.client.HTTPException):  # the kept one may have been closed for a client
+                except ERRORS:  # the kept one may have been closed for a client
                     self._connection.close()
         raise NoRoom
 
@@ -66,8 +56,7 @@ class Status:
             self._connection.close()
 
     def _ask(self) -> dict[str, float]:
-        self._connection.request("GET", "/")
-        return parse(self._connection.getresponse().read().decode())
+        return parse(body(self._connection.get("/")).decode(errors="replace"))
 
 
 class NoRoom(Exception):  # noqa: N818 - it is a state of nginx

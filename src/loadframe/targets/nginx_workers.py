@@ -47,7 +47,12 @@ class Looks:
     def _stat(self, pid: int) -> tuple[str, float] | None:
         """State and CPU time in seconds (proc_pid_stat(5): fields 3, 14, 15); None where it has ended."""
         try:
-            fields = (self._root / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            fields = (
+                (self._root / str(pid) / "stat")
+                .read_text(encoding="utf-8", errors="replace")
+                .rpartition(")")[2]
+                .split()
+            )
         except OSError:
             return None
         return fields[0], (int(fields[11]) + int(fields[12])) / TICKS_PER_S

@@ -9,21 +9,25 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.targets.catalogue import SettingSpec, canonical, differing
-from loadframe.targets.postgres_control import Control, driver
+from loadframe.postgres_connection import driver
+from loadframe.targets import passed_on
+from loadframe.targets.catalogue import SettingSpec, as_shown, canonical, differing
+from loadframe.targets.postgres_control import Control
 from loadframe.targets.postgres_counters import Looks, statement
-from loadframe.targets.postgres_server import DATABASE, PORT, Server, known_settings, required, version
+from loadframe.targets.postgres_server import DATABASE, PORT, Server, known_settings, required, text_settings, version
 from loadframe.targets.postgres_settings import (
     ACTIVITY,
     CATALOGUE,
     CEILINGS,
     COUNTED,
+    HARMLESS_TEXTS,
     REFUSALS,
     RESERVED,
     WAITS,
 )
 from loadframe.targets.private_server import soft_nofile
 from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.targets.silence import BUSY_REMEDY
 
 RELOAD_TIMEOUT_S = 30.0
 
@@ -200,6 +204,7 @@ class PostgresTarget(PrivateTarget[Server]):
             if time.monotonic() > deadline:
                 raise TargetError(
                     f"PostgreSQL has not read its configuration after {RELOAD_TIMEOUT_S:.0f} s",
+                    remedy=BUSY_REMEDY,
                     details=self.log_tail(),
                 )
             time.sleep(0.005)
@@ -217,7 +222,7 @@ def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]
 def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:
     """A value as pg_settings shows it, in canonical form where the catalogue knows it: 16384 of 8kB are 134217728."""
     if spec is None:
-        return int(setting) if setting.lstrip("-").isdigit() else setting
+        return as_shown(setting)
     text = setting
     if spec.kind == "bytes" and unit and setting != "-1":
         text = str(int(setting) * _unit_bytes(unit))
@@ -226,7 +231,7 @@ def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> Se
     try:
         return canonical("postgres", spec, text)
     except StudyError:  # beyond the catalogue's bounds: true all the same
-        return int(text) if text.lstrip("-").isdigit() else text
+        return as_shown(text)
 
 
 def _unit_bytes(unit: str) -> int:
@@ -241,8 +246,12 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     for given, name in names.items():
         if name in RESERVED:
             raise StudyError(f"target.settings.{given}: a private instance decides this itself", remedy="Leave it out.")
-    known = set(names.values()) <= set(CATALOGUE.names())
-    return CATALOGUE.check(settings, () if known else known_settings(required("postgres")))
+    catalogue = frozenset(CATALOGUE.names())
+    if catalogue.issuperset(names.values()):
+        return CATALOGUE.check(settings)
+    texts = text_settings(required("postgres")) - HARMLESS_TEXTS
+    passed_on.check("postgres", catalogue, settings, texts)
+    return CATALOGUE.check(settings, known_settings(required("postgres")))
 
 
 def _needs_restart(name: str) -> bool:

@@ -10,15 +10,21 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from loadframe.address import decide
 from loadframe.cage.identity import parent_of
-from loadframe.errors import TargetError
+from loadframe.errors import StudyError, TargetError
+from loadframe.host_port import joined, parted
 from loadframe.model import CounterSpec, Endpoint, SettingValue
-from loadframe.targets.host_port import joined, parted
+from loadframe.named_files import read_text_up_to
+from loadframe.postgres_connection import CARRIED, NUMBER, check_parameters, guarded
+from loadframe.said import words
+from loadframe.targets.mysql_options import LARGEST_BYTES
 from loadframe.targets.postgres import CHILDREN, in_our_units, read_settings
 from loadframe.targets.postgres_control import Control
 from loadframe.targets.postgres_counters import Looks, statement
 from loadframe.targets.postgres_server import OLDEST, PORT, word
 from loadframe.targets.postgres_settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
+from loadframe.targets.silence import BUSY_REMEDY
 
 SOCKETS = "/var/run/postgresql"
 """Debian's folder of sockets."""
@@ -43,7 +49,13 @@ class AttachedPostgres:
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
 
     def __init__(
-        self, address: str = "", *, option_file: Path | None = None, user: str = "", account: str = "--option-file"
+        self,
+        address: str = "",
+        *,
+        option_file: Path | None = None,
+        user: str = "",
+        account: str = "--option-file",
+        number: str = "",
     ) -> None:
         """address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
         Debian's folder. option_file: a connection service file of libpq, whose first section is taken. account: with
@@ -52,14 +64,15 @@ class AttachedPostgres:
         TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, or
         the account may not see what others do; MissingTool without psycopg.
         """
-        options = read_service(option_file) if option_file is not None else {}
+        options = _options(option_file)
         name = user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(address, options), "user": name}
         self._where.setdefault("dbname", "postgres")
+        self._here = self._decided(number)
         self._control = Control(self._where, lambda: None)
         self._looks = Looks()
         try:
-            self._version, self._statement = self._met(account)
+            self._version, self._statement, thing = self._met(account)
         except TargetError:
             self._control.close()
             raise
@@ -70,14 +83,31 @@ class AttachedPostgres:
             "address": f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port),
             "option_file": str(option_file.absolute()) if option_file is not None else "",
             "user": user,
+            "thing": thing,
+            "number": self._where.get(NUMBER, ""),
         }
 
-    def _met(self, account: str) -> tuple[str, str]:
-        """The server's version, and the statement that asks it."""
+    def _decided(self, number: str) -> bool:
+        """The address to connect to, once and for all. Whether it is of this machine."""
+        if self._where["host"].startswith("/"):
+            return True
+        named = self._where.get(NUMBER) or self._where["host"]
+        place = decide(named, int(self._where["port"]), number)
+        self._where = guarded({**self._where, NUMBER: place.number})
+        return place.here
+
+    def _met(self, account: str) -> tuple[str, str, str]:
+        """The server's version, the statement that asks it, and what it is by whatever address it was reached."""
         try:
-            ((number, version, sees_all),) = self._control.ask(
+            number, version, sees_all, system, port = self._control.one(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
-                " pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')"
+                " pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),"
+                " (SELECT system_identifier FROM pg_control_system()), current_setting('port')",
+                int,
+                str,
+                bool,
+                int,
+                str,
             )
         except TargetError as error:
             raise TargetError(
@@ -87,14 +117,15 @@ class AttachedPostgres:
             ) from error
         if number < 10000 * OLDEST:
             raise TargetError(
-                f"PostgreSQL {version} at {self.describe()} is older than {OLDEST}", remedy="It is not supported."
+                f"PostgreSQL {words(version)} at {self.describe()} is older than {OLDEST}",
+                remedy="It is not supported.",
             )
         if not sees_all:
             raise TargetError(
                 f"The account {self._where['user']} may not see what others do in {self.describe()}",
                 remedy=f"As administrator: {MONITOR}.",
             )
-        return str(version), statement(number)
+        return words(version).partition(" ")[0], statement(number), f"postgres {system} at port {words(port)}"
 
     def counters(self) -> dict[str, float]:
         """One statement. What only the log tells (refused connections) is left out."""
@@ -131,7 +162,10 @@ class AttachedPostgres:
         until = time.monotonic() + RELOADED_WITHIN_S
         while self._control.ask("SELECT pg_conf_load_time()") == [(before,)]:
             if time.monotonic() > until:
-                raise TargetError(f"{self.words} has not read its configuration after {RELOADED_WITHIN_S:.0f} s")
+                raise TargetError(
+                    f"{self.words} has not read its configuration after {RELOADED_WITHIN_S:.0f} s",
+                    remedy=BUSY_REMEDY,
+                )
             time.sleep(0.005)
 
     def settle(self) -> None:
@@ -139,7 +173,9 @@ class AttachedPostgres:
         until = time.monotonic() + SETTLED_WITHIN_S
         while doing := self._control.ask(CHANGING, ["ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%"]):
             if time.monotonic() > until:
-                raise TargetError(f"{self.words} has not ended `{doing[0][0]}` after {SETTLED_WITHIN_S:.0f} s")
+                raise TargetError(
+                    f"{self.words} has not ended `{doing[0][0]}` after {SETTLED_WITHIN_S:.0f} s", remedy=BUSY_REMEDY
+                )
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
@@ -181,12 +217,13 @@ class AttachedPostgres:
             "database": where["dbname"],
             "schema": SCHEMA,
             "port": where["port"],
+            **{name: where[name] for name in (NUMBER, *CARRIED) if where.get(name)},
         }
         socket = {"socket": where["host"]} if where["host"].startswith("/") else {}
         return Endpoint(self.kind, where["host"], options | socket, attached=True)
 
     def version(self) -> str:
-        return f"PostgreSQL {self._version.split()[0]}"
+        return f"PostgreSQL {self._version}"
 
     def describe(self) -> str:
         """Where it is, in words; no secret."""
@@ -198,29 +235,33 @@ class AttachedPostgres:
         self._control.close()
 
     def _is_here(self) -> bool:
-        """By a socket; or by a network address that this machine has for itself."""
-        if self._where["host"].startswith("/"):
-            return True
-        ((same,),) = self._control.ask("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)")
+        """By a socket; or by an address of this machine, where the server does not see another one: a port of a
+        container is forwarded."""
+        if self._where["host"].startswith("/") or not self._here:
+            return self._here
+        (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
         return bool(same)
 
 
 def host_of(address: str, option_file: Path | None) -> str:
     """The host that AttachedPostgres would connect to (libpq goes to its hostaddr where there is one), "" where that is
     a socket. Raises as that does, asks nobody."""
-    options = read_service(option_file) if option_file is not None else {}
-    host = options.get("hostaddr") or os.environ.get("PGHOSTADDR") or _where(address, options)["host"]
-    return "" if host.startswith("/") else host
+    where = _where(address, _options(option_file))
+    return "" if where["host"].startswith("/") else where.get(NUMBER, where["host"])
+
+
+def _options(option_file: Path | None) -> dict[str, str]:
+    return check_parameters(read_service(option_file), str(option_file)) if option_file is not None else {}
 
 
 def read_service(path: Path) -> dict[str, str]:
     """The connection parameters of the first section of a connection service file (libpq). TargetError."""
     parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
     try:
-        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+        parser.read_string(read_text_up_to(path, LARGEST_BYTES))
     except OSError as error:
         raise TargetError(
-            f"Cannot read the option file {path}: {error.strerror}",
+            f"Cannot read the option file {path}: {error.strerror or error}",
             remedy="Name a connection service file: [NAME], then host, port, dbname, user and password.",
         ) from error
     except configparser.Error as error:
@@ -232,17 +273,29 @@ def read_service(path: Path) -> dict[str, str]:
 
 
 def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
-    """host and port. StudyError for a port that is none."""
-    port = options.get("port", str(PORT))
+    """host and port, and the hostaddr of the option file. StudyError for a port that is none, several hosts, and for a
+    hostaddr beside an address that is another one."""
+    port, number = options.get("port", str(PORT)), options.get(NUMBER, "")
+    if "," in f"{address}{options.get('host', '')}{number}":
+        raise StudyError(
+            f"{address or options.get('host', '') or number} are several hosts", remedy="Name one, as each is checked."
+        )
     if address.startswith("/"):
-        folder, mark, number = address.rpartition("/.s.PGSQL.")
-        return {"host": folder, "port": number} if mark else {"host": address, "port": port}
-    host, port = parted(address, port)
-    return {"host": host or address or options.get("host", SOCKETS), "port": port}
+        folder, mark, socket_port = address.rpartition("/.s.PGSQL.")
+        found = {"host": folder, "port": socket_port} if mark else {"host": address, "port": port}
+    else:
+        host, port = parted(address, port)
+        found = {"host": host or address or options.get("host") or number or SOCKETS, "port": port}
+    if number and (found["host"].startswith("/") or (address and found["host"] not in (number, options.get("host")))):
+        raise StudyError(
+            f"The option file has hostaddr = {number}, and the server to attach to is {found['host']}",
+            remedy="Leave one of them out.",
+        )
+    return found | ({NUMBER: number} if number else {})
 
 
 def _name_of(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:  # not of this machine after all
         return ""

@@ -11,18 +11,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.postgres_programs import program
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.postgres_settings import CATALOGUE
-from loadframe.targets.private_server import Account, PrivateServer, write_secret
+from loadframe.targets.private_server import Account, PrivateServer, write_readable, write_secret
 
 INSTALL = "apt-get install postgresql"
 DATABASE = "loadframe"
 PORT = 5432
 """Of a server that listens on no port it is only a part of the socket's name."""
+NO_PROCESS = b"could not fork new process"
+"""In the server's log, where a limit of processes or memory leaves none for a connection."""
 OLDEST = 14
 """pg_stat_wal and pg_stat_database.sessions are there from this version on."""
 LOCKED = 'lock file "postmaster.pid" already exists'
@@ -41,8 +44,19 @@ def required(name: str) -> str:
 @functools.cache
 def known_settings(postgres: str) -> frozenset[str]:
     """Every setting that this server knows, from its own list."""
-    lines = _output(postgres, "--describe-config").splitlines()
-    return frozenset(line.partition("\t")[0].lower() for line in lines if "\t" in line)
+    return frozenset(name for name, _ in _described(postgres))
+
+
+@functools.cache
+def text_settings(postgres: str) -> frozenset[str]:
+    """Those of them that take any text, by the same list."""
+    return frozenset(name for name, kind in _described(postgres) if kind == "STRING")
+
+
+def _described(postgres: str) -> list[tuple[str, str]]:
+    """The name of each setting, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or STRING."""
+    rows = (line.split("\t") for line in _output(postgres, "--describe-config").splitlines())
+    return [(row[0].lower(), row[3]) for row in rows if len(row) > 3]
 
 
 @functools.cache
@@ -53,7 +67,15 @@ def version(postgres: str) -> str:
 
 
 def _output(*command: str) -> str:
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    ).stdout
 
 
 class Server(PrivateServer):
@@ -68,7 +90,7 @@ class Server(PrivateServer):
     kill_signal = signal.SIGQUIT
     death_signal = signal.SIGQUIT
 
-    def __init__(self, lease: Lease, user: str | None, port: int | None, folder: str = "postgres") -> None:
+    def __init__(self, lease: Lease, user: User | None, port: int | None, folder: str = "postgres") -> None:
         """folder: its name in the lease's, so that there may be several."""
         super().__init__(lease, folder, user, port)
         self.data = self.folder / "data"
@@ -77,6 +99,8 @@ class Server(PrivateServer):
         self.control_account = Account("loadframe_control")
         self.workload_account = Account("loadframe")
         self._read_to, self._refused = 0, 0
+        self._began = 0
+        """Where in the log its last start begins."""
 
     @property
     def socket_folder(self) -> Path:
@@ -129,6 +153,7 @@ class Server(PrivateServer):
         self.take_port()
         self.configure(settings)
         command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={self.configuration}")
+        self._began = self.log.stat().st_size if self.log.exists() else 0
         self.launch(command, allowance, answers)
 
     def check(self, state: TargetState, allowance: Allowance) -> None:
@@ -142,17 +167,23 @@ class Server(PrivateServer):
             self.take_port()
         nobody = self.folder / "nobody.conf"
         configuration = self.folder / "check.conf"
-        configuration.write_text(self._text(state.settings, hba_file=str(nobody)))
+        write_readable(configuration, self._text(state.settings, hba_file=str(nobody)))
         command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={configuration}")
         _, said = self.said_to_its_end(command, allowance)
         if str(nobody) not in said and LOCKED not in said:
             lines = [line for line in said.splitlines() if "LOG:  starting" not in line]
             raise self.refusal(state, "\n".join(lines))
 
+    def given_up(self) -> bool:
+        """Whether it may not start a process for a connection: it goes on, and lets nobody in."""
+        with self.log.open("rb") as log:
+            log.seek(self._began)
+            return NO_PROCESS in log.read()
+
     def configure(self, settings: Mapping[str, SettingValue]) -> None:
         """Write the configuration that the next start or reload reads: what is not named has the server's default."""
         aside = self.configuration.with_suffix(".new")
-        aside.write_text(self._text(settings))
+        write_readable(aside, self._text(settings))
         aside.replace(self.configuration)
 
     def _text(self, settings: Mapping[str, SettingValue], **instead: str) -> str:

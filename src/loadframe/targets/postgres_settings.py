@@ -192,6 +192,26 @@ RESERVED = frozenset(
 )
 """Settings that a private instance decides itself."""
 
+HARMLESS_TEXTS = frozenset(
+    {
+        "client_encoding",
+        "cluster_name",
+        "datestyle",
+        "default_table_access_method",
+        "default_text_search_config",
+        "lc_monetary",
+        "lc_numeric",
+        "lc_time",
+        "log_timezone",
+        "search_path",
+        "syslog_ident",
+        "timezone",
+        "timezone_abbreviations",
+    }
+)
+"""Of the settings that take any text (type STRING of `postgres --describe-config`) those that name no program, library,
+file or host. All others are refused, also those that a later version brings."""
+
 
 def _gauge(name: str) -> CounterSpec:
     return CounterSpec(name, f"postgres.{name}", cumulative=False)

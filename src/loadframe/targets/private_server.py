@@ -5,8 +5,9 @@ A server is a subclass that says which programs it is made of and how they are a
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -14,11 +15,15 @@ import socket as sockets
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from loadframe.cage import identity
+from loadframe.cage.environment import SYSTEM, located
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User, ids_of
 from loadframe.cage.processes import Allowance, spawn, unreachable
 from loadframe.errors import MissingTool, TargetError
 from loadframe.model import SettingValue, TargetState
@@ -50,7 +55,7 @@ class PrivateServer:
     kill_signal = signal.SIGKILL
     death_signal = signal.SIGKILL
 
-    def __init__(self, lease: Lease, folder: str, user: str | None, port: int | None) -> None:
+    def __init__(self, lease: Lease, folder: str, user: User | None, port: int | None) -> None:
         """folder: its name in the lease's. user: runs the server; None for ourselves. port: also listen on 127.0.0.1,
         None for the socket alone."""
         self.folder = lease.folder / folder
@@ -74,7 +79,7 @@ class PrivateServer:
                 f"The socket's path has more than {SOCKET_PATH_BYTES} bytes: {self.socket}",
                 remedy="Set LOADFRAME_SCRATCH to a folder with a shorter path.",
             )
-        if (barrier := unreachable(self._lease.folder, self._user)) is not None:
+        if (barrier := unreachable(self._lease.folder, self._user, self._lease.user)) is not None:
             raise TargetError(
                 f"User {self._user} runs the server and may not enter {barrier}",
                 remedy=f"chmod o+x {barrier}, or set LOADFRAME_SCRATCH to another folder.",
@@ -91,17 +96,29 @@ class PrivateServer:
             self.give(folder)
 
     def give(self, path: Path) -> None:
-        """To the user who runs the server."""
-        if self._user is not None:
-            account = pwd.getpwnam(self._user)
-            os.chown(path, account.pw_uid, account.pw_gid)
+        """To the user who runs the server. TargetError where our namespace does not have that user."""
+        if self._user is None:
+            return
+        ids = ids_of(self._user)
+        try:
+            os.chown(path, ids.uid, ids.gid)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise TargetError(
+                f"{path} cannot be given to {self._user}, who runs the server: this user namespace does not map that "
+                "user",
+                remedy="Run Loadframe outside of it, or map more users (`unshare --map-auto`).",
+            ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
         """Run a program as the server's user to its end; what it says is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            process = spawn(command, Allowance(user=self._user), stdout=output, stderr=output, cwd=self._lease.folder)
-            self._lease.add_process(process.pid)
-            status = process.wait()
+            allowance = self._in_folder(Allowance(user=self._user))
+            process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
+            with self._abandoning(process):
+                self._lease.add_process(process.pid)
+                status = process.wait()
         if status != 0:
             raise TargetError(
                 f"{Path(command[0]).name} failed with exit status {status}",
@@ -115,15 +132,21 @@ class PrivateServer:
         said = self.folder / "check.log"
         with said.open("wb") as output:
             process = spawn(
-                command, allowance, stdout=output, stderr=output, cwd=self._lease.folder, death_signal=self.death_signal
+                command,
+                self._in_folder(allowance),
+                stdout=output,
+                stderr=output,
+                cwd=self._lease.folder,
+                death_signal=self.death_signal,
             )
-            self._lease.add_process(process.pid)
-            try:
-                status = process.wait(CHECK_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.send_signal(self.kill_signal)
-                status = process.wait()
-        return status, said.read_text(errors="replace").strip()
+            with self._abandoning(process):
+                self._lease.add_process(process.pid)
+                try:
+                    status = process.wait(CHECK_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    self._end_group(process)
+                    status = process.returncode
+        return status, said.read_text(encoding="utf-8", errors="replace").strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
         """That it would not start with a state, and what it says; of the state, what it speaks of, else all."""
@@ -165,7 +188,7 @@ class PrivateServer:
         with self.log.open("ab") as log:
             self._process = spawn(
                 self.command,
-                allowance,
+                self._in_folder(allowance),
                 stdout=log,
                 stderr=log,
                 cwd=self._lease.folder,
@@ -182,7 +205,11 @@ class PrivateServer:
                 raise TargetError(f"{self.name} would not start", remedy=LAST_LINES, details=self.log_tail())
             if time.monotonic() > deadline:
                 self.kill()
-                raise TargetError(f"{self.name} does not answer after {START_TIMEOUT_S:.0f} s", details=self.log_tail())
+                raise TargetError(
+                    f"{self.name} does not answer after {START_TIMEOUT_S:.0f} s",
+                    remedy=LAST_LINES,
+                    details=self.log_tail(),
+                )
             self._wait(0.01)
 
     def died(self, how: str = "died") -> TargetError | None:
@@ -208,20 +235,58 @@ class PrivateServer:
         if self._process is None:
             return
         self._process.send_signal(self.stop_signal)
+        self._let_go_on()
         if self._wait(STOP_TIMEOUT_S):
             self._process = None
             return
         self.kill()
-        raise TargetError(f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed", details=self.log_tail())
+        raise TargetError(
+            f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed",
+            remedy=LAST_LINES,
+            details=self.log_tail(),
+        )
 
     def kill(self) -> None:
         """End it at once. Never raises."""
         if self._process is not None:
+            family = identity.family(self._process.pid)
             self._process.send_signal(self.kill_signal)
+            self._let_go_on()
             if not self._wait(KILL_TIMEOUT_S):
                 self._process.kill()
                 self._process.wait()
             self._process = None
+            for each in family:  # what it could not end itself
+                identity.end(each, 0.0)
+
+    def _let_go_on(self) -> None:
+        """Processes of it that were stopped would not see a signal, nor that the first one has ended."""
+        assert self._process is not None
+        for each in identity.family(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGCONT)
+
+    @contextmanager
+    def _abandoning(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """A program that is left before its end, by Ctrl-C for instance, is ended at once."""
+        try:
+            yield
+        except BaseException:
+            self._end_group(process)
+            raise
+
+    def _end_group(self, process: subprocess.Popen[bytes]) -> None:
+        """End it at once with all that it has started: it leads a group of its own. An installer is a script, and the
+        server that it runs would go on without it."""
+        for number in (self.kill_signal, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+                os.killpg(process.pid, signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(KILL_TIMEOUT_S)
+        deadline = time.monotonic() + KILL_TIMEOUT_S
+        while _is_group(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def destroy(self) -> None:
         """End it and remove its folder. Never raises."""
@@ -242,8 +307,12 @@ class PrivateServer:
         """The last lines of the error log; empty where there is none."""
         if not self.log.exists():
             return ""
-        with self.log.open(errors="replace") as log:
+        with self.log.open(encoding="utf-8", errors="replace") as log:
             return "".join(deque(log, maxlen=lines)).rstrip()
+
+    def _in_folder(self, allowance: Allowance) -> Allowance:
+        """The same for a process that may pass through the lease's folder."""
+        return replace(allowance, shared_group=self._lease.user)
 
     def _wait(self, seconds: float) -> bool:
         assert self._process is not None
@@ -254,9 +323,18 @@ class PrivateServer:
         return True
 
 
+def _is_group(leader: int) -> bool:
+    """Whether a process group has members."""
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def installed(program: str) -> str | None:
     """Where a program is; /usr/sbin, where servers are, is often not in an ordinary user's PATH."""
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    return located(program, SYSTEM)
 
 
 def needed(program: str, how_to_get_it: str) -> str:
@@ -267,10 +345,16 @@ def needed(program: str, how_to_get_it: str) -> str:
     return found
 
 
+def write_readable(path: Path, text: str) -> None:
+    """A file that the server's user reads, whatever our umask; the lease's folder is closed to others. OSError."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+
+
 def write_secret(path: Path, text: str) -> None:
     """A file that only we may read; FileExistsError where there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
 
 
@@ -285,9 +369,11 @@ def open_descriptors(pid: int | None) -> int:
 def soft_nofile(pid: int | None) -> int:
     """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
     try:
-        for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/limits").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("Max open files"):
                 return int(line.split()[3])
     except OSError as error:
         raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
-    raise TargetError(f"/proc/{pid}/limits does not tell the open-files limit")
+    raise TargetError(
+        f"/proc/{pid}/limits does not tell the open-files limit", remedy="Is /proc that of this machine's kernel?"
+    )

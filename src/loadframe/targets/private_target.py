@@ -40,7 +40,8 @@ class PrivateTarget(ABC, Generic[Server]):
         self._server.stop()
 
     def destroy(self) -> None:
-        """End the server and remove its folder; the lease stays its owner's."""
+        """End the server at once and remove its folder; the lease stays its owner's."""
+        self._server.kill()  # first: whoever asks it something has its end for an answer, and lets go of it
         self._left()
         self._server.destroy()
 
@@ -56,7 +57,7 @@ class PrivateTarget(ABC, Generic[Server]):
     def describe(self) -> Mapping[str, str]:
         return {
             "data": f"{self._data} on {filesystem(self._server.folder)}",
-            "user": self._allowance.user or "the user who ran Loadframe",
+            "user": str(self._allowance.user or "the user who ran Loadframe"),
             "started": " ".join(self._server.command),
         }
 

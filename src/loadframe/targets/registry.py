@@ -181,13 +181,13 @@ KINDS: Mapping[str, KindOfTarget] = {
 
 def make(kind: str, *, lease: Lease, allowance: Allowance) -> Target:
     """A target of this kind that keeps its data in the lease's folder. StudyError for an unknown kind."""
-    return _kind(kind).make(lease, allowance)
+    return kind_named(kind).make(lease, allowance)
 
 
 def make_shards(kind: str, *, lease: Lease, allowances: Mapping[str, Allowance]) -> Target:
     """A target of this kind in several pieces, with what each of its `components` is allowed. StudyError for an unknown
     kind, or one of which there is only one."""
-    made = _kind(kind).make_shards
+    made = kind_named(kind).make_shards
     if made is None:
         sharded = sorted(name for name, one in KINDS.items() if one.make_shards is not None)
         raise StudyError(
@@ -201,17 +201,17 @@ def components(kind: str, shards: int | None) -> tuple[str, ...]:
     """What a target is made of: "target" alone, or its pieces. StudyError for an unknown kind."""
     if shards is None:
         return ("target",)
-    return (*_kind(kind).before, *(postgres_shards.shard_name(number) for number in range(1, shards + 1)))
+    return (*kind_named(kind).before, *(postgres_shards.shard_name(number) for number in range(1, shards + 1)))
 
 
 def check_settings(kind: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """The settings in the form in which `effective` answers, so that the two can be compared. StudyError."""
-    return _kind(kind).check_settings(settings)
+    return kind_named(kind).check_settings(settings)
 
 
 def setting(kind: str, name: str) -> SettingSpec | None:
     """What the catalogue knows of a setting, None for one that is only passed through."""
-    return _kind(kind).catalogue.get(name)
+    return kind_named(kind).catalogue.get(name)
 
 
 def gives_up(kind: str, settings: Mapping[str, SettingValue]) -> str | None:
@@ -229,7 +229,8 @@ def check() -> list[Requirement]:
     return list(dict.fromkeys(requirement for kind in KINDS.values() for requirement in kind.requirements()))
 
 
-def _kind(kind: str) -> KindOfTarget:
+def kind_named(kind: str) -> KindOfTarget:
+    """What is known of a kind. StudyError for one that is not."""
     if kind == "ndb":
         raise StudyError(
             "target.kind = 'ndb': Loadframe starts no MySQL Cluster",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from loadframe.errors import StudyError
 from loadframe.model import SettingValue
 from loadframe.targets.registry import setting
 
@@ -36,8 +37,14 @@ FORMS: Mapping[str, Form] = {
 
 
 def written(kind: str, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
-    """The settings as the target's own file has them: its name and its text."""
-    form = FORMS[kind]
+    """The settings as the target's own file has them: its name and its text. StudyError for a kind that has no such
+    file, and for a name or a word that would be more than a part of a line."""
+    form = FORMS.get(kind)
+    if form is None:
+        raise StudyError(f"no settings of {kind} are searched", remedy=f"Those of {', '.join(FORMS)} are.")
+    for word in (word for setting_ in settings.items() for word in setting_ if isinstance(word, str)):
+        if not word.isprintable():
+            raise StudyError(f"{word!a} is no part of a line in {form.file}", remedy="Give it without such characters.")
     lines = (form.line.format(name=name, value=_word(kind, form, name, value)) for name, value in settings.items())
     return form.file, form.head + "".join(f"{line}\n" for line in lines)
 

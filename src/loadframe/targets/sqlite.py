@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loadframe.cage.leases import Lease, filesystem
+from loadframe.cage.own_user import ids_of, make_private
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -33,7 +35,9 @@ class SqliteTarget:
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
     def __init__(self, *, lease: Lease, allowance: Allowance | None = None) -> None:
-        """lease: its folder holds the database. allowance: for symmetry; there is no process of its own to hold."""
+        """lease: its folder holds the database. allowance: of the load driver, whose processes open the file: its user
+        owns it."""
+        self._owner = (allowance or Allowance()).user
         self._folder = lease.folder / "sqlite"
         self._file = self._folder / "database.sqlite"
         self._settings: dict[str, SettingValue] | None = None
@@ -41,11 +45,20 @@ class SqliteTarget:
     def create(self) -> None:
         """Make the folder. TargetError where it cannot be made."""
         try:
-            self._folder.mkdir(exist_ok=True)
+            if not self._folder.exists():
+                make_private(self._folder, self._owner)
+                self._make_file()
         except OSError as error:
             raise TargetError(
                 f"Cannot make {self._folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH."
             ) from error
+
+    def _make_file(self) -> None:
+        """An empty one; what SQLite makes beside it, it gives to the file's owner (findCreateFileMode, os_unix.c)."""
+        self._file.touch(mode=0o600)
+        if self._owner is not None:
+            ids = ids_of(self._owner)
+            os.chown(self._file, ids.uid, ids.gid)
 
     def check(self, state: TargetState) -> None:
         """SQLite takes whatever the catalogue allows; StudyError for all else."""

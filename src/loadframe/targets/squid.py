@@ -14,7 +14,7 @@ from loadframe.errors import TargetError
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, differing
 from loadframe.targets.origin import Origin
-from loadframe.targets.private_server import open_descriptors, soft_nofile
+from loadframe.targets.private_server import LAST_LINES, open_descriptors, soft_nofile
 from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
 from loadframe.targets.squid_manager import (
     Manager,
@@ -164,7 +164,7 @@ class SquidTarget(PrivateTarget[Server]):
         pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
         config, stores, info = (page or "" for page in pages)
         if not (config and stores and info):
-            raise TargetError("Squid does not tell its settings", details=self.log_tail())
+            raise TargetError("Squid does not tell its settings", remedy=LAST_LINES, details=self.log_tail())
         most, reserved = descriptors(info)
         self._effective = {**parse_config(config, stores), "max_filedescriptors": most}
         self._descriptors_allowed = most - reserved

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 
 from loadframe.errors import StudyError
+from loadframe.http_connection import ERRORS, Connection, body
 from loadframe.model import SettingValue
 from loadframe.targets.catalogue import SettingSpec, canonical
 from loadframe.targets.squid_settings import CATALOGUE, COUNTERS, GAUGES
@@ -24,7 +25,7 @@ class Manager:
     """The cache manager of one Squid, from its start to its end; safe to use from several threads, one at a time."""
 
     def __init__(self) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", timeout=TIMEOUT_S)
+        self._connection = _connection(http.client.HTTP_PORT)
         self._lock = threading.Lock()
         self._asked = 0
 
@@ -32,7 +33,7 @@ class Manager:
         """From now on ask on this port of 127.0.0.1, on a new connection."""
         with self._lock:
             self._connection.close()
-            self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+            self._connection = _connection(port)
 
     def page(self, name: str) -> str | None:
         """One page of the manager, for instance "info"; None where it does not answer."""
@@ -40,7 +41,7 @@ class Manager:
             for _ in range(2):  # the connection that was kept may have been closed meanwhile
                 try:
                     return self._ask(name)
-                except (OSError, http.client.HTTPException):
+                except ERRORS:
                     self._connection.close()
             return None
 
@@ -62,13 +63,16 @@ class Manager:
             self._connection.close()
 
     def _ask(self, name: str) -> str:
-        self._connection.request("GET", f"/squid-internal-mgr/{name}")
-        answer = self._connection.getresponse()
-        text = answer.read().decode(errors="replace")
+        answer = self._connection.get(f"/squid-internal-mgr/{name}")
+        text = body(answer).decode(errors="replace")
         self._asked += 1
         if answer.status != http.client.OK:
             raise http.client.HTTPException(f"status {answer.status}")
         return text
+
+
+def _connection(port: int) -> Connection:
+    return Connection(f"127.0.0.1:{port}", within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
 
 
 # --- what it says -----------------------------------------------------------------------------------------------------

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.cage.leases import Lease, remove_shared_memory
+from loadframe.cage.own_user import User, ids_of
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.log_counts import LogCounts
-from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed
+from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed, write_readable
 from loadframe.targets.squid_manager import MARK, complete
 from loadframe.targets.squid_settings import CATALOGUE
 
@@ -65,7 +66,15 @@ def required() -> str:
 @functools.cache
 def version(squid: str) -> str:
     """Name and version, for instance "Squid 5.7"."""
-    said = subprocess.run([squid, "-v"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    said = subprocess.run(
+        [squid, "-v"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    ).stdout
     found = re.search(r"Version (\S+)", said)
     return f"Squid {found[1]}" if found else "Squid of unknown version"
 
@@ -81,7 +90,7 @@ class Server(PrivateServer):
     stop_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
 
-    def __init__(self, lease: Lease, user: str | None, port: int) -> None:
+    def __init__(self, lease: Lease, user: User | None, port: int) -> None:
         """port: on 127.0.0.1, 0 for a free one."""
         super().__init__(lease, "squid", user, port)
         self.store = self.folder / "store"
@@ -107,7 +116,7 @@ class Server(PrivateServer):
 
     def check(self, state: TargetState, origin: str, allowance: Allowance) -> None:
         """TargetError, in Squid's words, where it would not start in this state (`squid -k parse`)."""
-        self._aside.write_text(self._text(complete(state.settings), origin, self.mark))
+        write_readable(self._aside, self._text(complete(state.settings), origin, self.mark))
         status, said = self.said_to_its_end(self._command(self._aside, "-k", "parse"), allowance)
         if status != 0:
             complaints = [line for line in said.splitlines() if re.search("FATAL|ERROR|Bungled", line)]
@@ -152,7 +161,7 @@ class Server(PrivateServer):
 
     def destroy(self) -> None:
         super().destroy()
-        remove_shared_memory(self._service)
+        remove_shared_memory(self._service, () if self._user is None else (ids_of(self._user).uid,))
 
     @property
     def mark(self) -> str:

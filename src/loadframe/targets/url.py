@@ -7,14 +7,16 @@ authorised it.
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import re
-import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from loadframe import address
 from loadframe.errors import StudyError, TargetError
+from loadframe.host_port import joined
+from loadframe.http_connection import ERRORS, Connection
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.said import words
 from loadframe.targets.catalogue import Catalogue, SettingSpec
 
 TIMEOUT_S = 10.0
@@ -46,6 +48,7 @@ class UrlTarget:
 
     def __init__(self) -> None:
         self._state: TargetState | None = None
+        self._place: address.Place | None = None
 
     def create(self) -> None:
         """Nothing: it is there."""
@@ -57,14 +60,20 @@ class UrlTarget:
     def start(self, state: TargetState) -> None:
         """See that it answers."""
         self._state = TargetState(check_settings(state.settings), {})
-        if not self.healthy():
+        self._place = address.decide(*address_of(str(self._state.settings["url"])))
+        if (why := self._silent()) is not None:
             where, self._state = self.endpoint().address, None
-            raise TargetError(f"Nobody answers at {where}", remedy="Start the server, or correct target.settings.url.")
+            raise TargetError(
+                f"No server answers at {where}: {why}", remedy="Start the server, or correct target.settings.url."
+            )
 
     def apply(self, state: TargetState) -> None:
         """TargetError for any other state."""
         if check_settings(state.settings) != self._known().settings:
-            raise TargetError("Nothing of a server that is known by its address alone can be changed")
+            raise TargetError(
+                "Nothing of a server that is known by its address alone can be changed",
+                remedy="Leave the change out, or let Loadframe start a server of its own.",
+            )
 
     def reset(self) -> None:
         """Nothing that could be."""
@@ -93,14 +102,16 @@ class UrlTarget:
         return {"target": ()}
 
     def endpoint(self) -> Endpoint:
-        """address: host and port. options: `paths`, separated by blanks."""
-        settings = self._known().settings
-        host, port = address_of(str(settings["url"]))
-        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        return Endpoint(self.kind, where, {"paths": str(settings["paths"])}, attached=True)
+        """address: the number that was decided when it was started, and the port. options: `paths`, separated by
+        blanks; `host`, for the header of that name."""
+        settings, place = self._known().settings, self._place
+        assert place is not None, "what is known has a place"
+        named = joined(place.host, place.port)
+        options = {"paths": str(settings["paths"]), "host": named.removesuffix(f":{http.client.HTTP_PORT}")}
+        return Endpoint(self.kind, joined(place.number, place.port), options, attached=True)
 
     def healthy(self) -> bool:
-        return self._state is not None and self._answers()
+        return self._state is not None and self._silent() is None
 
     def version(self) -> str:
         return "url"
@@ -116,17 +127,18 @@ class UrlTarget:
             raise TargetError("The server's address is not known", remedy="Start it first.")
         return self._state
 
-    def _answers(self) -> bool:
-        """Whether anything comes back for what the load will be: a GET. Many a server drops or refuses HEAD."""
-        connection = http.client.HTTPConnection(self.endpoint().address, timeout=TIMEOUT_S)
+    def _silent(self) -> str | None:
+        """Why no answer begins to what the load will be, a GET; None where one does. Many a server drops or refuses
+        HEAD."""
+        endpoint = self.endpoint()
+        connection = Connection(endpoint.address, host=endpoint.options["host"], within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:
-            connection.request("GET", self.endpoint().options["paths"].split()[0])
-            connection.getresponse()  # not its body, which may have no end
-        except (OSError, http.client.HTTPException):
-            return False
+            connection.get(endpoint.options["paths"].split()[0])  # not its body, which may have no end
+        except ERRORS as error:
+            return words(error) or type(error).__name__
         finally:
             connection.close()
-        return True
+        return None
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -158,25 +170,3 @@ def address_of(url: str) -> tuple[str, int]:
             remedy="Put what follows into target.settings.paths; TLS is not spoken.",
         )
     return host, port
-
-
-def is_here(host: str) -> bool:
-    """Whether every address of this name is one of this machine. StudyError for a name that nobody knows."""
-    try:
-        found = {entry[4][0] for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except (OSError, UnicodeError) as error:  # the latter for an empty or too long part, "a..b"
-        raise StudyError(f"{host} has no address: {error}", remedy="Correct the name.") from error
-    return all(_is_own(str(address)) for address in found)
-
-
-def _is_own(address: str) -> bool:
-    """What is sent to an address of its own comes from there."""
-    if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
-        return True
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((address, 9))  # nothing is sent
-        except OSError:
-            return False
-        return bool(probe.getsockname()[0] == address)

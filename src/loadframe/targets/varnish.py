@@ -13,6 +13,7 @@ from pathlib import Path
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
+from loadframe.http_connection import ERRORS, Connection
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec, canonical, differing
 from loadframe.targets.origin import Origin
@@ -21,7 +22,6 @@ from loadframe.targets.private_target import NOFILE, PrivateTarget, run_by
 from loadframe.targets.varnish_counters import Counters
 from loadframe.targets.varnish_server import SETTINGS_OF_STORAGE, Server, required, version
 from loadframe.targets.varnish_settings import CATALOGUE, CEILINGS, COUNTERS
-from loadframe.unix_socket import open_socket
 
 TIMEOUT_S = 5.0
 
@@ -159,12 +159,10 @@ class VarnishTarget(PrivateTarget[Server]):
 
     def _answers(self) -> bool:
         """Whether it says anything at all to a request that the origin cannot serve."""
-        connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT_S)
+        connection = Connection(self._server.socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:
-            connection.sock = open_socket(str(self._server.socket), timeout_s=TIMEOUT_S)
-            connection.request("GET", "/loadframe-is-it-there")
-            return connection.getresponse().status == http.client.NOT_FOUND
-        except (OSError, http.client.HTTPException):
+            return connection.get("/loadframe-is-it-there").status == http.client.NOT_FOUND
+        except ERRORS:
             return False
         finally:
             connection.close()

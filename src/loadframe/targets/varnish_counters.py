@@ -67,7 +67,10 @@ class Counters:
         if api.VSM_Arg(vsm, b"n", str(self._directory).encode()) < 0 or api.VSM_Attach(vsm, -1) < 0:
             why = ctypes.cast(api.VSM_Error(vsm), ctypes.c_char_p).value or b"no reason given"
             api.VSM_Destroy(ctypes.byref(ctypes.c_void_p(vsm)))
-            raise TargetError(f"Varnish's counters in {self._directory} cannot be read: {why.decode()}")
+            raise TargetError(
+                f"Varnish's counters in {self._directory} cannot be read: {why.decode()}",
+                remedy="Its log says whether it still runs.",
+            )
         self._vsm, self._vsc = vsm, api.VSC_New()
 
 

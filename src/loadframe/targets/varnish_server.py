@@ -14,6 +14,7 @@ from pathlib import Path
 
 from loadframe.cage.identity import children
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
@@ -39,7 +40,15 @@ def required(name: str) -> str:
 @functools.cache
 def version(varnishd: str) -> str:
     """Name and version, for instance "Varnish 7.1.1"."""
-    said = subprocess.run([varnishd, "-V"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        [varnishd, "-V"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
     found = re.search(r"varnish-(\d[\w.]*)", said.stderr + said.stdout)
     return f"Varnish {found[1]}" if found else "Varnish of unknown version"
 
@@ -55,7 +64,7 @@ class Server(PrivateServer):
     stop_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
 
-    def __init__(self, lease: Lease, user: str | None, port: int) -> None:
+    def __init__(self, lease: Lease, user: User | None, port: int) -> None:
         """port: on 127.0.0.1, 0 for a free one."""
         super().__init__(lease, "varnish", user, port)
         self.directory = self.folder / "work"
@@ -138,7 +147,15 @@ class Server(PrivateServer):
 
     def _ask(self, *words: str) -> str:
         command = (required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+        )
         if done.returncode != 0:
             raise self.died() or TargetError(
                 f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loadframe.model import NdbSeverity
+from loadframe.plain_numbers import whole
 from loadframe.targets.ndb.cluster import LOCAL, Cluster
 from loadframe.targets.ndb.settings import MANUAL, POOL
 
@@ -38,8 +39,8 @@ class SqlNode:
     @property
     def connections(self) -> int:
         """Its connection pool; 1 where none is given, or nothing that is a number."""
-        pool = self.options.get(POOL, "")
-        return int(pool) if pool.isdecimal() else 1
+        pool = whole(self.options.get(POOL, ""))
+        return 1 if pool is None else pool
 
 
 @dataclass(frozen=True, slots=True)

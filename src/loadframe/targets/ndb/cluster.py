@@ -134,5 +134,7 @@ def cluster_of(config: Config) -> Cluster:
 
 def on_hosts(nodes: Sequence[Node]) -> Iterator[tuple[str, list[Node]]]:
     """The nodes by the host they run on."""
-    for host in dict.fromkeys(node.host for node in nodes):
-        yield host, [node for node in nodes if node.host == host]
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        found.setdefault(node.host, []).append(node)
+    yield from found.items()

@@ -58,6 +58,12 @@ class Section:
     default: bool
     line: int
     entries: list[Entry] = field(default_factory=list)
+    _by_name: dict[str, Entry] = field(default_factory=dict, compare=False, repr=False)
+
+    def add(self, entry: Entry) -> None:
+        """One more line of it."""
+        self.entries.append(entry)
+        self._by_name.setdefault(entry.name.lower(), entry)
 
     @property
     def heading(self) -> str:
@@ -65,7 +71,7 @@ class Section:
 
     def get(self, name: str) -> Entry | None:
         """The setting of this name, whatever its case; the first where it stands twice."""
-        return next((one for one in self.entries if one.name.lower() == name.lower()), None)
+        return self._by_name.get(name.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,7 @@ def read_config(text: str) -> Config:
         elif open_section:
             entry = Entry(*setting, number)
             problems += _check_once(entry, open_section)
-            open_section.entries.append(entry)
+            open_section.add(entry)
         elif not problems and not sections:
             problems.append(Problem(number, f"{line!r} stands before any section", "Put it below a heading."))
     return Config(text, sections, problems)

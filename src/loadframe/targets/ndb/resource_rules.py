@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from loadframe.plain_numbers import whole
 from loadframe.targets.ndb.case import STORY, Case, Found, SqlNode
 from loadframe.targets.ndb.cluster import on_hosts
 from loadframe.targets.ndb.settings import MANUAL, POOL, POOL_MOST
@@ -33,7 +34,7 @@ def _sum(case: Case) -> str:
 
 def _server(server: SqlNode, case: Case) -> Iterator[Found]:
     written = server.options.get(POOL, "")
-    pool = int(written) if written.isdecimal() else 0
+    pool = whole(written) or 0
     if written and not 1 <= pool <= POOL_MOST:
         fact = f"{POOL} = {written} is nothing that mysqld takes"
         yield Found("error", None, fact, f"Give a number from 1 to {POOL_MOST}.", OPTIONS, server.file)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from loadframe.plain_numbers import whole
+
 NodeValue = int | bool | str
 Type = Literal["integer", "bytes", "boolean", "word", "text", "cpus"]
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
@@ -91,7 +93,8 @@ class Setting:
     def _number(self, text: str) -> int:
         # ndb_mgmd passes over what comes after the unit ("16MB"), and knows k but neither m nor g
         written = re.fullmatch(r"([0-9]+)\s*(?:([kKMG])\w*)?", text)
-        number = int(written[1]) * UNITS[(written[2] or "").upper()] if written else None
+        count = whole(written[1]) if written else None
+        number = None if written is None or count is None else count * UNITS[(written[2] or "").upper()]
         if self.choices and str(number) not in self.choices:
             raise ValueError(f"one of {', '.join(self.choices)}")
         if number is None:
@@ -118,8 +121,8 @@ def read_cpus(text: str) -> frozenset[int]:
     cpus: set[int] = set()
     for part in text.split(","):
         span = re.fullmatch(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", part)
-        first, last = (int(span[1]), int(span[2] or span[1])) if span else (1, 0)
-        if first > last:
+        first, last = (whole(span[1]), whole(span[2] or span[1])) if span else (1, 0)
+        if first is None or last is None or first > last:
             raise ValueError("CPU numbers such as 0-3,6")
         if last > LARGEST_CPU:
             raise ValueError(f"CPU numbers up to {LARGEST_CPU}")

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from loadframe.model import NdbThreads as Threads
 from loadframe.model import cpu_list
+from loadframe.plain_numbers import whole
 from loadframe.targets.ndb.setting import read_cpus
 
 SOURCE = "thr_config.cpp of MySQL Cluster"
@@ -106,7 +107,7 @@ def _parameters(kind: str, written: str) -> Iterable[tuple[str, str]]:
             raise ValueError(f"{kind}: {part.strip()!r} is none of {', '.join(PARAMETERS)}")
         if name.lower() in seen:
             raise ValueError(f"{kind}: {name} stands twice")
-        if name.lower() not in BINDINGS and not value.isdecimal():
+        if name.lower() not in BINDINGS and (not value.isdecimal() or whole(value) is None):
             raise ValueError(f"{kind}: {name}={value} is no number")
         seen.add(name.lower())
         yield name.lower(), value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from loadframe.errors import StudyError
+from loadframe.plain_numbers import whole
+from loadframe.said import words
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
@@ -15,8 +17,10 @@ def parted(address: str, port: str) -> tuple[str, str]:
         host, _, named = address.partition(":")
     else:
         host, named = address, port
-    if not (named.isascii() and named.isdigit() and 0 < int(named) < 65536):
-        raise StudyError(f"{address!r} has no port that could be meant: {named!r}", remedy="Write HOST:PORT.")
+    if not 0 < (whole(named) or 0) < 65536:
+        raise StudyError(
+            f"{words(repr(address))} has no port that could be meant: {words(repr(named))}", remedy="Write HOST:PORT."
+        )
     return host, named
 
 

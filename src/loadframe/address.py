@@ -1,0 +1,113 @@
+"""Where a server is, decided once: a name becomes numbers here and nowhere else, and the number that was checked is the
+one that every connection and every load driver is given.
+
+A name is looked up once in the life of a command. Who checks it for consent looks it up afresh; whoever connects takes
+what was found then, so that a name server that answers with something else a moment later changes nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from loadframe.errors import StudyError
+
+NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
+"""A host name, an IPv4 address, or an IPv6 address with the interface that it belongs to."""
+TRIED_FOR_S = 5.0
+"""How long each of several addresses of a name may take to accept a connection."""
+
+_found: dict[str, tuple[str, ...]] = {}
+_chosen: dict[tuple[str, int], str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server listens. host: as it was named, for certificates and the header Host. number: the address that it
+    is reached by. here: whether that is one of this machine."""
+
+    host: str
+    number: str
+    port: int
+    here: bool
+
+
+def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
+    """Every numeric address of a name, in the order in which to try them. StudyError for what is no name of one host,
+    and for a name that has no address."""
+    if afresh:
+        _found.pop(host, None)
+    if host not in _found:
+        _found[host] = _asked(host)
+    return _found[host]
+
+
+def is_here(host: str, *, afresh: bool = False) -> bool:
+    """Whether every address of this name is one of this machine. StudyError as `look_up`."""
+    return all(_is_own(number) for number in look_up(host, afresh=afresh))
+
+
+def decide(host: str, port: int, number: str = "") -> Place:
+    """Where to connect to from now on: of several addresses the first one that accepts a connection, or the first one.
+    number: the address that was decided before, in another command. StudyError as `look_up`."""
+    if number:
+        return Place(host, number, port, is_here(number))
+    numbers = look_up(host)
+    if _chosen.get((host, port)) not in numbers:
+        _chosen[host, port] = _accepting(numbers, port) if len(numbers) > 1 else numbers[0]
+    number = _chosen[host, port]
+    return Place(host, number, port, _is_own(number))
+
+
+def _asked(host: str) -> tuple[str, ...]:
+    if NAME.fullmatch(host) is None:
+        raise StudyError(
+            f"{host!r} is not the name of one host",
+            remedy="Write one name or address, without blanks or commas; a name in other letters as xn--...",
+        )
+    try:
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:  # the latter for an empty or too long part, "a..b"
+        raise StudyError(f"{host} has no address: {error}", remedy="Correct the name.") from error
+    numbers = tuple(dict.fromkeys(_number(entry[4]) for entry in entries))
+    if any(ipaddress.ip_address(number.partition("%")[0]).is_unspecified for number in numbers):
+        raise StudyError(f"{host} is every address and none", remedy="Write 127.0.0.1 for this machine.")
+    return numbers
+
+
+def _number(found: tuple[Any, ...]) -> str:
+    """An address as it is written: with the interface that it belongs to, and an IPv4 address that comes as one of IPv6
+    (::ffff:192.0.2.1) as what it is."""
+    number, _, scope = str(found[0]).partition("%")
+    address = ipaddress.ip_address(number)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    if len(found) == 4 and found[3] and not scope:
+        scope = socket.if_indextoname(found[3])
+    return f"{number}%{scope}" if scope else number
+
+
+def _accepting(numbers: tuple[str, ...], port: int) -> str:
+    for number in numbers:
+        try:
+            socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
+        except OSError:  # whoever connects says so, if no other one does
+            continue
+        return number
+    return numbers[0]
+
+
+def _is_own(number: str) -> bool:
+    """What is sent to an address of this machine comes from there."""
+    if ipaddress.ip_address(number.partition("%")[0]).is_loopback:
+        return True
+    family = socket.AF_INET6 if ":" in number else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((number, 9))  # nothing is sent
+        except OSError:
+            return False
+        return bool(probe.getsockname()[0] == number.partition("%")[0])

@@ -1,0 +1,108 @@
+"""HTTP/1.1 as everybody here speaks it: to the address that was decided, by no proxy, following nothing, unpacking
+nothing, and no longer than bounded (bounds.py) whatever the server says."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from loadframe.bounds import MIB, Bound
+from loadframe.host_port import parted
+from loadframe.unix_socket import open_socket
+
+ANSWER_BYTES, ANSWER_S = 16 * MIB, 10.0
+"""Of what a server says of itself: the longest page of any of them has some KiB."""
+PART = 1 << 18
+ERRORS = (OSError, http.client.HTTPException, ValueError)
+"""What asking raises. ValueError: what int() makes of a length or a chunk that is none."""
+
+
+class Connection(http.client.HTTPConnection):
+    """One connection, kept for as long as the server keeps it."""
+
+    def __init__(
+        self,
+        address: str | Path,
+        *,
+        host: str = "",
+        most_bytes: int = ANSWER_BYTES,
+        within_s: float = ANSWER_S,
+        silent_s: float = ANSWER_S,
+    ) -> None:
+        """address: NUMBER:PORT, or the path of a Unix socket. host: of the header Host; "": the address. most_bytes,
+        within_s: of each answer with its headers. silent_s: the longest pause in it."""
+        self._unix = address if isinstance(address, Path) else None
+        number, port = ("localhost", "80") if isinstance(address, Path) else parted(address, "80")
+        super().__init__(number, int(port), timeout=silent_s)
+        self._header = host or (number if isinstance(address, Path) else address)
+        self.bound = Bound(most_bytes, within_s)
+        self._silent_s = silent_s
+
+    def connect(self) -> None:
+        """OSError where nothing listens."""
+        if self._unix is None:
+            super().connect()
+        else:
+            self.sock = open_socket(str(self._unix), timeout_s=self._silent_s)
+
+    def response_class(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:  # type: ignore[override]
+        """Read no further than the bound."""
+        return _Response(sock, self.bound, self._silent_s, *args, **options)
+
+    def get(self, path: str) -> http.client.HTTPResponse:
+        """Ask with no more headers than wrk sends, as answers may depend on them. ERRORS."""
+        self.bound.begin()
+        self.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
+        self.putheader("Host", self._header)
+        self.endheaders()
+        return self.getresponse()
+
+
+def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """An answer's body as it comes. IncompleteRead where it is cut off, others of ERRORS."""
+    while part := answer.read1(PART):
+        yield part
+    if answer.length:  # read1 does not say so
+        raise http.client.IncompleteRead(b"", answer.length)
+    answer.close()  # nor does it see the end of a length that it was told; the connection may stay
+
+
+def body(answer: http.client.HTTPResponse) -> bytes:
+    """The same in one piece."""
+    return b"".join(parts(answer))
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, bound: Bound, silent_s: float, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        raw = self.fp.detach()
+        self.fp = io.BufferedReader(_Bounded(raw, sock, bound, silent_s), PART)
+
+
+class _Bounded(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, bound: Bound, silent_s: float) -> None:
+        self._raw, self._sock, self._bound, self._silent_s = raw, sock, bound, silent_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left_s = self._bound.left_s()
+        self._sock.settimeout(min(left_s, self._silent_s))
+        try:
+            size: int = self._raw.readinto(buffer) or 0
+        except TimeoutError:
+            if left_s <= self._silent_s:
+                self._bound.left_s()
+            raise
+        self._bound.take(size)
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+            super().close()

@@ -1,0 +1,194 @@
+"""How everybody here reaches a MariaDB: at the address that was decided, with no option file that is not read here, no
+file sent to whoever asks for one, and answers that are read to a bound (bounds.py)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import socket
+import ssl
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from loadframe.address import Place
+from loadframe.bounds import MIB, Bound
+from loadframe.errors import MissingTool, TargetError
+from loadframe.unix_socket import open_socket
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+CONNECT_S, CONNECT_BYTES = 30.0, MIB
+"""Of a connection's first words; a server under load may take its time."""
+ANSWER_BYTES = 64 * MIB
+LONGEST_S = 3600.0
+"""Of a statement that fills tables. What only reads has its own bound."""
+CANNOT_CONNECT, NO_TLS, NO_PLUGIN = 2003, 2026, 2059
+GARBLED = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RuntimeError,
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+    struct.error,
+)
+"""What pymysql makes of an answer that is none; RuntimeError where it is to send a file."""
+TELLING = ("mysql_clear_password", "dialog", "sha256_password")
+"""Ways in by which a password can be read by whoever listens at the other end, or on the way."""
+CARRIED = ("ca", "capath", "cert", "key", "cipher")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where and as whom. socket: of this machine, or place. tls: pymysql's words for it; empty for none."""
+
+    socket: str = ""
+    place: Place | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+    tls: Mapping[str, Any] = field(default_factory=dict)
+
+
+def driver() -> Any:
+    """The pymysql package. MissingTool where it is not installed."""
+    try:
+        import pymysql
+    except ImportError as error:
+        raise MissingTool(
+            "The Python package pymysql is not installed", remedy="pip install 'loadframe[mariadb]'"
+        ) from error
+    return pymysql
+
+
+def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
+    """What an option file says of TLS, in pymysql's words; empty where it says nothing. TargetError for what we cannot
+    carry: a connection that is less secure than asked for is none."""
+    given = {
+        name: value for name, value in options.items() if name.startswith(("ssl", "tls")) and value not in ("0", "OFF")
+    }
+    carried = {f"ssl_{name}": name for name in CARRIED}
+    if unable := [name for name in given if name not in (*carried, "ssl", "ssl_verify_server_cert")]:
+        raise TargetError(
+            f"{unable[0]} of the option file cannot be carried over to our connection",
+            remedy=f"Leave it out; known: ssl, {', '.join(carried)}, ssl_verify_server_cert.",
+        )
+    if not given:
+        return {}
+    trusted = "ssl_ca" in given or "ssl_capath" in given
+    return {
+        **{word: given[name] for name, word in carried.items() if name in given},
+        "check_hostname": trusted and "ssl_verify_server_cert" in given,
+        "verify_mode": "required" if trusted else "none",
+    }
+
+
+def connect(
+    reach: Reach,
+    *,
+    database: str = "",
+    several: bool = False,
+    most_bytes: int = ANSWER_BYTES,
+    within_s: float = LONGEST_S,
+) -> Connection[Any]:
+    """A connection in which each statement is a transaction of its own. several: statements at once. most_bytes,
+    within_s: of each statement's answer. pymysql's MySQLError where the server refuses, says too much or nothing; one
+    of GARBLED where it speaks another language."""
+    pymysql = driver()
+    from pymysql.constants import CLIENT
+
+    connection: Any = _bounded()(
+        defer_connect=True,
+        host=reach.place.host if reach.place else "localhost",  # for certificates alone
+        user=reach.user,
+        password=reach.password,
+        database=database or None,
+        autocommit=True,
+        charset="utf8mb4",
+        local_infile=False,
+        client_flag=CLIENT.MULTI_STATEMENTS if several else 0,
+        auth_plugin_map={} if reach.tls else dict.fromkeys(TELLING, _Refusing),
+        **({"ssl": dict(reach.tls)} if reach.tls else {"ssl_disabled": True}),  # making a TLS context takes 60 ms
+    )
+    try:
+        connection.connect(_opened(reach))
+    except OSError as error:
+        raise pymysql.err.OperationalError(CANNOT_CONNECT, str(error)) from error
+    if reach.tls and not isinstance(connection._sock, ssl.SSLSocket):
+        connection._force_close()
+        raise pymysql.err.OperationalError(NO_TLS, "the option file asks for TLS, and the server speaks none")
+    connection.bound = Bound(most_bytes, within_s)
+    found: Connection[Any] = connection
+    return found
+
+
+def _opened(reach: Reach) -> socket.socket:
+    if reach.place is None:
+        return open_socket(reach.socket, timeout_s=CONNECT_S)
+    found = socket.create_connection((reach.place.number, reach.place.port), timeout=CONNECT_S)
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return found
+
+
+class _Refusing:
+    """Tells no password to whoever asks for it in a form that can be read."""
+
+    def __init__(self, connection: object) -> None:
+        """As pymysql wants it."""
+
+    def authenticate(self, packet: object) -> None:
+        raise driver().err.OperationalError(
+            NO_PLUGIN, "it asks for the password in a form that can be read, and the connection has no TLS"
+        )
+
+
+@functools.cache
+def _bounded() -> Any:
+    pymysql = driver()
+
+    class Bounded(pymysql.connections.Connection):  # type: ignore[misc,name-defined]
+        """Reads each answer piece by piece, as long as the bound allows."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            self.bound = Bound(CONNECT_BYTES, CONNECT_S)
+            self._patience_s = math.inf
+            super().__init__(*arguments, **options)
+
+        def _execute_command(self, command: int, sql: str | bytes) -> None:
+            self.bound.begin()
+            super()._execute_command(command, sql)
+
+        def _read_bytes(self, num_bytes: int) -> bytes:
+            found = bytearray()
+            try:
+                self.bound.take(num_bytes)
+                while len(found) < num_bytes:
+                    self._be_patient()
+                    part = self._rfile.read1(min(num_bytes - len(found), 1 << 18))
+                    if not part:
+                        raise OSError("it has closed the connection")
+                    found += part
+            except OSError as error:
+                self._force_close()
+                raise pymysql.err.OperationalError(LOST, f"Lost the connection: {error}") from error
+            except BaseException:
+                self._force_close()
+                raise
+            return bytes(found)
+
+        def _be_patient(self) -> None:
+            """No longer than is left, to the second: each time it is set is a call of the kernel's."""
+            left_s = self.bound.left_s()
+            if not left_s <= self._patience_s <= left_s + 1.0:
+                self._sock.settimeout(left_s)
+                self._patience_s = left_s
+
+    return Bounded
+
+
+LOST = 2013
+"""pymysql: lost during a query."""

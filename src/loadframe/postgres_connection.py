@@ -1,0 +1,205 @@
+"""How everybody here reaches a PostgreSQL: by parameters of libpq that say all, so that nothing of the environment and
+no driver's own default leads elsewhere, and with answers that are read to a bound (bounds.py).
+
+Parameters: PostgreSQL documentation, libpq, "Parameter Key Words" and "Environment Variables".
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import struct
+import termios
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadframe.bounds import MIB, Bound
+from loadframe.errors import MissingTool, TargetError
+from loadframe.postgres_patience import Waiting, patient
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+NUMBER = "hostaddr"
+"""The parameter, and the option of an Endpoint, with the address that was decided; `host` is the name in certificates
+then."""
+LOCATING = (
+    "PGHOST",
+    "PGHOSTADDR",
+    "PGPORT",
+    "PGDATABASE",
+    "PGUSER",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGLOADBALANCEHOSTS",
+)
+"""Variables that say which server: a load driver gets none of them but ours."""
+ELSEWHERE = ("PGHOSTADDR", "PGSERVICE")
+"""Of these what overrides a socket's path, or fills in what we do not say."""
+CARRIED: Mapping[str, str] = {
+    "sslmode": "PGSSLMODE",
+    "sslnegotiation": "PGSSLNEGOTIATION",
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcrl": "PGSSLCRL",
+    "sslcrldir": "PGSSLCRLDIR",
+    "sslsni": "PGSSLSNI",
+    "sslcertmode": "PGSSLCERTMODE",
+    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
+    "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
+    "gssencmode": "PGGSSENCMODE",
+    "krbsrvname": "PGKRBSRVNAME",
+    "gsslib": "PGGSSLIB",
+    "channel_binding": "PGCHANNELBINDING",
+    "require_auth": "PGREQUIREAUTH",
+    "requirepeer": "PGREQUIREPEER",
+    "passfile": "PGPASSFILE",
+    "target_session_attrs": "PGTARGETSESSIONATTRS",
+    "connect_timeout": "PGCONNECT_TIMEOUT",
+    "client_encoding": "PGCLIENTENCODING",
+}
+"""Parameters of an option file that every connection and every load driver is given, the latter by these variables."""
+FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "passfile")
+SAID = ("host", NUMBER, "port", "dbname", "user", "password")
+KNOWS_REQUIRE_AUTH = 160000
+CONNECT_S = 10
+LOGIN_BYTES = MIB
+"""Of all that a server says until it lets somebody in: parameters, notices, words of refusal."""
+ANSWER_BYTES = 64 * MIB
+LONGEST_S = SILENT_S = 3600.0
+"""Of a statement that fills tables, and of its silence. What only reads has its own bounds."""
+
+
+def driver() -> Any:
+    """The psycopg package. MissingTool where it is not installed."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingTool(
+            "The Python package psycopg is not installed, or finds no libpq", remedy="pip install 'loadframe[postgres]'"
+        ) from error
+    return psycopg
+
+
+def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
+    """The parameters of an option file with absolute paths, as drivers work in a folder of their own. TargetError for
+    one that no load driver could be given, or that leads elsewhere."""
+    if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
+        raise TargetError(
+            f"{whose}: {unable[0]} cannot be given to load drivers", remedy=f"Leave it out; known: {_listed()}."
+        )
+    dbname = given.get("dbname", "")
+    if "=" in dbname or "://" in dbname:
+        raise TargetError(
+            f"{whose}: dbname = {dbname!r} is a connection string, which may lead elsewhere",
+            remedy="Write its parts: host, port, dbname, user.",
+        )
+    return {name: _absolute(value) if name in FILES else value for name, value in given.items()}
+
+
+def check_environment() -> None:
+    """TargetError where a variable of libpq would lead a connection elsewhere."""
+    name = next((name for name in ELSEWHERE if os.environ.get(name)), None)
+    if name is not None:
+        raise TargetError(
+            f"{name} = {os.environ[name]!r} is set, and would lead connections to another server",
+            remedy=f"Run without it (env -u {name} loadframe ...); the study or its option file names the server.",
+        )
+
+
+def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
+    """With the condition that a server elsewhere is not told the password in a form that can be read, unless TLS is
+    asked for, or the option file or PGREQUIREAUTH says which ways in are right (libpq 16 and later)."""
+    secure = (parameters.get("sslmode") or os.environ.get("PGSSLMODE", "")) in ("require", "verify-ca", "verify-full")
+    said = parameters.get("require_auth") or os.environ.get("PGREQUIREAUTH")
+    if secure or said or not parameters.get(NUMBER) or driver().pq.version() < KNOWS_REQUIRE_AUTH:
+        return dict(parameters)
+    return {**parameters, "require_auth": "!password"}
+
+
+def environment(parameters: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """For a load driver's process: ours without what says which server, what the parameters carry, and `others`."""
+    own = {name: value for name, value in os.environ.items() if name not in LOCATING}
+    carried = {variable: parameters[name] for name, variable in CARRIED.items() if parameters.get(name)}
+    number = {"PGHOSTADDR": parameters[NUMBER]} if parameters.get(NUMBER) else {}
+    return {**own, **carried, **number, **others}
+
+
+def connect(
+    parameters: Mapping[str, str | int],
+    *,
+    most_bytes: int = ANSWER_BYTES,
+    within_s: float = LONGEST_S,
+    silence_s: float = SILENT_S,
+) -> Connection[Any]:
+    """A connection in which each statement is a transaction of its own. most_bytes, within_s: of each statement's
+    answer. silence_s: how long the server may say nothing of it. psycopg.Error where it refuses, or says too much or
+    nothing; TargetError as `check_environment`."""
+    check_environment()
+    known = {"connect_timeout": CONNECT_S, **parameters}
+    connection: Connection[Any] = _bounded(silence_s).connect(**known, autocommit=True)
+    connection.bound = Bound(most_bytes, within_s)  # type: ignore[attr-defined]
+    return connection
+
+
+@functools.cache
+def _bounded(silence_s: float) -> Any:
+    psycopg = driver()
+    patient_class: Any = patient(silence_s)
+
+    class Bounded(patient_class):  # type: ignore[misc]
+        """Counts what waits at its socket before libpq, which keeps an answer in memory as a whole, reads it."""
+
+        bound: Bound | None = None
+
+        @classmethod
+        def _connect_gen(cls, *given: Any, **named: Any) -> Waiting:
+            """psycopg's, until libpq is let in; it limits the seconds of that alone."""
+            waiting, bound, ready = super()._connect_gen(*given, **named), Bound(LOGIN_BYTES, LONGEST_S), None
+            try:
+                while True:
+                    socket, wanted = waiting.send(ready)
+                    ready = yield socket, wanted
+                    bound.take(_waiting(socket))
+            except StopIteration as end:
+                return end.value
+            except OSError as error:
+                waiting.close()
+                raise psycopg.OperationalError(str(error)) from error
+
+        def _limited(self, waiting: Waiting) -> Waiting:
+            return super()._limited(waiting if self.bound is None else self._within(waiting, self.bound))  # type: ignore[no-any-return]
+
+        def _within(self, waiting: Waiting, bound: Bound) -> Waiting:
+            bound.begin()
+            ready = None
+            try:
+                while True:
+                    wanted = waiting.send(ready)
+                    ready = yield wanted
+                    bound.left_s()
+                    bound.take(_waiting(self.pgconn.socket))
+            except StopIteration as end:
+                return end.value
+            except OSError as error:
+                self.pgconn.finish()
+                raise psycopg.OperationalError(str(error)) from error
+
+    return Bounded
+
+
+def _waiting(file: int) -> int:
+    """Bytes that can be read at once (tty_ioctl(4), FIONREAD)."""
+    found: int = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
+    return found
+
+
+def _absolute(path: str) -> str:
+    return path if path in ("", "system") else str(Path(path).expanduser().absolute())
+
+
+def _listed(names: Iterable[str] = (*SAID, *CARRIED)) -> str:
+    return ", ".join(names)
