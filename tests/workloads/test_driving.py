@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.cage.processes import Allowance
 from loadframe.errors import WorkloadError
+from loadframe.workloads import driving, together
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
 from loadframe.workloads.request_log import RECORD
 
@@ -30,6 +34,35 @@ def test_an_overdue_driver_is_ended_and_what_it_logged_counts(tmp_path: Path) ->
     requests = driver.requests()
     assert len(requests) == 1
     assert (requests.end_s[0], requests.latency_ms[0], requests.waiting_ms[0]) == (1.0, 2.0, 0.5)
+
+
+def stopped(script: str) -> subprocess.Popen[bytes]:
+    """A process that has said "here" and was stopped then."""
+    process = subprocess.Popen([sys.executable, "-S", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    return process
+
+
+def test_what_a_stopped_driver_logged_is_no_measurement(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(RECORD.pack(1.0, 2.0, 0.5, 3, 0))
+    process = stopped("import time; print('here', flush=True); time.sleep(100)")
+    over = time.monotonic() - GRACE_S
+    driver = ProcessDriver("dummy", [process], logs=[tmp_path / "log"], printed=[], end_s=over)
+    assert driver.wait(60)
+    with pytest.raises(WorkloadError, match=f"process {process.pid} is stopped by a signal") as caught:
+        driver.requests()
+    assert caught.value.remedy
+
+
+def test_a_program_that_prepares_may_take_its_time_but_not_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driving, "LOOK_EVERY_S", 0.01)
+    assert driving.run_to_end([sys.executable, "-c", "import time; time.sleep(0.1)"], dict(os.environ), None) is None
+    itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    with pytest.raises(WorkloadError, match=r"makes no progress: process [0-9]+ is stopped"):
+        driving.run_to_end([sys.executable, "-c", itself], dict(os.environ), None)
 
 
 def test_kill_ends_the_children_too(tmp_path: Path) -> None:
@@ -77,3 +110,13 @@ def test_a_running_driver_has_no_result_yet(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match="still running"):
         driver.requests()
     driver.kill()
+
+
+def test_a_worker_that_is_stopped_before_it_is_ready_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "LOOK_EVERY_S", 0.01)
+    itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    worker = together.Worker([sys.executable, "-c", itself], log=tmp_path / "log", printed=tmp_path / "printed")
+    with pytest.raises(WorkloadError, match=r"A worker of dummy does not begin: process [0-9]+ is stopped"):
+        together.start_together("dummy", [worker], Allowance(), 1.0)

@@ -64,6 +64,14 @@ def test_one_script_is_enough_and_a_file_must_be_there(tmp_path: Path) -> None:
         registry.make("pgbench", {"file": str(script), "script": "select-only"})
 
 
+@pytest.mark.parametrize("line", [r"\shell touch /tmp/x", r"  \setshell n echo 1", r"\SHELL id"])
+def test_a_script_that_runs_programs_is_refused(tmp_path: Path, line: str) -> None:
+    script = tmp_path / "mine.sql"
+    script.write_text(f"SELECT 1;\n{line}\nSELECT 2;\n")
+    with pytest.raises(StudyError, match="runs a program"):
+        registry.make("pgbench", {"file": str(script)})
+
+
 def drive(
     endpoint: Endpoint,
     folder: Path,

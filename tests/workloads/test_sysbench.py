@@ -120,7 +120,7 @@ def test_the_password_is_in_no_command_line_and_in_no_file(tmp_path: Path, monke
         assert b"the secret" not in (seen / "command_line").read_bytes()
         assert (seen / "files").read_text() == ""
 
-    sysbench.run_script(Path("some.lua"), "prepare", endpoint, threads=1, options={})
+    sysbench.run_script(Path("some.lua"), "prepare", endpoint, user=None, threads=1, options={})
     look()
     (seen / "told").unlink()
     driver = sysbench.start_script(

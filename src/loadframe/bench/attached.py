@@ -146,7 +146,7 @@ class AttachedTarget:
             if outcome.what == "left":
                 raise ChangeError(str(outcome), remedy=NOT_ALONE)
             if outcome.what == "failed":
-                raise TargetError(str(outcome))
+                raise TargetError(str(outcome), remedy="`loadframe changes revert` tries again to put it back.")
 
     def _running(self) -> ServerProcess:
         assert self._process is not None, "the study names what it changes of processes"

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Self
 
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import DRIVER_CPUS, CagedTarget, allowance, cpus_of, make_cage, make_target, pinned
+from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S, flags, is_late, metrics_of
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.rig import Rig
@@ -39,7 +40,7 @@ from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
-from loadframe.runs.folder import RunFolder, Treatment
+from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
 from loadframe.targets import registry as targets
 from loadframe.workloads import registry as workloads
@@ -49,13 +50,17 @@ from loadframe.workloads.base import AsksForObjects, Workload
 class Bench:
     """Takes steps of one study into one run folder. Enter it before use."""
 
-    def __init__(self, study: Study, run: RunFolder) -> None:
+    def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
+        """say: is told at once what ends and is put back where it is left by Ctrl-C."""
         self.study = study
         self.run = run
+        self._say = say
         self.workload: Workload = self._make_workload(Allowance())
         self.version = ""
         self.put_back: list[Outcome] = []
         """Once it is left: what became of the settings that outlive it."""
+        self._what = f"{study.target.kind} for study {study.study.name}"
+        self._durable = DurableJournal(self._what, run.path)
         self._start_host = host_settings(study.host)  # before anything is changed
         self._stack = ExitStack()
         self._steps = self._profiled = 0
@@ -83,40 +88,58 @@ class Bench:
     # --- life ---------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
+        with ExitStack() as stack, self._telling():
             study = self.study
-            what = f"{study.target.kind} for study {study.study.name}"
-            durable = DurableJournal(what, self.run.path)
             with undisturbed():
-                self._lease = stack.enter_context(Lease.acquire(what, run=self.run.path))
-            self._make_rigs(durable, stack)
-            self._surroundings = Surroundings(host_settings(*study.host_tables), durable, self.run)
+                self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path))
+            self.driver_user = driver_user(study, self.workload, self._lease)
+            self._make_rigs(stack)
+            self._surroundings = Surroundings(host_settings(*study.host_tables), self._durable, self.run)
             stack.callback(self._put_back)
             self._make_driver()
-            recording = self.run.path / "raw" / "host.lfr"
-            self._recorder = stack.enter_context(Recorder(recording, interval_s=TICK_S))
+            recorder = Recorder(self.run.place(RECORDING), interval_s=TICK_S, descriptor=self.run.new_recording())
+            self._recorder = stack.enter_context(recorder)
             specs = [spec for rig in self._rigs.values() for spec in rig.counter_specs]
             self._recorder.note("counters", specs_text(specs))
             self._recorder.follow_cgroup(self._driver_cage.component, self._driver_cage.folders)
             self._follow_cages()
-            self._reader = RecordingReader(recording)
-            self._loading = Loading(self.workload, study.measure, self._recorder, self._lease.folder)
+            self._reader = RecordingReader(recorder.path, descriptor=self.run.recording())
+            driver = self.driver_user.number
+            self._loading = Loading(self.workload, study.measure, self._recorder, self._lease.folder, driver)
             self.version = self._target.version()
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is KeyboardInterrupt:
+            self._say(self._ending())
+        with undisturbed(f"Stopping. {self._ending()}"):
+            try:
+                for rig in self._rigs.values():
+                    self.put_back += rig.close()
+            finally:
+                self._stack.close()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Where Ctrl-C comes within, the user reads at once what ends."""
         try:
-            for rig in self._rigs.values():
-                self.put_back += rig.close()
-        finally:
-            self._stack.close()
+            yield
+        except KeyboardInterrupt:
+            self._say(self._ending())
+            raise
+
+    def _ending(self) -> str:
+        """What ends when it is left, and what is put back, for the user who waits for that."""
+        servers = [rig.target.kind for rig in self._rigs.values() if rig.target.private and not rig.target.embedded]
+        back = f"; putting back {', '.join(self._durable.standing)}" if self._durable.standing else ""
+        return f"Ending {' and '.join(['the load', *servers])}{back}."
 
     def _put_back(self) -> None:
         """What outlives the bench is as it was before."""
         self.put_back += self._surroundings.close()
 
-    def _make_rigs(self, durable: DurableJournal, stack: ExitStack) -> None:
+    def _make_rigs(self, stack: ExitStack) -> None:
         """Every kind of target that the study names."""
         study = self.study
         named = dict.fromkeys((study.target.kind, *(each.target.kind for each in study.alternative)))
@@ -124,18 +147,21 @@ class Bench:
         for kind in kinds:
             target: CagedTarget | AttachedTarget
             attached = kind == study.target.kind and study.target.attach is not None
-            target = AttachedTarget(study, durable) if attached else make_target(study, self._lease, kind)
+            target = AttachedTarget(study, self._durable) if attached else self._make_target(kind)
             stack.callback(target.destroy)
             target.create()
             self._rigs[kind] = Rig(target, self.run, prefix="" if len(kinds) == 1 else f"{kind}.")
         self._rig = self._rigs[study.target.kind]
+
+    def _make_target(self, kind: str) -> CagedTarget:
+        return make_target(self.study, self._lease, kind, self.driver_user.number)
 
     def _make_driver(self) -> None:
         """The workload, whose driver is in a cage of its own; a target that runs inside the driver's processes shares
         one with them."""
         cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
-        driven = allowance(cage.driver, self._driver_cage)
+        driven = allowance(cage.driver, self._driver_cage, self.driver_user.number)
         if target.embedded and driven.cpus is None:
             driven = replace(driven, cpus=cpus_of(cage))
         self.workload = self._make_workload(driven)
@@ -231,7 +257,7 @@ class Bench:
 
     def is_cache(self, name: str) -> bool:
         """Whether a treatment is one of a cache, and the workload asks it for objects."""
-        return targets.KINDS[self._treatments[name].kind].cache and isinstance(self.workload, AsksForObjects)
+        return targets.kind_named(self._treatments[name].kind).cache and isinstance(self.workload, AsksForObjects)
 
     def end(self, how: Ending) -> None:
         """End the target of the treatment in use so; the next `use` starts it anew."""
@@ -278,7 +304,7 @@ class Bench:
         finally:
             profiler.stop()
         start_s, end_s = summary.window_start_s, summary.window_end_s
-        sources = profiler.write(start_s, end_s, self.run.path / "profiles", name)
+        sources = profiler.write(start_s, end_s, name, self.run.add_stacks)
         shutil.rmtree(scratch)
         done = ProfiledStep(
             place=place,

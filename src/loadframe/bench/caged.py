@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from loadframe.cage.cages import LIMITS, Cage
 from loadframe.cage.leases import Lease
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.changes.durable import Outcome
 from loadframe.errors import TargetError
@@ -180,16 +182,19 @@ class CagedTarget:
             raise TargetError(f"{error.fact}: {why}", remedy=MORE_MEMORY, details=error.details) from error
 
 
-def make_target(study: Study, lease: Lease, kind: str) -> CagedTarget:
+def make_target(study: Study, lease: Lease, kind: str, driver: User | None) -> CagedTarget:
     """The study's target, or one of another kind beside it, not created yet, in a cage as the study declares it; of
-    several pieces, each in its own. CageError, StudyError."""
+    several pieces, each in its own. driver: the user who runs the load driver, and what is a part of it: an embedded
+    target, and what stands before shards. CageError, StudyError."""
     shards, of = study.target.shards, kind if kind != study.target.kind else ""
     cages = [make_cage(name, study.allowed(name), lease, of) for name in targets.components(kind, shards)]
     if shards is None:
-        target = targets.make(kind, lease=lease, allowance=_of_target(study.cage, cages[0]))
+        held = _of_target(study.cage, cages[0])
+        held = replace(held, user=driver) if targets.kind_named(kind).embedded else held
+        target = targets.make(kind, lease=lease, allowance=held)
         return CagedTarget(target, *cages, cpus=cpus_of(study.cage))
     split = len(cages) - shards
-    allowances = {cage.component: allowance(study.allowed(cage.component), cage) for cage in cages[:split]}
+    allowances = {cage.component: allowance(study.allowed(cage.component), cage, driver) for cage in cages[:split]}
     allowances |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
     target = targets.make_shards(kind, lease=lease, allowances=allowances)
     return CagedTarget(target, *cages[split:], beside=cages[:split])
@@ -200,9 +205,9 @@ def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = ""
     return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed), of=of)
 
 
-def allowance(allowed: ComponentCage, cage: Cage) -> Allowance:
+def allowance(allowed: ComponentCage, cage: Cage, user: User | None) -> Allowance:
     """What each process of a component starts with."""
-    return Allowance(limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
+    return Allowance(limits=allowed.process_limits(), cpus=cpus_of(allowed), user=user, groups=cage.folders)
 
 
 def _of_target(allowed: ComponentCage, cage: Cage) -> Allowance:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from loadframe.address import is_here
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.surroundings import check_host
 from loadframe.cage import groups
@@ -35,7 +36,7 @@ def check_study(study: Study) -> None:
     _check_attached(study)
     targets.check_settings(study.target.kind, study.target.settings)
     _check_loads(study, workload)
-    if study.cage.open_files is not None and targets.KINDS[study.target.kind].embedded:
+    if study.cage.open_files is not None and targets.kind_named(study.target.kind).embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Leave it out.",
@@ -77,7 +78,7 @@ def _check_times(study: Study, workload: Workload) -> None:
 def _check_cages(study: Study) -> None:
     """That each component exists and that this machine can cage it."""
     kind, sharded = study.target.kind, study.target.shards is not None
-    known = {"driver", *((*targets.KINDS[kind].before, "shard") if sharded else ())}
+    known = {"driver", *((*targets.kind_named(kind).before, "shard") if sharded else ())}
     if unknown := sorted(study.cage.components.keys() - known):
         raise StudyError(
             f"cage.{unknown[0]}: {kind} has no component {unknown[0]!r}",
@@ -92,7 +93,7 @@ def _check_cages(study: Study) -> None:
         )
     _check_nice(study, "cage", study.cage.nice)
     driver = study.cage.driver
-    if targets.KINDS[kind].embedded and (driver.group_limits() or driver.process_limits()):
+    if targets.kind_named(kind).embedded and (driver.group_limits() or driver.process_limits()):
         raise StudyError(
             f"cage.driver: {kind} runs inside the driver's processes, which have the cage of the target",
             remedy="Put these limits into [cage].",
@@ -122,21 +123,32 @@ def _check_address(study: Study) -> None:
             "a server that runs already cannot be changed, so it has no alternative",
             remedy="Give each a study of its own, and compare the two runs.",
         )
-    host, _ = url.address_of(str(url.check_settings(target.settings)["url"]))
-    _check_consent(study, host)
+    check_consent(study)
     if study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
         raise StudyError(
             "cage: a server that runs already cannot be caged", remedy="Leave these limits out; [cage.driver] may stay."
         )
 
 
-def _check_consent(study: Study, host: str) -> None:
-    """A server on another machine is loaded only where the study says that its owner has authorised it."""
-    if not url.is_here(host) and not (study.target.authorised and study.target.owner.strip()):
+def check_consent(study: Study) -> None:
+    """StudyError for a server on another machine, where the study does not say that its owner has authorised what is
+    done to it. Nothing is sent there; its name is looked up, and what is found now is what is connected to."""
+    host = _host_of(study)
+    if host and not is_here(host, afresh=True) and not (study.target.authorised and study.target.owner.strip()):
         raise StudyError(
             f"{host} is not this machine, and the study does not say that its owner has authorised the load",
             remedy='Ask, then set target.authorised = true and target.owner = "who has said so".',
         )
+
+
+def _host_of(study: Study) -> str:
+    """The host of a server that runs already; "" for a socket, and for a server of our own."""
+    target = study.target
+    if target.kind == url.UrlTarget.kind:
+        return url.address_of(str(url.check_settings(target.settings)["url"]))[0]
+    if target.attach is None or target.kind not in HOSTS:
+        return ""
+    return HOSTS[target.kind](target.attach, Path(target.option_file) if target.option_file else None)
 
 
 def _check_attached(study: Study) -> None:
@@ -172,12 +184,11 @@ def _check_attached(study: Study) -> None:
             f"{named[0]} of the server at {target.attach}: by network nobody can tell for certain which process it is",
             remedy="Name its socket in target.attach, or leave out what the study says of its processes.",
         )
-    if host := HOSTS[target.kind](target.attach, Path(target.option_file) if target.option_file else None):
-        _check_consent(study, host)
+    check_consent(study)
     _check_restart(study)
     others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
     for settings in (target.settings, *others):
-        names = targets.KINDS[target.kind].catalogue.check(settings)
+        names = targets.kind_named(target.kind).catalogue.check(settings)
         restart = [name for name in names if not is_dynamic(target.kind, name)]
         if restart and target.config is None:
             raise StudyError(
@@ -231,7 +242,7 @@ def _check_alternatives(study: Study, workload: Workload) -> None:
 def _check_cold(study: Study, workload: Workload) -> None:
     """All that are measured must be caches that are asked for objects."""
     kinds = (study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative))
-    if others := [kind for kind in kinds if not targets.KINDS[kind].cache]:
+    if others := [kind for kind in kinds if not targets.kind_named(kind).cache]:
         raise StudyError(
             f"measure.cold: a {others[0]} is no cache, it is never cold",
             remedy="Leave it out, or compare caches: "
@@ -272,7 +283,7 @@ def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> Non
         raise StudyError(
             f"{whose}: a server that runs already cannot be changed", remedy="Change it yourself, and compare two runs."
         )
-    embedded = targets.KINDS[kind].embedded
+    embedded = targets.kind_named(kind).embedded
     if ((cage.limits or cage.bound) and embedded) or (cage.bound and study.target.shards is not None):
         what = "runs inside the driver's processes" if embedded else "is made of several pieces"
         named = ", ".join(f"cage.{name}" for name in sorted(cage.model_fields_set))
@@ -300,7 +311,7 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
             f"alternative {name!r}: workload {study.workload.kind!r} cannot load a target of kind {kind!r}",
             remedy=f"It loads: {', '.join(sorted(workload.target_kinds))}.",
         )
-    alone = [each for each in (study.target.kind, kind) if targets.KINDS[each].embedded]
+    alone = [each for each in (study.target.kind, kind) if targets.kind_named(each).embedded]
     if alone or study.target.shards is not None:
         what = f"{alone[0]}, which runs inside the driver's processes," if alone else "a target in several pieces"
         raise StudyError(
@@ -311,7 +322,7 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
 
 def _check_programs(study: Study) -> None:
     kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
-    needed = [requirement for kind in kinds for requirement in targets.KINDS[kind].requirements()]
+    needed = [requirement for kind in kinds for requirement in targets.kind_named(kind).requirements()]
     needed = needed if study.target.attach is None else []
     needed += workloads.check(study.workload.kind)
     missing = [requirement for requirement in needed if requirement.found is None]

@@ -58,7 +58,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     RunError where a run lacks the treatment or they have no level in common.
     """
     one, two = (_steps(run, name) for run, name in zip((before, after), treatments, strict=True))
-    axes = [str(run.study()["load"]["axis"]) for run in (before, after)]
+    axes = [run.declared().load.axis for run in (before, after)]
     if axes[0] != axes[1]:
         raise RunError(
             f"{before.path} grows {axes[0]}, {after.path} grows {axes[1]}: their levels cannot be compared",

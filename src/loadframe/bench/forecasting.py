@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from loadframe.cage.state import state_directory
 from loadframe.errors import SampleError
 from loadframe.model import Calibration, Forecast, Limit, Observations
+from loadframe.plain_numbers import LARGEST, SMALLEST
 from loadframe.prediction import forecasting, scoring
 from loadframe.prediction.system import Kind
 from loadframe.runs import scores
@@ -26,7 +26,7 @@ def predict(
     """A forecast, from the loads up to `up_to` only where that is given; what was measured at the loads forecast
     scores it, and the scores are kept on this machine. Without `at` the loads above `up_to` are forecast. SampleError
     for loads that are none, and where nothing is left to forecast from."""
-    wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not (0 < load < math.inf)]
+    wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
         raise SampleError(f"{wrong[0]:g} is no load", remedy="Loads are above zero: --at 4,8,12.")
     used = observations
@@ -39,7 +39,8 @@ def predict(
                 remedy="Choose a higher --up-to.",
             )
     found = forecasting.forecast(used, at, kind=kind, limits=limits)
-    beyond = [row for row in observations.rows if row.load > used.loads[-1]]
+    highest = used.loads[-1]
+    beyond = [row for row in observations.rows if row.load > highest]
     return remember(scoring.score(found, beyond))
 
 

@@ -9,21 +9,20 @@ from loadframe.bench.climbing import Climbed
 from loadframe.bench.writing import conduct_from, series_of
 from loadframe.errors import RunError
 from loadframe.model import Ladder
-from loadframe.runs.folder import RunFolder
+from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.record import describe_study
-from loadframe.study import validate
 
 FILE, SCHEMA = "ladder.json", "ladder-record"
 
 
 def save(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> Ladder:
     """The ladder as far as it went, on the disk when this returns; a later call replaces it."""
-    bench = run.document("bench.json", "bench")
-    study = validate(run.study(), name=str(run.path / "study.json"))
+    bench = run.bench()
+    study = run.declared()
     found = Ladder(
         run=str(run.path),
-        report=str(run.path / "report.html"),
-        study=describe_study(study, version=str(bench["version"]), axis_unit=str(bench["axis_unit"])),
+        report=str(run.place(REPORT)),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
         host=run.host(),
         rungs=climbed.rungs,
         total=climbed.total,
@@ -48,12 +47,12 @@ def write_down(run: RunFolder) -> Ladder:
     found = replace(
         found,
         run=str(run.path),
-        report=str(run.path / "report.html"),
+        report=str(run.place(REPORT)),
         finished=run.closed(),
         conduct=conduct,
         seconds=conduct.seconds,
         warnings=tuple(dict.fromkeys((*found.warnings, *series.warnings))),
     )
     run.write_record(FILE, SCHEMA, found)
-    reporting.write_ladder_page(found, run.path / "report.html")
+    run.write_report(reporting.render_ladder_page(found))
     return found

@@ -18,8 +18,11 @@ import numpy as np
 from loadframe.analysis.exhaustion import demand_at
 from loadframe.analysis.trend import runs_out_in
 from loadframe.bench.caged import make_target
+from loadframe.bench.checking import check_consent
+from loadframe.bench.driver_user import driver_user
 from loadframe.cage.identity import Identity, alive, identify
 from loadframe.cage.leases import Lease
+from loadframe.cage.signals import tell
 from loadframe.errors import TargetError
 from loadframe.ledger.counters import counter_metrics
 from loadframe.ledger.derived import derive
@@ -35,6 +38,7 @@ from loadframe.study import Study
 from loadframe.targets import registry as targets
 from loadframe.targets.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.targets.base import Target
+from loadframe.workloads import registry as workloads
 
 SOURCES: tuple[Source, ...] = (
     *snapshot_machine.SOURCES,
@@ -127,6 +131,8 @@ def _subject(
 ) -> Iterator[Subject]:
     with ExitStack() as stack:
         account = BY_OPTION if study is None else BY_STUDY
+        if study is not None:
+            check_consent(study)
         if study is not None and study.target.attach is not None:
             server = f"{study.target.kind}:{study.target.attach}"
             option_file = Path(study.target.option_file) if study.target.option_file else None
@@ -153,7 +159,7 @@ def _process(pid: int) -> Identity:
 
 def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:  # it ended in this moment; the readings say so
         return "a process"
 
@@ -180,8 +186,10 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     if shards is not None:  # they are all alike
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
-    target = make_target(study, lease, kind)
+    workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
+    target = make_target(study, lease, kind, driver_user(study, workload, lease).number)
     stack.callback(target.destroy)
+    stack.push(partial(_say_ending, kind))
     target.create()
     state = TargetState(targets.check_settings(kind, study.target.settings), study.target_limits)
     target.start(state)
@@ -200,6 +208,12 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     server = enter()
     stack.callback(server.close)
     return Subject(words, Place(pid=pid), kinds, server, asked, used, process=_process(pid), enter=enter)
+
+
+def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
+    """Where Ctrl-C ends the look at a private server, the user reads at once what ends."""
+    if why is not None and issubclass(why, KeyboardInterrupt):
+        tell(f"Ending {kind}.")
 
 
 def _resident_by_connections(subject: Subject) -> tuple[tuple[float, float], ...]:

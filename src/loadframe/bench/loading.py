@@ -12,11 +12,14 @@ from pathlib import Path
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, out_of_memory
 from loadframe.bench.rig import Rig
+from loadframe.cage.own_user import User, make_private
 from loadframe.cage.processes import bind, parse_cpus
-from loadframe.errors import WorkloadError
+from loadframe.cage.suspended import told
+from loadframe.errors import TargetError, WorkloadError
 from loadframe.recording.control import Recorder
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.study.declaration import MeasureTable
+from loadframe.unix_socket import LET_IT_GO_ON
 from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.request_log import Requests
 
@@ -61,19 +64,21 @@ class Loaded:
 class Loading:
     """Loads targets by one workload, and has what happens meanwhile recorded."""
 
-    def __init__(self, workload: Workload, measure: MeasureTable, recorder: Recorder, folder: Path) -> None:
-        """folder: where each step has a scratch folder."""
+    def __init__(
+        self, workload: Workload, measure: MeasureTable, recorder: Recorder, folder: Path, user: User | None
+    ) -> None:
+        """folder: where each step has a scratch folder, which belongs to the user who runs the driver; None: we."""
         self._workload = workload
         self._measure = measure
         self._recorder = recorder
         self._folder = folder
+        self._user = user
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
         """Load the target, which is in its state and has the data of the level. TargetError, with the server's last
         words, where it died; WorkloadError where the driver failed or no request ended."""
         scratch = self._folder / asked.name
-        scratch.mkdir()
-        scratch.chmod(0o777)
+        make_private(scratch, self._user)
         self._recorder.mark("step-start", step=asked.name, level=asked.level, treatment=asked.treatment)
         if profiler is not None:
             profiler.prepare()
@@ -87,15 +92,11 @@ class Loading:
             ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
             with _explaining(rig):
                 requests = driver.requests()
+            _check_target(rig, requests, asked.level)
         finally:
             driver.kill()
         self._recorder.mark("step-end", step=asked.name)
         self._recorder.flush()
-        if not len(requests):
-            raise WorkloadError(
-                f"no request ended in a step at {asked.level:g}",
-                remedy="Lower the load, or give the step a longer window.",
-            )
         summary = self._summary(requests, asked, ended_early_s)
         offered = driver.offered(summary.window_start_s, summary.window_end_s)
         moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
@@ -162,6 +163,27 @@ class Loading:
         self._recorder.note("service", json.dumps(rig.counters()), at_s)
 
 
+def _check_target(rig: Rig, requests: Requests, level: float) -> None:
+    """That what was measured is the target's work. TargetError where it was stopped meanwhile or is out of reach,
+    WorkloadError where nothing was done."""
+    if why := told(rig.target.pids()):
+        raise TargetError(
+            f"the server did nothing for a part of the step at {level:g}: {why}",
+            remedy=LET_IT_GO_ON,
+        )
+    if len(requests):
+        return
+    if not rig.target.embedded and not rig.target.healthy():
+        raise TargetError(
+            f"No request completed in a step at {level:g}, and the server at {rig.target.endpoint().address} does not "
+            "answer",
+            remedy="Look at its log and at the network between; run it again once it answers.",
+        )
+    raise WorkloadError(
+        f"No request completed in a step at {level:g}", remedy="Lower the load, or give the step a longer window."
+    )
+
+
 def duration_s(measure: MeasureTable, window_s: float | None = None) -> float:
     """Of a step with a window of window_s (the study's, where that is None) and its warm-up."""
     warmup = measure.warmup if measure.warmup is not None else _floor_s(measure)
@@ -187,6 +209,8 @@ def _explaining(rig: Rig) -> Iterator[None]:
     try:
         yield
     except WorkloadError as error:
+        if stopped := told(target.pids()):
+            raise TargetError(f"the server does not answer: {stopped}", remedy=LET_IT_GO_ON) from error
         if not target.healthy():
             target.counters()
         why = out_of_memory(*target.cages) if target.embedded else None

@@ -13,21 +13,31 @@ from pathlib import Path
 from loadframe.cage.processes import online_cpus
 from loadframe.errors import TargetError
 from loadframe.model import NdbDataNode, NdbReport, NdbServer, NdbThreads
+from loadframe.named_files import read_up_to
 from loadframe.runs.host import read_host
 from loadframe.targets.mysql_options import parse_options
 from loadframe.targets.ndb.case import Case, Hosts, SqlNode
-from loadframe.targets.ndb.cluster import LOCAL, Cluster, Node, cluster_of
+from loadframe.targets.ndb.cluster import LOCAL, NODES, Cluster, Node, cluster_of
 from loadframe.targets.ndb.config import Config, read_config
 from loadframe.targets.ndb.rules import check
 from loadframe.targets.ndb.settings import POOL
 
 PROGRAMS = ("ndb_mgmd", "ndbmtd", "ndbd")
+LARGEST_BYTES = 1_000_000
+"""255 nodes with all of their settings take a tenth of this."""
+LONGEST_LINE = 4096
+MOST_NODES = 255
+"""MySQL 8.4 Reference Manual, 25.2.7.5, Limits Associated with Database Objects in NDB Cluster."""
 SERVER_GROUPS = ("mysql_cluster", "mysqld", "server")
 
 
 def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) -> Config:
     """A config.ini with changes: heading, name and value of each. TargetError where it cannot be read or changed."""
-    config = read_config(_text(path))
+    text = _text(path)
+    if (longest := max(map(len, text.split("\n")))) > LONGEST_LINE:
+        raise TargetError(f"{path} has a line of {longest:,} characters", remedy="It is no config.ini.")
+    config = read_config(text)
+    _check_size(config, path)
     for heading, name, value in changes:
         try:
             config = config.changed(heading, name, value)
@@ -36,6 +46,15 @@ def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) ->
                 f"{path}: {error}", remedy='Name a section and a setting, for instance "ndbd default.DataMemory=1G".'
             ) from error
     return config
+
+
+def _check_size(config: Config, path: Path) -> None:
+    """TargetError for more nodes than a cluster can have: whatever else is wrong with them does not matter then."""
+    nodes = sum(section.kind in NODES and not section.default for section in config.sections)
+    if nodes > MOST_NODES:
+        raise TargetError(
+            f"{path} has {nodes:,} nodes; a MySQL Cluster has at most {MOST_NODES}", remedy="Leave the others out."
+        )
 
 
 def check_ndb(
@@ -70,7 +89,10 @@ def check_ndb(
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
+        data = read_up_to(path, LARGEST_BYTES)
+        if len(data) > LARGEST_BYTES:
+            raise TargetError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="It is no option file.")
+        return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{path} cannot be read: {error}", remedy="Name a text file in UTF-8.") from error
 

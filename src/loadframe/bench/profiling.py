@@ -6,7 +6,6 @@ the budget has no room: sampling never touches a step that is judged.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from loadframe.bench.examination import Examined
 from loadframe.bench.proof import judged_levels
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import RunError, UserError
+from loadframe.json_text import write_json
 from loadframe.model import (
     Profile,
     ProfileBaseline,
@@ -110,7 +110,7 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
     missing = [requirement for step in steps for requirement in step.missing]
     read: dict[str, tuple[Stack, ...]] = {}
     for source in (source for step in steps for source in step.sources):
-        read[source.file], lacking = _stacks(run.path, source)
+        read[source.file], lacking = _stacks(run, source)
         missing += lacking
     profiles = [
         profile
@@ -137,7 +137,7 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
         )
         for step in sorted(run.profiled(), key=_in_order)
         for source in step.sources
-        if (stacks_ := _stacks(run.path, source)[0])
+        if (stacks_ := _stacks(run, source)[0])
     ]
     if not titled:
         raise RunError(
@@ -145,14 +145,14 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
             remedy='Run it again with measure.profile = "auto" and a budget that has room for them.',
         )
     try:
-        path.write_text(json.dumps(reporting.speedscope_json(run.path.name, titled)), encoding="utf-8")
+        path.write_text(write_json(reporting.speedscope_json(run.path.name, titled)), encoding="utf-8")
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Choose another place.") from error
 
 
-def _stacks(run: Path, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
+def _stacks(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
     try:
-        found = collapsed.read(run / "profiles" / Path(source.file).name)
+        found = collapsed.parse(run.stacks_text(source.file))
     except UserError as error:
         return (), [Requirement("profiles", source.file, None, str(error))]
     if found.damaged:

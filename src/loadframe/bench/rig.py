@@ -65,7 +65,7 @@ class Rig:
             before, self._now = self._now, None  # not known until the change has succeeded
             try:
                 self._journal.go(treatment, before, state)
-            except BaseException:
+            except Exception:  # Ctrl-C is none: then everything ends, and `close` follows at once
                 self._note(self.target.abandon())
                 raise
         self._now = state

@@ -36,7 +36,7 @@ def predict_run(
     if not steps:
         known = ", ".join(run.treatments()) or "none"
         raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy=f"It has: {known}.")
-    axis = str(run.study()["load"]["axis"])
+    axis = run.declared().load.axis
     observed = resources.observe(steps, name=str(run.path.resolve()), axis=axis)
     seen = [step for step in steps if up_to is None or step.level <= up_to]
     found = predict(observed, at, up_to=up_to, kind=kind, limits=limits_of(run, treatment, seen))
@@ -48,7 +48,7 @@ def limits_of(run: RunFolder, treatment: str, steps: Sequence[Step]) -> list[Lim
     """Every limit that these steps read, with the load at which it runs out (95 %)."""
     if not steps:
         return []
-    state, effective = run.treatments()[treatment].state, run.effective().get(treatment, {})
+    state, effective = run.treatment(treatment).state, run.effective().get(treatment, {})
     furthest = FORESIGHT * max(step.level for step in steps)
     return [
         replace(
@@ -62,7 +62,7 @@ def limits_of(run: RunFolder, treatment: str, steps: Sequence[Step]) -> list[Lim
 
 
 def _keep(run: RunFolder, forecast: Forecast) -> None:
-    known = (run.path / FILE).exists()
+    known = run.has(FILE)
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if known else []
     body = {"forecasts": [*earlier, reporting.forecast_json(forecast)][-MOST_KEPT:]}
     run.write_document(FILE, "forecasts", body)

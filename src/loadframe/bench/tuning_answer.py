@@ -46,9 +46,8 @@ class Answers:
 
     def gained(self, proof: Proof, failed: Sequence[Proof]) -> Tuning:
         """A proof held, after these that did not; with the settings as the target's own file has them."""
-        name, text = written(self.trials.book.bench.study.target.kind, proof.told.changes)
-        found = self._proved(proof, "gained")
-        return replace(found, file_name=name, file_text=text, failed_proofs=_told(failed))
+        found = replace(self._proved(proof, "gained"), failed_proofs=_told(failed))
+        return with_file(found, self.trials.book.bench.study.target.kind)
 
     def _proved(self, proof: Proof, end: TuningEnd) -> Tuning:
         told = proof.told
@@ -84,6 +83,17 @@ class Answers:
             objective=within.shown(trials.objective, trials.levels, trials.start.steps, ()),
             warnings=tuple(trials.notes),
         )
+
+
+def with_file(found: Tuning, kind: str) -> Tuning:
+    """What was found, with its settings as the file of that kind of target has them, where they are proved: name and
+    text are worked out here, and never taken from a record. StudyError for settings that no such target has."""
+    if found.end != "gained":
+        return replace(found, file_name="", file_text="")
+    changed = {each.name: each.after for each in found.settings if each.after != each.before}
+    targets.check_settings(kind, changed)
+    name, text = written(kind, changed)
+    return replace(found, file_name=name, file_text=text)
 
 
 def _told(proofs: Sequence[Proof]) -> tuple[TuningProof, ...]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadframe import reporting
+from loadframe.bench.tuning_answer import with_file
 from loadframe.bench.writing import conduct_from, series_of
-from loadframe.errors import RunError
+from loadframe.errors import RunError, StudyError
 from loadframe.model import Tuning
-from loadframe.runs.folder import RunFolder
+from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.formats import DAMAGED
 from loadframe.runs.record import describe_study
-from loadframe.study import validate
+from loadframe.study import Study
 
 FILE, SCHEMA = "tuning.json", "tuning-record"
 
@@ -19,6 +21,14 @@ def save(run: RunFolder, found: Tuning) -> None:
     """What is known so far, on the disk when this returns; a later call replaces it. The trials have a file of their
     own."""
     run.write_record(FILE, SCHEMA, replace(found, trials=()))
+
+
+def _with_file(run: RunFolder, found: Tuning, study: Study) -> Tuning:
+    """With the settings to copy. RunError where the record names some that the study's target cannot have."""
+    try:
+        return with_file(found, study.target.kind)
+    except StudyError as error:
+        raise RunError(f"{run.place(FILE)}: {error.fact}", remedy=DAMAGED) from error
 
 
 def write_down(run: RunFolder) -> Tuning:
@@ -30,13 +40,13 @@ def write_down(run: RunFolder) -> Tuning:
     series = series_of(run)
     run.write_tables(steps, [], series=series.table)
     conduct = run.conduct() or conduct_from(steps)
-    bench = run.document("bench.json", "bench")
-    study = validate(run.study(), name=str(run.path / "study.json"))
+    bench = run.bench()
+    study = run.declared()
     found = replace(
-        found,
+        _with_file(run, found, study),
         run=str(run.path),
-        report=str(run.path / "report.html"),
-        study=describe_study(study, version=str(bench["version"]), axis_unit=str(bench["axis_unit"])),
+        report=str(run.place(REPORT)),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
         host=run.host(),
         trials=tuple(run.tuning_trials()),
         conduct=conduct,
@@ -44,7 +54,7 @@ def write_down(run: RunFolder) -> Tuning:
         warnings=tuple(dict.fromkeys((*found.warnings, *series.warnings))),
     )
     run.write_record(FILE, SCHEMA, found)
-    if found.file_text:
+    if found.file_name:
         run.write_text(found.file_name, found.file_text)
-    reporting.write_tuning_page(found, run.path / "report.html")
+    run.write_report(reporting.render_tuning_page(found))
     return found

@@ -17,9 +17,9 @@ from loadframe.diagnosis.findings import settle
 from loadframe.errors import RecordingError, RunError
 from loadframe.model import Conduct, Investigation, Round, Step, Verdict
 from loadframe.recording.series import MetricSeries, metric_series
-from loadframe.runs.folder import RunFolder
+from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint
-from loadframe.study import Study, validate
+from loadframe.study import Study
 
 
 def write_down(
@@ -30,21 +30,21 @@ def write_down(
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     steps = run.steps()
-    study = validate(run.study(), name=str(run.path / "study.json"))
+    study = run.declared()
     rounds = _from_all_steps(rounds, steps, study)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
     series = series_of(run)
     run.write_tables(steps, limits, series=series.table)
-    bench = run.document("bench.json", "bench")
+    bench = run.bench()
     conduct = run.conduct() or conduct_from(steps)
     last = rounds[-1]
     profiles, profile_missing = profiles_of(run)
     investigation = Investigation(
         run=str(run.path),
-        report=str(run.path / "report.html"),
+        report=str(run.place(REPORT)),
         started_at=str(run.document("run.json", "run").get("started_at", "")),
         seconds=conduct.seconds,
-        study=describe_study(study, version=str(bench.get("version", "")), axis_unit=str(bench.get("axis_unit", ""))),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
         host=run.host(),
         rounds=tuple(rounds),
         before=conclusion.summary(rounds[0]),
@@ -68,15 +68,20 @@ def write_down(
     shapes = reporting.investigation_json(investigation)
     run.write_document("findings.json", "findings", {"rounds": [one["findings"] for one in shapes["rounds"]]})
     run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
-    reporting.write_page(investigation, run.path / "report.html")
+    write_report(run, investigation)
     return investigation
+
+
+def write_report(run: RunFolder, investigation: Investigation) -> None:
+    """report.html of a run folder: there complete, or as it was before. RunError where it cannot be written."""
+    run.write_report(reporting.render_page(investigation))
 
 
 def series_of(run: RunFolder) -> MetricSeries:
     """Every tick of the run's recording. Where it cannot be read, a warning says why, and the steps' values stay."""
     try:
-        return metric_series(run.path / "raw" / "host.lfr")
-    except RecordingError as error:
+        return metric_series(run.place(RECORDING), descriptor=run.recording())
+    except (RecordingError, RunError) as error:
         return MetricSeries(None, (error.fact,))
 
 
@@ -123,19 +128,19 @@ def partial(run: RunFolder) -> list[Round]:
     rounds, steps = run.rounds(), run.steps()
     if rounds or not steps:
         return rounds
-    name, treatment = next(iter(run.treatments().items()))
-    mine = [step for step in steps if step.treatment == name and step.counts]
-    if not mine:
+    first = next(iter(run.treatments().values()), None)
+    mine = [step for step in steps if first is not None and step.treatment == first.name and step.counts]
+    if first is None or not mine:
         return []
-    study = validate(run.study(), name=str(run.path / "study.json"))
-    effective = run.effective().get(name)
+    study = run.declared()
+    effective = run.effective().get(first.name)
     examined = examine(
         mine,
         number=1,
-        treatment=name,
-        state=treatment.state,
+        treatment=first.name,
+        state=first.state,
         effective=effective or {},
-        curve=curve_of(mine, study, name),
+        curve=curve_of(mine, study, first.name),
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
     )

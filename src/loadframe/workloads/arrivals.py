@@ -1,5 +1,6 @@
 """When requests begin: a file that all threads of a driver have as their standard input. Reading it moves the one place
-that they share, so each arrival is taken by one thread, in the order of all of them. It is written once all are ready.
+that they share, so each arrival is taken by one thread, in the order of all of them. It is written once all are ready,
+into the file that was made before: a driver could have put another one in its place.
 
 A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC, s). For each thread one that arrives at
 the end follows: there it stops.
@@ -11,7 +12,9 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
+
+from loadframe.workloads import step_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,20 +35,20 @@ def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
         time.sleep(POLL_S)
 
 
-def open_loop(path: Path, rate: float, duration_s: float, threads: int) -> NDArray[np.float64]:
+def open_loop(file: IO[bytes], rate: float, duration_s: float, threads: int) -> NDArray[np.float64]:
     """Let requests arrive at this rate for so long; when (CLOCK_MONOTONIC, s)."""
     begin_s = time.monotonic() + HEAD_START_S
     arrivals = begin_s + arrival_times(rate, duration_s)
-    _write(path, arrivals, begin_s + duration_s, threads)
+    _write(file, arrivals, begin_s + duration_s, threads)
     return arrivals
 
 
-def closed_loop(path: Path, duration_s: float, threads: int) -> float:
+def closed_loop(file: IO[bytes], duration_s: float, threads: int) -> float:
     """Let all threads begin at one instant and work for so long; when it is over (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
     begin_s = time.monotonic() + HEAD_START_S
-    _write(path, np.full(threads, begin_s), begin_s + duration_s, threads)
+    _write(file, np.full(threads, begin_s), begin_s + duration_s, threads)
     return begin_s + duration_s
 
 
@@ -57,8 +60,8 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
     return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))
 
 
-def _write(path: Path, arrivals: NDArray[np.float64], end_s: float, threads: int) -> None:
+def _write(file: IO[bytes], arrivals: NDArray[np.float64], end_s: float, threads: int) -> None:
     import numpy as np
 
     times = np.append(arrivals, np.full(threads, end_s))
-    path.write_bytes(np.column_stack([times, np.full(len(times), end_s)]).astype("<f8").tobytes())
+    step_files.write_whole(file, np.column_stack([times, np.full(len(times), end_s)]).astype("<f8").tobytes())

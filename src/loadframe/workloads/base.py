@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -70,6 +71,9 @@ class Workload(Protocol):
 
     def check_level(self, level: float) -> int:
         """The level as the whole number that it must be. StudyError where it cannot be one of this workload."""
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """Commands that end well for a user who can run the driver: who may read its programs and its scripts."""
 
     def install(self, endpoint: Endpoint) -> None:
         """Once in the life of the data: make the schema, in place of one that was there. TargetError where an attached

@@ -10,17 +10,19 @@ from __future__ import annotations
 import importlib.util
 import random
 import shutil
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.cage.environment import importing, python
+from loadframe.cage.own_user import make_private
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.ingest import store
 from loadframe.ingest.store import Content
 from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.workloads import step_files
 from loadframe.workloads.bulk_ingest_files import InputFile, make_file
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.options import read_options, whole, whole_level
@@ -65,6 +67,10 @@ class BulkIngest:
     def check_level(self, level: float) -> int:
         """The level as a whole number. StudyError where it cannot be one of the axis."""
         return whole_level(self.kind, "pipelines", level, 1, MOST_PIPELINES)
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload. The loader is run by the same user."""
+        return (importing("loadframe.workloads.bulk_ingest_client"), importing("loadframe.targets.bulk_loader_server"))
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the tables on every shard."""
@@ -120,11 +126,12 @@ class BulkIngest:
         """The files of a pipeline, made when first needed; they go with the folder."""
         key = (size_kb, pipeline)
         if key not in self._input:
-            folder = folder / "input"
+            folder, owner = folder / "input", self.allowance.user
             try:
-                folder.mkdir(exist_ok=True)
+                if not folder.exists():
+                    make_private(folder, self.allowance.user)
                 self._input[key] = tuple(
-                    make_file(folder / f"{size_kb}-{pipeline}-{turn}.csv", size_kb << 10, pipeline + turn)
+                    make_file(folder / f"{size_kb}-{pipeline}-{turn}.csv", size_kb << 10, pipeline + turn, owner)
                     for turn in range(FILES_PER_PIPELINE)
                 )
             except OSError as error:
@@ -173,7 +180,7 @@ class _Pipeline:
     def client(self, loader: str, duration_s: float, source_ms: int, begun: float) -> Worker:
         """begun: the share of its first file that is behind the first pipeline; the others are spread evenly."""
         log = self.folder / f"requests-{self.number}.log"
-        command = [sys.executable, "-m", "loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded)]
+        command = python("loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded))
         phase = (begun + self.number / self.count) % 1
         command += [repr(float(duration_s)), repr(source_ms / 1000), repr(1 - phase)]
         command += [str(self.first + self.number), str(self.count)]
@@ -185,8 +192,7 @@ class _Pipeline:
 
     def committed(self) -> list[int]:
         """The files that the loader said to have committed; a killed client may have noted one less."""
-        lines = self._loaded.read_text().splitlines() if self._loaded.exists() else []
-        return [int(line) for line in lines]
+        return [int(line) for line in step_files.text(self._loaded).splitlines()]
 
 
 def _check_room(folder: Path, wanted: int) -> None:

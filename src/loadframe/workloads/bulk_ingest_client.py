@@ -1,12 +1,12 @@
 """One pipeline of the bulk-ingest workload: reads files from the disk, parses them, sends the valid rows to the loader.
 
-Run as `python -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE FIRST STRIDE FILE...`. It
-prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after
-the other, with the numbers FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs for a block before it can
-be read. SHARE: so much of the first file is sent before it is taken back, so that pipelines which start at one instant
-are at different places of their files; what is being loaded when the time is up is taken back too. Each block of a file
-is one request: from when it is read until the loader has taken it, for the last block until the file is committed; and
-each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
+Run as `python -P -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE FIRST STRIDE FILE...`.
+It prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file
+after the other, with the numbers FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs for a block before it
+can be read. SHARE: so much of the first file is sent before it is taken back, so that pipelines which start at one
+instant are at different places of their files; what is being loaded when the time is up is taken back too. Each block
+of a file is one request: from when it is read until the loader has taken it, for the last block until the file is
+committed; and each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Pipeline:
         self._wait_s = wait_s
         self._end_s = end_s
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
-        self._loaded = open(loaded, "w", buffering=1)  # noqa: PTH123, SIM115
+        self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
     def load(self, path: str, number: int, share: float = 1.0) -> None:
         """One file, or the beginning of it: this share, or until the time is up. HungUpError, OutOfStepError where the

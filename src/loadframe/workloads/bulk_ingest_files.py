@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from loadframe.cage.own_user import User
 from loadframe.ingest.store import NOTHING, Content
+from loadframe.workloads import step_files
 from loadframe.workloads.bulk_ingest_client import valid_rows
 
 PIECE_BYTES = 1 << 20
@@ -26,19 +28,19 @@ class InputFile:
     content: Content
 
 
-def make_file(path: Path, size_bytes: int, seed: int) -> InputFile:
-    """A file of this size, less than a row shorter; on the disk when this returns, so that it can leave the cache."""
+def make_file(path: Path, size_bytes: int, seed: int, owner: User | None = None) -> InputFile:
+    """A file of this size, less than a row shorter, which its owner alone may read; on the disk when this returns, so
+    that it can leave the cache."""
     content, left, turn = NOTHING, size_bytes, seed
-    with path.open("wb") as file:
+    with step_files.create(path, owner) as file:
         while left > 0:
             piece = _piece(turn % PIECES)
             piece = piece if len(piece) <= left else piece[: piece.rfind(b"\n", 0, left) + 1]
             if not piece:
                 break
-            file.write(piece)
+            step_files.write_whole(file, piece)
             content += _content(piece)
             left, turn = left - len(piece), turn + 1
-        file.flush()
         os.fdatasync(file.fileno())
     return InputFile(path, content)
 

@@ -9,10 +9,10 @@ from loadframe.workloads import mariadb, postgres
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
     """Wait until the server has closed the connections of a driver that was killed. TargetError where it refuses."""
     if endpoint.kind == "postgres":
-        with postgres.connected(endpoint, doing) as connection:
+        with postgres.connected(endpoint, doing, patience_s=postgres.QUICK_S) as connection:
             postgres.await_drivers_gone(connection)
     else:
-        with mariadb.connected(endpoint, doing) as own:
+        with mariadb.connected(endpoint, doing, patience_s=mariadb.QUICK_S) as own:
             mariadb.await_drivers_gone(own)
 
 

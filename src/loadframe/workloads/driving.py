@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadframe.cage.environment import NO_FOLDER
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance, spawn
+from loadframe.cage.suspended import told
 from loadframe.errors import WorkloadError
-from loadframe.workloads import request_log
+from loadframe.workloads import request_log, step_files
 from loadframe.workloads.request_log import RECORD, Requests
 
 if TYPE_CHECKING:
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 GRACE_S = 2.0
 """How long after its time a driver may still work on its last request before it is ended."""
+LOOK_EVERY_S = 2.0
+"""How often it is looked whether a program that is waited for was stopped."""
+STOPPED_REMEDY = "Find out who stopped it, and run it again."
 TAIL_LINES = 12
 
 
@@ -55,6 +61,7 @@ class ProcessDriver:
         self._end_s = end_s
         self._killed = False
         self._failed: subprocess.Popen[bytes] | None = None
+        self._stopped = ""
 
     def pids(self) -> tuple[int, ...]:
         """The processes that have not ended."""
@@ -68,6 +75,7 @@ class ProcessDriver:
         if self._failed is not None:
             self._end()
         elif self._end_s is not None and time.monotonic() > self._end_s + GRACE_S:
+            self._stopped = told(self.pids())
             self.kill()
         return bool(self.pids())
 
@@ -86,7 +94,7 @@ class ProcessDriver:
         begun = self.offered(0.0, time.monotonic())
         if begun is None:
             return 0
-        return max(begun - sum(log.stat().st_size // RECORD.size for log in self._logs if log.exists()), 0)
+        return max(begun - sum(step_files.size(log) // RECORD.size for log in self._logs), 0)
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """In an open loop: how many requests should have begun after start_s and not after end_s (CLOCK_MONOTONIC).
@@ -105,13 +113,19 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """What was done. WorkloadError where a process failed, nothing was asked, or all failed and it says why."""
+        """What was done. WorkloadError where a process failed or was stopped, nothing was asked, or all failed and it
+        says why."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first."
             )
         if self._failed is not None:
             raise self._failure(f"The driver {self._name} failed: {_ended(self._failed)}.")
+        if self._stopped:
+            raise WorkloadError(
+                f"The driver {self._name} did not end in its time: {self._stopped}.",
+                remedy=f"What it did until then is no measurement. {STOPPED_REMEDY}",
+            )
         requests = self._read()
         in_vain = not (requests.outcome == 0).any() and self._complained()
         if (in_vain or not len(requests)) and not self._killed:
@@ -153,25 +167,33 @@ class ProcessDriver:
             self._failed = next((process for process in self._processes if process.poll() not in (None, 0)), None)
 
     def _complained(self) -> bool:
-        return any("FATAL" in path.read_text(errors="replace") for path in self._printed if path.exists())
+        return any("FATAL" in step_files.text(path) for path in self._printed)
 
     def _failure(self, fact: str) -> WorkloadError:
         return WorkloadError(
             fact,
             remedy="The end of what it printed is below.",
-            details="\n".join(tail(path) for path in self._printed if path.exists() and path.stat().st_size),
+            details="\n".join(tail(path) for path in self._printed if step_files.size(path)),
         )
 
 
-def run_to_end(command: Sequence[str], environment: Mapping[str, str], *, pass_fds: Sequence[int] = ()) -> str | None:
-    """Run a program that prepares a target; it ends with us. None where it succeeded, else the end of what it said.
-    pass_fds: descriptors that stay open in it."""
+def run_to_end(
+    command: Sequence[str], environment: Mapping[str, str], user: User | None, *, pass_fds: Sequence[int] = ()
+) -> str | None:
+    """Run a program that prepares a target, as the user who runs the driver; it ends with us. None where it succeeded,
+    else the end of what it said. pass_fds: descriptors that stay open in it."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
-            command, Allowance(), stdout=output.file, stderr=output.file, env=environment, pass_fds=pass_fds
+            command,
+            Allowance(user=user),
+            stdout=output.file,
+            stderr=output.file,
+            cwd=NO_FOLDER,
+            env=environment,
+            pass_fds=pass_fds,
         )
         try:
-            code = process.wait()
+            code = _wait_unless_stopped(process, Path(command[0]).name)
         except BaseException:
             _kill_group(process)
             process.wait()
@@ -179,10 +201,23 @@ def run_to_end(command: Sequence[str], environment: Mapping[str, str], *, pass_f
         return tail(Path(output.name)) if code else None
 
 
+def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
+    """The exit status of a program that may take as long as it needs, but not be stopped. WorkloadError."""
+    while True:
+        try:
+            return process.wait(LOOK_EVERY_S)
+        except subprocess.TimeoutExpired:
+            if why := told([process.pid]):
+                raise WorkloadError(
+                    f"{name} makes no progress: {why}.",
+                    remedy=STOPPED_REMEDY,
+                ) from None
+
+
 def tail(path: Path) -> str:
     """The last lines of what a driver printed, each once: its threads often say the same. Where statistics came after
     it, the last fatal line comes first."""
-    lines = list(dict.fromkeys(path.read_text(errors="replace").splitlines()))
+    lines = list(dict.fromkeys(step_files.text(path).splitlines()))
     fatal = [line for line in lines[:-TAIL_LINES] if "FATAL" in line][-2:]
     return "\n".join(fatal + lines[-TAIL_LINES:])
 

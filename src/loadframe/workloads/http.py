@@ -13,17 +13,19 @@ from __future__ import annotations
 import http.client
 import shutil
 import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
+from loadframe.http_connection import ERRORS, Connection, body
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import http_driver
+from loadframe.said import words
+from loadframe.workloads import http_driver, step_files
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
@@ -36,8 +38,11 @@ MOST_CONNECTIONS = 1024
 LARGEST_OBJECT = 256 << 20
 LARGEST_SET_MIB = 1 << 20
 TIMEOUT_S = 10.0
+"""Without a byte."""
 WHOLE_S = 60.0
 """No answer takes longer from its first byte to its last, or it has no end."""
+HEADERS_BYTES = 1 << 20
+"""Of one answer, and what stands around its chunks."""
 ITS_LOG = "Its log says why."
 CLIENTS = 8
 """Who fill a cache together, at most: no more than `connections`, as a cache may be allowed few."""
@@ -91,6 +96,10 @@ class Http:
     def describe_axis(self, level: float) -> str:
         return f"{level:g} connection" + ("" if level == 1 else "s")
 
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return http_driver.trials()
+
     def install(self, endpoint: Endpoint) -> None:
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
         that is somebody else's learn the pages instead."""
@@ -98,7 +107,7 @@ class Http:
         self._pages = None
         if self._pages_of(endpoint) is not None:
             return
-        ask(endpoint.address, "/")
+        ask(endpoint, "/")
         with _explained(endpoint):
             self._folder(endpoint).clear()
         self._make(endpoint, self._installed())
@@ -141,7 +150,8 @@ class Http:
         if "paths" not in endpoint.options:
             return None
         if self._pages is None:
-            self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), ask, self.options.checked)
+            asked = partial(ask, endpoint)
+            self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), asked, self.options.checked)
         return self._pages
 
     def _start(
@@ -159,18 +169,20 @@ class Http:
         table, text, paths = folder / "objects.bin", folder / "pages.bin", folder / "paths.txt"
         pages = self._pages_of(endpoint)
         if pages is None:
-            self.objects.table(count).tofile(table)
+            step_files.write(table, self.objects.table(count).tobytes(), self.allowance.user)
             text = self._folder(endpoint).text
         else:
-            pages.write(table, text, paths, self.objects.exponent)
+            pages.write(table, text, paths, self.objects.exponent, self.allowance.user)
         plan = http_driver.Plan(
             endpoint.address,
+            host_of(endpoint),
             table,
             text,
             self.options.checked,
             self.options.compared,
             self.options.keep_alive,
             None if pages is None else paths,
+            self.objects.largest if pages is None else max(map(len, pages.bodies)),
         )
         return http_driver.start(
             self.kind,
@@ -192,12 +204,12 @@ class Http:
         else:
             path, wanted = pages.paths[0], pages.bodies[0]
             remedy = 'Where it may change: workload.options.checked = "length", or "status".'
-        status, body = ask(endpoint.address, path)
+        status, found = ask(endpoint, path)
         if status != http.client.OK:
             raise TargetError(f"The server at {endpoint.address} answers {path} with status {status}", remedy=ITS_LOG)
-        if not alike(body, wanted, self.options.checked):
+        if not alike(found, wanted, self.options.checked):
             raise TargetError(
-                f"The server at {endpoint.address} answers {path} with {len(body)} bytes, which are not the "
+                f"The server at {endpoint.address} answers {path} with {len(found)} bytes, which are not the "
                 f"{len(wanted)} that it should have",
                 remedy=remedy,
             )
@@ -310,53 +322,53 @@ def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
 
 
 def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) -> None:
-    connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
+    most = LARGEST_OBJECT + HEADERS_BYTES
+    connection = Connection(address, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
     content = bytearray(1 << 18)
     try:
         for number in numbers:
             if ended.is_set():
                 return
-            connection.request("GET", path_of(number))
-            answer = connection.getresponse()
+            answer = connection.get(path_of(number))
             while answer.readinto(content):
                 pass
             if answer.length:  # readinto does not say so
                 raise http.client.IncompleteRead(b"", answer.length)
             if answer.status != http.client.OK:
-                raise TargetError(f"The cache at {address} answers {path_of(number)} with status {answer.status}")
-    except (OSError, http.client.HTTPException) as error:
+                raise TargetError(
+                    f"The cache at {address} answers {path_of(number)} with status {answer.status}", remedy=ITS_LOG
+                )
+    except ERRORS as error:
         raise TargetError(
-            f"The cache at {address} stopped answering while it was filled: {str(error) or type(error).__name__}",
+            f"The cache at {address} stopped answering while it was filled: {words(error) or type(error).__name__}",
             remedy="Its log says why; is there room for the objects and for what it keeps of them?",
         ) from error
     finally:
         connection.close()
 
 
-def ask(address: str, path: str) -> tuple[int, bytes]:
-    """One GET on a connection of its own, with no more headers than wrk sends, as answers may depend on them: status
-    and body. TargetError where nobody answers, or the answer does not end."""
-    connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
+def host_of(endpoint: Endpoint) -> str:
+    """What stands in the header Host: the name of a server that is known by one."""
+    return endpoint.options.get("host", endpoint.address)
+
+
+def ask(endpoint: Endpoint, path: str) -> tuple[int, bytes]:
+    """One GET on a connection of its own: status and body. TargetError where no server answers, or the answer does not
+    end within WHOLE_S and LARGEST_OBJECT bytes."""
+    connection = Connection(
+        endpoint.address,
+        host=host_of(endpoint),
+        most_bytes=LARGEST_OBJECT + HEADERS_BYTES,
+        within_s=WHOLE_S,
+        silent_s=TIMEOUT_S,
+    )
     try:
-        connection.putrequest("GET", path, skip_accept_encoding=True)
-        connection.endheaders()
-        answer = connection.getresponse()
-        return answer.status, b"".join(_parts(answer))
-    except (OSError, http.client.HTTPException) as error:
+        answer = connection.get(path)
+        return answer.status, body(answer)
+    except ERRORS as error:
         raise TargetError(
-            f"The server at {address} does not answer {path}: {str(error) or type(error).__name__}",
+            f"The server at {endpoint.address} does not answer {path}: {words(error) or type(error).__name__}",
             remedy="Check that it runs and listens there; its log says why it would not.",
         ) from error
     finally:
         connection.close()
-
-
-def _parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """An answer's body. TimeoutError where it does not end, IncompleteRead where it is cut off."""
-    until = time.monotonic() + WHOLE_S
-    while part := answer.read1(1 << 18):
-        yield part
-        if time.monotonic() > until:
-            raise TimeoutError(f"its answer has not ended after {WHOLE_S:g} s")
-    if answer.length:  # read1 does not say so
-        raise http.client.IncompleteRead(b"", answer.length)

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadframe.cage.environment import located
 from loadframe.cage.processes import Allowance, spawn
+from loadframe.workloads import step_files
 from loadframe.workloads.arrivals import ARRIVALS, HEAD_START_S, READY_WITHIN_S, await_ready, closed_loop, open_loop
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
 
@@ -24,17 +26,36 @@ OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk is to ask for. address: host and port. table, text: files of the objects (objects.py). checked: what of
-    an answer (pages.CHECKS). compared: one in so many answers is compared with its content. paths: of pages that are
-    not ours, one in each line."""
+    """What wrk is to ask for. address: host and port, as a number. host: of the header Host. table, text: files of the
+    objects (objects.py). checked: what of an answer (pages.CHECKS). compared: one in so many answers is compared with
+    its content. paths: of pages that are not ours, one in each line. largest_bytes: of an answer as it should be."""
 
     address: str
+    host: str
     table: Path
     text: Path
     checked: str
     compared: int
     keep_alive: bool
     paths: Path | None = None
+    largest_bytes: int = 0
+
+
+OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
+"""Memory of wrk itself; of each thread with its stack of 8 MiB; how often an answer may be in it: as read, its copy
+in Lua, and those that Lua has not collected yet."""
+
+
+def _bounded(allowance: Allowance, connections: int, plan: Plan) -> Allowance:
+    """wrk keeps an answer in memory as long as it comes: a page that becomes one without an end ends wrk, and nothing
+    else on the machine (setrlimit(2), RLIMIT_DATA)."""
+    most = OWN_BYTES + connections * (CONNECTION_BYTES + COPIES * plan.largest_bytes)
+    return replace(allowance, limits={"RLIMIT_DATA": most, **allowance.limits})
+
+
+def trials() -> tuple[tuple[str, ...], ...]:
+    """See Workload.trials."""
+    return (("test", "-x", located("wrk") or "wrk"), ("cat", str(SCRIPT), str(SCRIPT.with_name("driver.lua"))))
 
 
 def start(
@@ -59,20 +80,22 @@ def start(
     # of ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
     room = 2 * connections - 1
     command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
+    command += ["--header", f"Host: {plan.host}"]
     command += ["--script", str(SCRIPT), f"http://{plan.address}/", "--", str(folder), str(connections)]
     command += [str(plan.table), str(plan.text), "closed" if rate is None else "open", plan.checked]
     command += [str(plan.compared), "keep-alive" if plan.keep_alive else "close", str(plan.paths or "-")]
     printed, schedule = folder / "wrk.txt", folder / ARRIVALS
-    schedule.write_bytes(b"")  # a former step may have used this folder
     with ExitStack() as files:
-        output = files.enter_context(printed.open("wb"))
+        output = files.enter_context(step_files.create(printed))
+        to_come = files.enter_context(step_files.create(schedule))
         waiting = files.enter_context(schedule.open("rb", buffering=0))
-        process = spawn(command, allowance, stdin=waiting, stdout=output, stderr=output, cwd=folder)
-    await_ready(process, logs)
-    arrivals = None
-    if rate is None:
-        end_s = closed_loop(schedule, duration_s, connections)
-    else:
-        arrivals = open_loop(schedule, rate, duration_s, connections)
-        end_s = time.monotonic() + HEAD_START_S + duration_s
+        held = _bounded(allowance, connections, plan)
+        process = spawn(command, held, stdin=waiting, stdout=output, stderr=output, cwd=folder)
+        await_ready(process, logs)
+        arrivals = None
+        if rate is None:
+            end_s = closed_loop(to_come, duration_s, connections)
+        else:
+            arrivals = open_loop(to_come, rate, duration_s, connections)
+            end_s = time.monotonic() + HEAD_START_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes)

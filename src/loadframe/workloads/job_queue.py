@@ -8,12 +8,12 @@ apart. The queue starts every step with the same backlog.
 from __future__ import annotations
 
 import sqlite3
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.cage.environment import importing, python
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import Endpoint, Requirement, SettingValue
@@ -63,6 +63,10 @@ class JobQueue:
     def describe_axis(self, level: float) -> str:
         return f"{level:g} worker" + ("" if level == 1 else "s")
 
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return (importing("loadframe.workloads.job_queue_worker"),)
+
     def install(self, endpoint: Endpoint) -> None:
         """Make the queue's table in the file that the target made."""
         with _connected(endpoint) as connection:
@@ -97,7 +101,7 @@ class JobQueue:
 
     def _worker(self, endpoint: Endpoint, number: int, folder: Path, duration_s: float) -> Worker:
         log = folder / f"requests-{number}.log"
-        command = [sys.executable, "-m", "loadframe.workloads.job_queue_worker"]
+        command = python("loadframe.workloads.job_queue_worker")
         command += [_uri(endpoint), endpoint.options.get("pragmas", "{}"), str(log), repr(float(duration_s))]
         command += [str(self.options.payload_bytes), str(number)]
         return Worker(command, log=log, printed=folder / f"worker-{number}.txt")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from loadframe import mariadb_connection
+from loadframe.address import Place
 from loadframe.errors import TargetError
+from loadframe.mariadb_connection import Reach
 from loadframe.model import Endpoint
-from loadframe.unix_socket import open_socket
+from loadframe.said import words
+from loadframe.unix_socket import LET_IT_GO_ON, stopped
 from loadframe.workloads import ownership
 
 if TYPE_CHECKING:
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 ENGINES = ("MyISAM", "Aria", "InnoDB")
 STATEMENTS_PER_ROUND_TRIP = 100
 DRIVER_GONE_WITHIN_S = 5.0
-CONNECT_TIMEOUT_S = 10.0
+QUICK_S, LONG_S = 60.0, 3600.0
+"""As in postgres.py."""
 
 
 def where(endpoint: Endpoint) -> str:
@@ -44,43 +48,42 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
 
 
 @contextmanager
-def connected(endpoint: Endpoint, doing: str, *, schema: bool = True) -> Iterator[Connection]:
-    """A connection that accepts several statements at once. TargetError, saying what was being done, where the server
-    refuses."""
-    import pymysql
-    from pymysql.constants import CLIENT
-
+def connected(
+    endpoint: Endpoint, doing: str, *, schema: bool = True, patience_s: float = LONG_S
+) -> Iterator[Connection]:
+    """A connection that accepts several statements at once. patience_s: how long the server may take for each.
+    TargetError, saying what was being done, where it refuses or says nothing."""
+    pymysql = mariadb_connection.driver()
     given = parameters(endpoint)
+    place = Place(given["host"], given["host"], int(given["port"]), here=False) if "host" in given else None
+    reach = Reach(given.get("socket", ""), place, given["user"], given["password"])
+    if "socket" in given and (why := stopped(given["socket"])):
+        raise TargetError(f"The server at {where(endpoint)} does not answer: {why}.", remedy=LET_IT_GO_ON)
     try:
-        connection = pymysql.connect(
-            defer_connect=True,
-            user=given["user"],
-            password=given["password"],
-            database=given["db"] if schema else None,
-            autocommit=True,
-            ssl_disabled=True,  # a local socket; making a TLS context takes 60 ms
-            client_flag=CLIENT.MULTI_STATEMENTS,
-        )
-        connection.connect(
-            open_socket(given["socket"])
-            if "socket" in given
-            else socket.create_connection((given["host"], int(given["port"])), timeout=CONNECT_TIMEOUT_S)
+        connection = mariadb_connection.connect(
+            reach, database=given["db"] if schema else "", several=True, within_s=patience_s
         )
         try:
             yield connection
         finally:
             connection.close()
-    except OSError as error:
-        raise TargetError(
-            f"No server answers at {where(endpoint)}: {error.strerror or error}.",
-            remedy="Its log says why it is not running.",
-        ) from error
     except pymysql.err.MySQLError as error:
-        number, *words = error.args or (0,)
+        number, *said = error.args or (0,)
+        if number == mariadb_connection.CANNOT_CONNECT:
+            raise TargetError(
+                f"No server answers at {where(endpoint)}: {words(' '.join(map(str, said)))}.",
+                remedy="Its log says why it is not running.",
+            ) from error
         raise TargetError(
-            f"The server at {where(endpoint)} refused {doing}: {' '.join(map(str, words))} (error {number}).",
+            f"The server at {where(endpoint)} refused {doing}: {words(' '.join(map(str, said)))} "
+            f"(error {words(number)}).",
             remedy="If disk space, open files or tables ran out, raise that limit or lower the level; "
             "if the server has gone, its log says why.",
+        ) from error
+    except (UnicodeDecodeError, MemoryError) as error:
+        raise TargetError(
+            f"What the server at {where(endpoint)} says, asked {doing}, is no text: {words(error)}",
+            remedy="See which server listens there.",
         ) from error
 
 
@@ -119,7 +122,7 @@ def drop_schema(endpoint: Endpoint, *, begun: bool = False) -> None:
 
 def has_schema(endpoint: Endpoint) -> bool:
     """Whether there is a database of the driver's name."""
-    with connected(endpoint, "to look for the driver's database", schema=False) as connection:
+    with connected(endpoint, "to look for the driver's database", schema=False, patience_s=QUICK_S) as connection:
         return _exists(connection, parameters(endpoint)["db"])
 
 

@@ -97,6 +97,7 @@ class Folder:
         shutil.rmtree(self._path / "objects", ignore_errors=True)
         self._count.unlink(missing_ok=True)
         self.text.write_bytes(self._objects.text)
+        self.text.chmod(0o644)  # the driver reads it, whatever our umask
 
     def remove(self) -> None:
         """All that was made."""
@@ -125,11 +126,11 @@ class Folder:
                 stream.write(view[offset : offset + size])
             file.chmod(0o644)
             page_cache.forget(file)
-        self._count.write_text(str(max(count, have)))
+        self._count.write_text(str(max(count, have)), encoding="utf-8")
 
     @property
     def _count(self) -> Path:
         return self._path / ".count"
 
     def _made(self) -> int:
-        return int(self._count.read_text()) if self._count.exists() else 0
+        return int(self._count.read_text(encoding="utf-8", errors="replace")) if self._count.exists() else 0

@@ -9,14 +9,14 @@ open loop, where requests begin when they should and `threads` connections serve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import databases, mariadb, postgres
+from loadframe.workloads import databases, mariadb, postgres, sysbench
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES
@@ -81,6 +81,10 @@ class Oltp(databases.InOwnSchema):
 
     def describe_axis(self, level: float) -> str:
         return f"{level:g} thread" + ("" if level == 1 else "s")
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema with all its rows; what was there before is dropped. StudyError for an engine that the target

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from loadframe.bounds import shown
+from loadframe.cage.own_user import User
 from loadframe.errors import TargetError
+from loadframe.workloads import step_files
 from loadframe.workloads.objects import RECORD
 
 CHECKS = ("bytes", "length", "status")
 """What of an answer is looked at: all of it, its status and how long it is, its status alone."""
 
-Ask = Callable[[str, str], tuple[int, bytes]]
-"""Status and body of one GET: address, path."""
+Ask = Callable[[str], tuple[int, bytes]]
+"""Status and body of one GET of a path."""
+MOST_BYTES = 512 << 20
+"""Of all pages together: they are kept in memory, and wrk maps them."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,10 @@ class Pages:
     @classmethod
     def learn(cls, address: str, paths: Sequence[str], ask: Ask, checked: str) -> Self:
         """Ask for each twice. TargetError for one that is not there, or that is another one the second time, as far as
-        that is checked (of CHECKS)."""
-        bodies = []
+        that is checked (of CHECKS), and where they are longer than MOST_BYTES together."""
+        bodies: list[bytes] = []
         for path in paths:
-            (status, body), (_, again) = ask(address, path), ask(address, path)
+            (status, body), (_, again) = ask(path), ask(path)
             if status != http.client.OK:
                 raise TargetError(
                     f"The server at {address} answers {path} with status {status}",
@@ -45,11 +50,16 @@ class Pages:
                     "checked, or leave this path out (target.settings.paths).",
                 )
             bodies.append(body)
+            if sum(map(len, bodies)) > MOST_BYTES:
+                raise TargetError(
+                    f"The pages of {address} up to {path} are longer than {shown(MOST_BYTES)} together",
+                    remedy="Name fewer or shorter ones (target.settings.paths).",
+                )
         return cls(tuple(paths), tuple(bodies))
 
-    def write(self, table: Path, text: Path, paths: Path, exponent: float) -> None:
+    def write(self, table: Path, text: Path, paths: Path, exponent: float, owner: User | None) -> None:
         """As the driver reads them: the table in objects.RECORD's form, all contents, a path in each line. exponent: of
-        Zipf's law, as the paths are ordered."""
+        Zipf's law, as the paths are ordered. owner: who runs the driver."""
         import numpy as np
 
         sizes = np.array([len(body) for body in self.bodies], dtype=np.uint64)
@@ -57,9 +67,9 @@ class Pages:
         found["up_to"] = np.cumsum(np.arange(1, len(sizes) + 1, dtype=np.float64) ** -exponent)
         found["offset"] = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         found["size"] = sizes
-        found.tofile(table)
-        text.write_bytes(b"".join(self.bodies) + b"\0")  # of nothing there is no mapping
-        paths.write_text("".join(f"{path}\n" for path in self.paths))
+        step_files.write(table, found.tobytes(), owner)
+        step_files.write(text, b"".join(self.bodies) + b"\0", owner)  # of nothing there is no mapping
+        step_files.write(paths, "".join(f"{path}\n" for path in self.paths).encode(), owner)
 
 
 def alike(one: bytes, other: bytes, checked: str) -> bool:

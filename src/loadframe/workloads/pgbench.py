@@ -11,7 +11,7 @@ ended by the signal with which that timer does it.
 from __future__ import annotations
 
 import math
-import os
+import re
 import signal
 import subprocess
 import time
@@ -23,8 +23,10 @@ from pathlib import Path
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.named_files import read_up_to
 from loadframe.postgres_programs import program as postgres_program
-from loadframe.workloads import databases, postgres
+from loadframe.said import words
+from loadframe.workloads import databases, postgres, step_files
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.options import choice, read_options, text, whole, whole_level
@@ -41,6 +43,11 @@ BEGIN_S = 0.1
 """Between the last connection and the first transaction."""
 END_S = 0.5
 """What a client may need to end the transaction that it is in the midst of, before pgbench is killed."""
+MOST_SCRIPT_BYTES = 1 << 20
+RUNS_A_PROGRAM = re.compile(rb"^[ \t]*\\(set)?shell\b[^\n]*", re.MULTILINE | re.IGNORECASE)
+"""pgbench's meta commands \\shell and \\setshell."""
+SCRIPT = "script.sql"
+"""In a step's folder, the user's own."""
 SCRIPTS = ("tpcb-like", "simple-update", "select-only")
 
 
@@ -92,13 +99,17 @@ class Pgbench(databases.InOwnSchema):
     def describe_axis(self, level: float) -> str:
         return f"{level:g} client" + ("" if level == 1 else "s")
 
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return (("test", "-x", postgres_program("pgbench") or "pgbench"),)
+
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema, with pgbench's four tables of this scale."""
         demand(requirements(self.kind))
         databases.make_schema(endpoint)
         scale, fillfactor = self.options.scale, self.options.fillfactor
         arguments = ["--initialize", "--quiet", f"--scale={scale}", f"--fillfactor={fillfactor}"]
-        said = run_to_end([*_command(endpoint), *arguments], _environment(endpoint))
+        said = run_to_end([*_command(endpoint), *arguments], _environment(endpoint), self.allowance.user)
         if said is not None:
             raise TargetError(
                 f"pgbench could not fill its tables at scale {scale}.",
@@ -122,14 +133,14 @@ class Pgbench(databases.InOwnSchema):
         jobs, most_s = min(options.jobs, clients), READY_WITHIN_S + clients * CONNECTING_S
         command = [*_command(endpoint), "--no-vacuum", f"--client={clients}", f"--jobs={jobs}"]
         command += [f"--time={math.ceil(most_s + BEGIN_S + duration_s)}"]
-        command += [f"--protocol={options.protocol}", f"--max-tries={options.max_tries}", *self._script]
+        command += [f"--protocol={options.protocol}", f"--max-tries={options.max_tries}", self._chosen(folder)]
         command += ["--log", f"--log-prefix={folder / 'transactions'}"]
         if rate is not None:
             command += [f"--rate={rate}"]
             command += [f"--latency-limit={options.latency_limit_ms}"] if options.latency_limit_ms else []
         printed = folder / "pgbench.txt"
         monotonic_s = time.monotonic() - time.time()
-        with printed.open("wb") as output:
+        with step_files.create(printed) as output:
             process = spawn(
                 command, self.allowance, stdout=output, stderr=output, cwd=folder, env=_environment(endpoint)
             )
@@ -145,6 +156,13 @@ class Pgbench(databases.InOwnSchema):
             rate=rate,
             latency_limit_ms=options.latency_limit_ms,
         )
+
+    def _chosen(self, folder: Path) -> str:
+        """What tells pgbench which script to run; one of the user's is where who runs pgbench may read it."""
+        if self._script is None:
+            return f"--builtin={self.options.script}"
+        step_files.write(folder / SCRIPT, self._script, self.allowance.user)
+        return f"--file={folder / SCRIPT}"
 
     def _clients(self, level: int) -> int:
         return level
@@ -231,22 +249,36 @@ class PgbenchDriver(ProcessDriver):
 TIDY = ("TRUNCATE pgbench_history", "VACUUM pgbench_branches", "VACUUM pgbench_tellers")
 
 
-def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> list[str]:
-    """What tells pgbench which script to run. StudyError where there are two, or the file cannot be read."""
+def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes | None:
+    """The user's script, None for one of pgbench's own. StudyError where there are two, or the file cannot be read."""
     if not options.file:
-        return [f"--builtin={options.script}"]
+        return None
     path = Path(options.file).expanduser().absolute()
     if "script" in given:
         raise StudyError(
             f"workload.options.file = {options.file!r} and script = {options.script!r}: one of them is enough.",
             remedy="Leave one of file and script out.",
         )
-    if not os.access(path, os.R_OK) or not path.is_file():
+    try:
+        script = read_up_to(path, MOST_SCRIPT_BYTES)
+    except OSError as error:
         raise StudyError(
-            f"workload.options.file = {options.file!r}: there is no such file that can be read.",
+            f"workload.options.file = {options.file!r}: there is no such file that can be read ({error.strerror}).",
             remedy="Give the path of a script for pgbench, or choose one of its own with script.",
+        ) from error
+    if len(script) > MOST_SCRIPT_BYTES:
+        raise StudyError(
+            f"workload.options.file = {options.file!r} has more than {MOST_SCRIPT_BYTES} bytes.",
+            remedy="Give a script for pgbench.",
         )
-    return [f"--file={path}"]
+    found = RUNS_A_PROGRAM.search(script)
+    if found is not None:
+        raise StudyError(
+            f"workload.options.file = {options.file!r} has the line {words(found[0].decode(errors='replace'))}, which "
+            "runs a program",
+            remedy="Leave the line out: a study runs no programs but those that it names.",
+        )
+    return script
 
 
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadframe.workloads import request_log
+from loadframe.workloads import request_log, step_files
 from loadframe.workloads.request_log import RECORD, Requests
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: fl
 
 def lag_now_s(path: Path) -> float:
     """How long the last transaction in a log that is being written waited to be begun (s); 0 where there is none."""
-    if not path.exists():
+    if (log := step_files.opened(path)) is None:
         return 0.0
-    with path.open("rb") as log:
+    with log:
         log.seek(max(log.seek(0, os.SEEK_END) - LAST_LINES_BYTES, 0))
         lines = log.read().split(b"\n")[1:-1]  # the first and the last one may be torn
     lags = [int(words[6]) for line in lines if len(words := line.split()) > 6 and words[2].isdigit()]
@@ -102,5 +102,5 @@ def lag_now_s(path: Path) -> float:
 
 def _lines(path: Path) -> list[list[bytes]]:
     """The words of each whole line; the last one of a pgbench that was killed may be torn."""
-    text = path.read_bytes() if path.exists() else b""
+    text = step_files.read(path)
     return [line.split() for line in text[: text.rfind(b"\n") + 1].splitlines()]

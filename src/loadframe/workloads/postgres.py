@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from loadframe import postgres_connection
 from loadframe.errors import TargetError
 from loadframe.model import Endpoint
+from loadframe.postgres_connection import CARRIED, NUMBER
+from loadframe.said import words
+from loadframe.unix_socket import LET_IT_GO_ON, stopped
 from loadframe.workloads import ownership
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+GARBLED = (UnicodeDecodeError, MemoryError)
+"""What psycopg makes of bytes that are no text, and of more than there is memory for."""
 APPLICATION = "loadframe-driver"
 DROP = "DROP SCHEMA IF EXISTS"
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
+QUICK_S, LONG_S = 60.0, 3600.0
+"""How long a server may say nothing: to a question, and while it makes or drops data, which nobody knows beforehand."""
+CONNECT_S = 60.0
 
 
 def host_of(endpoint: Endpoint) -> str:
@@ -38,15 +46,29 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
     }
 
 
+def _socket(endpoint: Endpoint) -> str:
+    """The path of the server's socket; of a server that is reached by network one that is not there."""
+    given = parameters(endpoint)
+    return f"{given['host']}/.s.PGSQL.{given['port']}" if given["host"].startswith("/") else ""
+
+
 def schema_of(endpoint: Endpoint) -> str:
     """The schema that the driver works in."""
     return endpoint.options.get("schema", "loadframe")
 
 
+def all_parameters(endpoint: Endpoint) -> dict[str, str]:
+    """The same, with the address that was decided and what the option file says of TLS and the like."""
+    others = {name: endpoint.options[name] for name in (NUMBER, *CARRIED) if endpoint.options.get(name)}
+    return {**parameters(endpoint), **others}
+
+
 def environment(endpoint: Endpoint) -> dict[str, str]:
-    """For a driver's process: what libpq takes from there. Names are looked up in the driver's schema and nowhere else,
-    and its connections have a name by which await_drivers_gone knows them."""
-    return {**os.environ, "PGOPTIONS": _search_path(endpoint), "PGAPPNAME": APPLICATION}
+    """For a driver's process: what libpq takes from there. It connects to the address that was decided, as securely as
+    we do; names are looked up in the driver's schema and nowhere else, and its connections have a name by which
+    await_drivers_gone knows them."""
+    ours = {"PGOPTIONS": _search_path(endpoint), "PGAPPNAME": APPLICATION}
+    return postgres_connection.environment(all_parameters(endpoint), ours)
 
 
 def _search_path(endpoint: Endpoint) -> str:
@@ -54,18 +76,23 @@ def _search_path(endpoint: Endpoint) -> str:
 
 
 @contextmanager
-def connected(endpoint: Endpoint, doing: str) -> Iterator[Connection[Any]]:
-    """A connection in which each statement is a transaction of its own, in the driver's schema. TargetError, saying
-    what was being done, where the server refuses."""
-    import psycopg
-
-    given: dict[str, Any] = parameters(endpoint)
+def connected(endpoint: Endpoint, doing: str, *, patience_s: float = LONG_S) -> Iterator[Connection[Any]]:
+    """A connection in which each statement is a transaction of its own, in the driver's schema. patience_s: how long
+    the server may say nothing. TargetError, saying what was being done, where it refuses or says nothing."""
+    psycopg = postgres_connection.driver()
+    if (why := stopped(_socket(endpoint))) != "":
+        raise TargetError(f"The server at {host_of(endpoint)} does not answer: {why}.", remedy=LET_IT_GO_ON)
     try:
-        with psycopg.connect(**given, options=_search_path(endpoint), autocommit=True) as connection:
+        given = {
+            "connect_timeout": str(round(CONNECT_S)),
+            **all_parameters(endpoint),
+            "options": _search_path(endpoint),
+        }
+        with postgres_connection.connect(given, silence_s=patience_s) as connection:
             yield connection
-    except psycopg.Error as error:
+    except (psycopg.Error, *GARBLED) as error:
         raise TargetError(
-            f"The server at {host_of(endpoint)} refused {doing}: {' '.join(str(error).split())}",
+            f"The server at {host_of(endpoint)} refused {doing}: {words(error)}",
             remedy="If disk space, connections or memory ran out, raise that limit or lower the level; if the server "
             "has gone, its log says why.",
         ) from error
@@ -100,7 +127,7 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 def has_schema(endpoint: Endpoint) -> bool:
     """Whether there is a schema of the driver's name."""
-    with connected(endpoint, "to look for the driver's schema") as connection:
+    with connected(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         return _exists(connection, schema_of(endpoint))
 
 

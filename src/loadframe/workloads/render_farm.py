@@ -8,13 +8,13 @@ render_farm.lua in a closed loop: a request begins when the one before has ended
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import farm
+from loadframe.workloads import farm, sysbench
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES, connected, drop_schema
 from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
@@ -70,6 +70,10 @@ class RenderFarm:
 
     def describe_axis(self, level: float) -> str:
         return f"{level:g} active job" + ("" if level == 1 else "s")
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the farm's schema, empty."""

@@ -10,13 +10,13 @@ judged: how long it takes to create a table says nothing about how long a listin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import farm
+from loadframe.workloads import farm, step_files, sysbench
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES, await_drivers_gone, connected, drop_schema
 from loadframe.workloads.options import choice, read_options, whole, whole_level
@@ -61,6 +61,10 @@ class RenderFarmBurst:
     def describe_axis(self, level: float) -> str:
         return f"{level:g} jobs"
 
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return sysbench.trials()
+
     def install(self, endpoint: Endpoint) -> None:
         """Make the farm's schema, empty."""
         demand(farm.requirements(self.kind))
@@ -80,7 +84,7 @@ class RenderFarmBurst:
         demand(farm.requirements(self.kind))
         jobs = self.check_level(level)
         # Byte j tells all workers whether job j was submitted; the first one is there already. Byte 0: a worker failed.
-        (folder / "submitted").write_bytes(bytes([0, 1]) + bytes(jobs - 1))
+        step_files.write(folder / "submitted", bytes([0, 1]) + bytes(jobs - 1), self.allowance.user)
         return start_script(
             self.kind,
             "render_farm_burst.lua",

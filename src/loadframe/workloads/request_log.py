@@ -4,7 +4,7 @@ A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, flo
 part of the latency that was spent waiting for a lock or in a queue (ms, float32; 0 where the driver cannot know),
 the kind of the request (uint32, index into Workload.operations), its outcome (uint32, 0 = done, else an error).
 Drivers write it with `RECORD.pack` (or the same layout from Lua or C); this module must stay light, because worker
-processes import it: numpy is imported only to read.
+processes import it: what only reads needs is imported there.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
     the order of the log; either may miss its last ones, of a killed driver."""
     import numpy as np
 
-    if not (log.exists() and sizes.exists()):
-        return 0
-    ends = np.frombuffer(_whole(log.read_bytes(), RECORD.size), dtype=FIELDS)["end_s"]
-    counted = np.frombuffer(_whole(sizes.read_bytes(), 8), dtype="<u8")
+    from loadframe.workloads import step_files
+
+    ends = np.frombuffer(_whole(step_files.read(log), RECORD.size), dtype=FIELDS)["end_s"]
+    counted = np.frombuffer(_whole(step_files.read(sizes), 8), dtype="<u8")
     both = min(len(ends), len(counted))
     return int(counted[:both][(ends[:both] > start_s) & (ends[:both] <= end_s)].sum())
 
@@ -75,8 +75,6 @@ def _whole(data: bytes, size: int) -> bytes:
 
 def read(paths: Iterable[Path]) -> Requests:
     """The requests of all these logs together. Each log may end in a torn record."""
-    chunks = []
-    for path in paths:
-        data = path.read_bytes() if path.exists() else b""
-        chunks.append(_whole(data, RECORD.size))
-    return from_bytes(b"".join(chunks))
+    from loadframe.workloads import step_files
+
+    return from_bytes(b"".join(_whole(step_files.read(path), RECORD.size) for path in paths))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 
+from loadframe.cage.environment import located
 from loadframe.errors import MissingTool
 from loadframe.model import Requirement
 
 
 def program(kind: str, name: str, package: str) -> Requirement:
     """A program on PATH, and the Debian package that has it."""
-    return Requirement(kind, name, shutil.which(name), f"sudo apt-get install {package}")
+    return Requirement(kind, name, located(name), f"sudo apt-get install {package}")
 
 
 def python_package(kind: str, name: str, extra: str) -> Requirement:

@@ -14,12 +14,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from loadframe.cage.environment import located
+from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import Endpoint
-from loadframe.workloads import mariadb, postgres
+from loadframe.workloads import mariadb, postgres, step_files
 from loadframe.workloads.arrivals import ARRIVALS, await_ready, open_loop
 from loadframe.workloads.driving import ProcessDriver, run_to_end
+from loadframe.workloads.sysbench_options import search_paths
 
 Options = Mapping[str, str | int | float]
 """Values by the names that sysbench has for its options, or a script for its own."""
@@ -30,6 +33,12 @@ row changed, lock wait), and a table that is not there because somebody complete
 list is fixed: deadlock, unique violation and serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
+
+
+def trials() -> tuple[tuple[str, ...], ...]:
+    """See Workload.trials."""
+    scripts = map(str, sorted(SCRIPTS.glob("*.lua")))
+    return (("test", "-x", located("sysbench") or "sysbench"), ("cat", *scripts))
 
 
 def start_script(
@@ -59,9 +68,9 @@ def start_script(
     arrivals = None
     with ExitStack() as files:
         account = files.enter_context(_account(endpoint))
-        output, schedule = files.enter_context(printed.open("wb")), None
+        output, schedule = files.enter_context(step_files.create(printed)), None
         if rate is not None:
-            (folder / ARRIVALS).write_bytes(b"")  # a former step may have used this folder
+            to_come = files.enter_context(step_files.create(folder / ARRIVALS))
             schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
             given["open_loop"] = 1
         process = spawn(
@@ -76,16 +85,19 @@ def start_script(
         )
         if rate is not None and duration_s is not None:
             await_ready(process, logs)
-            arrivals = open_loop(folder / ARRIVALS, rate, duration_s, threads)
+            arrivals = open_loop(to_come, rate, duration_s, threads)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
 
 
-def run_script(script: Path, what: str, endpoint: Endpoint, *, threads: int, options: Options) -> None:
-    """Run a command of a script ("prepare") to its end. TargetError, with what it printed, where it fails."""
+def run_script(
+    script: Path, what: str, endpoint: Endpoint, *, user: User | None, threads: int, options: Options
+) -> None:
+    """Run a command of a script ("prepare") to its end, as the user who runs the driver. TargetError, with what it
+    printed, where it fails."""
     with _account(endpoint) as account:
         command = _command(script, what, endpoint, account, {"threads": threads, **options})
-        said = run_to_end(command, _environment(endpoint), pass_fds=(account,))
+        said = run_to_end(command, _environment(endpoint), user, pass_fds=(account,))
     if said is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -96,12 +108,13 @@ def run_script(script: Path, what: str, endpoint: Endpoint, *, threads: int, opt
 
 def _command(script: Path, what: str, endpoint: Endpoint, account: int, options: Options) -> list[str]:
     driver = "pgsql" if endpoint.kind == "postgres" else "mysql"
-    command = ["sysbench", f"--config-file=/dev/fd/{account}", str(script)]
+    command = [located("sysbench") or "sysbench", f"--config-file=/dev/fd/{account}", str(script)]
     return [*command, f"--db-driver={driver}", *(f"--{name}={value}" for name, value in options.items()), what]
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
-    return postgres.environment(endpoint) if endpoint.kind == "postgres" else dict(os.environ)
+    own = postgres.environment(endpoint) if endpoint.kind == "postgres" else dict(os.environ)
+    return {**own, **search_paths()}
 
 
 @contextmanager

@@ -8,14 +8,14 @@ and `connections` serve them, first come, first served. All other options are sy
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import databases, postgres
+from loadframe.workloads import databases, postgres, sysbench
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.options import choice, read_options, whole, whole_level
@@ -76,6 +76,10 @@ class Sysbench(databases.InOwnSchema):
     def describe_axis(self, level: float) -> str:
         return f"{level:g} thread" + ("" if level == 1 else "s")
 
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return sysbench.trials()
+
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema, and the script's tables by its own `prepare`."""
         package = ("psycopg", "postgres") if endpoint.kind == "postgres" else ("pymysql", "mariadb")
@@ -93,7 +97,8 @@ class Sysbench(databases.InOwnSchema):
             self._prepare(endpoint, threads=threads if self.options.script == "bulk_insert" else MOST_PREPARING)
 
     def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
-        run_script(installed(self.options.script).script, "prepare", endpoint, threads=threads, options=self._given)
+        script, user = installed(self.options.script).script, self.allowance.user
+        run_script(script, "prepare", endpoint, user=user, threads=threads, options=self._given)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
                 postgres.vacuum(connection, endpoint)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.cage.environment import NO_FOLDER, environment, located
 from loadframe.errors import MissingTool, StudyError
 from loadframe.model import SettingValue
 from loadframe.workloads.options import did_you_mean
@@ -67,8 +67,8 @@ def read_help(text: str) -> dict[str, str]:
 @functools.cache
 def installed(script: str) -> Installed:
     """What the installed sysbench has for this script. MissingTool without sysbench or without the script."""
-    program = shutil.which("sysbench")
-    path = Path(program).resolve().parents[1] / "share" / "sysbench" / f"{script}.lua" if program else None
+    folder = _scripts()
+    path = folder / f"{script}.lua" if folder is not None else None
     if path is None or not path.exists():
         raise MissingTool(
             f"sysbench's {script} is not installed: {path or 'there is no sysbench on PATH'}.",
@@ -76,6 +76,19 @@ def installed(script: str) -> Installed:
         )
     general = _printed("--help") | ({} if script == "bulk_insert" else _printed(str(path), "help"))
     return Installed(path, general)
+
+
+def search_paths() -> dict[str, str]:
+    """Where sysbench's scripts find what they load by name, as environment variables: beside themselves, and not, as by
+    its own default, in the working folder first."""
+    folder = _scripts()
+    return {} if folder is None else {"LUA_PATH": f"{folder}/?.lua"}
+
+
+def _scripts() -> Path | None:
+    """The folder of the scripts of the sysbench that is on PATH; None without one."""
+    program = located("sysbench")
+    return Path(program).resolve().parents[1] / "share" / "sysbench" if program else None
 
 
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
@@ -123,6 +136,15 @@ def _dashed(name: str) -> str:
 
 def _printed(*arguments: str) -> dict[str, str]:
     said = subprocess.run(
-        ["sysbench", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+        [located("sysbench") or "sysbench", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        cwd=NO_FOLDER,
+        env={**environment(), **search_paths()},
+        encoding="utf-8",
+        errors="replace",
     )
     return read_help(said.stdout)

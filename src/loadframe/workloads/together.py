@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cage.processes import Allowance, spawn
+from loadframe.cage.suspended import told
 from loadframe.errors import WorkloadError
-from loadframe.workloads.driving import ProcessDriver, tail
+from loadframe.workloads import step_files
+from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, tail
 
 READY_WITHIN_S = 60.0
 START_AFTER_S = 0.05
@@ -48,23 +50,27 @@ def start_together(name: str, workers: Sequence[Worker], allowance: Allowance, d
 
 
 def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
-    with worker.printed.open("wb") as stderr:
+    with step_files.create(worker.printed) as stderr:
         pipe = subprocess.PIPE
         return spawn(worker.command, allowance, stdin=pipe, stdout=pipe, stderr=stderr, cwd=worker.log.parent)
 
 
 def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
-    """Read each worker's "ready". WorkloadError with its standard error where one ends instead, or takes too long."""
+    """Read each worker's "ready". WorkloadError with its standard error where one ends instead, is stopped, or takes
+    too long."""
     until = time.monotonic() + READY_WITHIN_S
     for process, output in zip(processes, printed, strict=True):
         assert process.stdout is not None
         said = select.poll()  # select knows no descriptor above 1,023
         said.register(process.stdout, select.POLLIN)
-        if not said.poll(1000 * max(0.0, until - time.monotonic())):
-            raise WorkloadError(
-                f"Only some of {len(processes)} workers of {name} were ready after {READY_WITHIN_S:.0f} s.",
-                remedy="The machine may be too small for so many; try a lower level.",
-            )
+        while not said.poll(1000 * max(0.0, min(LOOK_EVERY_S, until - time.monotonic()))):
+            if why := told([process.pid]):
+                raise WorkloadError(f"A worker of {name} does not begin: {why}.", remedy=STOPPED_REMEDY)
+            if time.monotonic() >= until:
+                raise WorkloadError(
+                    f"Only some of {len(processes)} workers of {name} were ready after {READY_WITHIN_S:.0f} s.",
+                    remedy="The machine may be too small for so many; try a lower level.",
+                )
         if process.stdout.readline() != b"ready\n":
             process.wait()
             raise WorkloadError(

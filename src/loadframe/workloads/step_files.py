@@ -1,0 +1,80 @@
+"""Files of a step's folder. The folder belongs to the user who runs the driver, and we, who may be root, write into it
+and read from it: never through a link that stands there, and nothing but regular files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import IO
+
+from loadframe.cage.own_user import User, ids_of
+from loadframe.errors import WorkloadError
+
+
+def create(path: Path, owner: User | None = None) -> IO[bytes]:
+    """A new file, in place of what stands there, that its owner alone may read and write; None: we. Unbuffered."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    if owner is not None:
+        ids = ids_of(owner)
+        os.fchown(descriptor, ids.uid, ids.gid)
+    return os.fdopen(descriptor, "r+b", buffering=0)
+
+
+def write(path: Path, content: bytes, owner: User | None = None) -> None:
+    """The same with a content."""
+    with create(path, owner) as file:
+        write_whole(file, content)
+
+
+def write_whole(file: IO[bytes], content: bytes) -> None:
+    """All of it into an unbuffered file."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
+
+
+def read(path: Path) -> bytes:
+    """What a driver has written; nothing where there is no such file. WorkloadError where it is no regular file."""
+    file = opened(path)
+    if file is None:
+        return b""
+    with file:
+        return file.read()
+
+
+def text(path: Path) -> str:
+    """The same as text."""
+    return read(path).decode(errors="replace")
+
+
+def size(path: Path) -> int:
+    """Bytes that a driver has written; 0 where there is no such file."""
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def opened(path: Path) -> IO[bytes] | None:
+    """A driver's file to read; None where there is none. WorkloadError where it is no regular file, or has a second
+    name: it may be another one than the driver's own."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _strange(path) from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(descriptor)
+        raise _strange(path)
+    return os.fdopen(descriptor, "rb")
+
+
+def _strange(path: Path) -> WorkloadError:
+    return WorkloadError(
+        f"The load driver has put something into its folder that is no file of its own: {path.name}.",
+        remedy="It is not read. The server may have taken the driver over; look at what it answers.",
+    )
