@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from loadframe.errors import SampleError
 from loadframe.observations import parse_observations, read_observations
 
+RATES = st.just(0.0) | st.floats(1e-9, 1e12)
 TWO = "load,throughput\n1,10\n"
 
 
 @given(
-    st.lists(st.tuples(st.floats(1e-6, 1e12), st.floats(0, 1e12), st.floats(0, 1)), min_size=2, max_size=20).filter(
+    st.lists(st.tuples(st.floats(1e-6, 1e12), RATES, st.floats(0, 1)), min_size=2, max_size=20).filter(
         lambda rows: len({row[0] for row in rows}) > 1
     )
 )

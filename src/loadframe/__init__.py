@@ -27,6 +27,7 @@ and proves the gain.
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs that were measured apart -> Comparison
     read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
+    write_report(run, investigation)    report.html of a run folder
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
@@ -86,6 +87,7 @@ _API = {
     "tuning_json": ("loadframe.reporting", "tuning_json"),
     "render_text": ("loadframe.reporting", "render_text"),
     "render_curve": ("loadframe.reporting", "render_curve"),
+    "write_report": ("loadframe.bench.writing", "write_report"),
     "write_page": ("loadframe.reporting", "write_page"),
     "investigation_json": ("loadframe.reporting", "investigation_json"),
     "curve_json": ("loadframe.reporting", "curve_json"),
@@ -93,8 +95,10 @@ _API = {
     "render_comparison": ("loadframe.reporting", "render_comparison"),
     "comparison_json": ("loadframe.reporting", "comparison_json"),
     "sweep_leftovers": ("loadframe.cage.leases", "sweep"),
-    "revert_changes": ("loadframe.changes.durable", "revert"),
-    "standing_changes": ("loadframe.changes.durable", "read"),
+    "revert_changes": ("loadframe.changes.reverting", "revert"),
+    "unreverted_changes": ("loadframe.changes.reverting", "unreverted"),
+    "standing_changes": ("loadframe.changes.lists", "read"),
+    "unreadable_changes": ("loadframe.changes.lists", "unreadable"),
     "own_changes": ("loadframe.changes.durable", "of_this_command"),
 }
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import SampleError
+from loadframe.named_files import read_up_to
+from loadframe.plain_numbers import finite
 
 STDIN = "-"
 LARGEST_BYTES = 50_000_000
@@ -34,11 +35,7 @@ def read_text(place: str, *, remedy: str) -> str:
     instead of a file that is not there."""
     name = name_of(place)
     try:
-        if place == STDIN:
-            data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
-        else:
-            with Path(place).open("rb") as file:
-                data = file.read(LARGEST_BYTES + 1)
+        data = sys.stdin.buffer.read(LARGEST_BYTES + 1) if place == STDIN else read_up_to(Path(place), LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
             raise SampleError(f"{name} is larger than {LARGEST_BYTES:,} bytes", remedy="Thin it out first.")
         return data.decode("utf-8")
@@ -73,10 +70,10 @@ def beginning(names: list[str]) -> str:
 
 def number(text: str, where: str) -> float:
     """A cell as a number. SampleError for text, and for what is not finite."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise SampleError(f"{where}: {text[:100]!r} is not a number", remedy="Write numbers as 1234.5.") from None
-    if not math.isfinite(value):
-        raise SampleError(f"{where}: {text[:100]} is not a finite number", remedy="Leave out what was not measured.")
+    value = finite(text)
+    if value is None:
+        raise SampleError(
+            f"{where}: {text[:100]!r} is not a finite number",
+            remedy="Write numbers as 1234.5, and leave out what was not measured.",
+        )
     return value

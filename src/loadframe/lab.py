@@ -44,8 +44,9 @@ from loadframe.bench.survival import one_of_each_kind, try_restarts
 from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
 from loadframe.bench.trials import prove_total, try_remedies
 from loadframe.bench.writing import conduct_from, partial, series_of, write_down
-from loadframe.changes import durable
+from loadframe.changes import durable, lists
 from loadframe.errors import Interrupted, RunError, StudyError, UserError
+from loadframe.machine import check_address_space
 from loadframe.model import (
     Capacity,
     Comparison,
@@ -64,6 +65,7 @@ from loadframe.model import (
     TuningTrial,
     Verdict,
 )
+from loadframe.panics import reserve
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress, Silent
 from loadframe.reporting import words
@@ -336,7 +338,7 @@ def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dic
     declared = run.study()
     if within_latency_p95_ms is not None:
         declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
-    study = validate(declared, name=str(run.path / "study.json"))
+    study = validate(declared, name=str(run.place("study.json")))
     treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
     return {name: curve_of(steps, study, name) for name in treatments}
 
@@ -365,7 +367,9 @@ def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:
 
 
 def _new_run(study: Study, runs: Path) -> RunFolder:
+    check_address_space()
     check_study(study)
+    reserve(RunError)
     run = RunFolder.create(runs, study.study.name)
     run.write_document("study.json", "study", study.resolved())
     run.write_text("study.toml", study.as_toml())
@@ -384,12 +388,13 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
     told = progress or Silent()
-    bench = Bench(study, run)
+    bench = Bench(study, run, told.say)
     try:
         with bench:
             run.write_document(
                 "bench.json", "bench", {"seed": seed, "version": bench.version, "axis_unit": bench.axis_unit}
             )
+            _note_driver(run, bench, told)
             book = Bookkeeping(bench, budget, told, random.Random(seed))
             book.next_treatment("as given", bench.start_state)
             dry_run.check_alternatives(bench)
@@ -401,6 +406,14 @@ def _book(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[B
         for outcome in bench.put_back:
             told.say(str(outcome))
         _note_standing(run, durable.failed(bench.put_back))
+
+
+def _note_driver(run: RunFolder, bench: Bench, told: Progress) -> None:
+    """Under which user the load driver runs belongs to the facts; where that is root, it is said at once, too."""
+    host = run.host()
+    run.write_record("host.json", "host", replace(host, facts={**host.facts, "load driver": str(bench.driver_user)}))
+    if bench.driver_user.stays_root:
+        told.say(f"The load driver runs as {bench.driver_user}.")
 
 
 def _note_standing(run: RunFolder, standing: tuple[StandingChange, ...]) -> None:
@@ -452,11 +465,14 @@ def _explaining(run: RunFolder, rounds: list[Round]) -> Iterator[None]:
         standing = [] if noted is None else map(words.sentence, words.standing_sentences(noted.standing))
         error.details = "\n".join(part for part in (error.details, *standing, report.strip()) if part)
         raise
+    except Exception as error:  # a fault of ours, or a machine that has no more of something
+        error.add_note(_rescue(run, rounds).strip())
+        raise
 
 
 def _put_back(run: RunFolder) -> str:
     """Whether a run that was stopped has left something changed, in words."""
-    if any(record.run == str(run.path.absolute()) for record in durable.read()):
+    if any(record.run == str(run.path.absolute()) for record in lists.read()):
         return "Not everything could be put back: `loadframe changes revert` tries again"
     return "Everything was reverted"
 
@@ -469,6 +485,6 @@ def _rescue(run: RunFolder, rounds: list[Round]) -> str:
     try:
         measured = measured_ladder(run) or measured_tuning(run)
         concluded = measured or write_down(run, rounds or partial(run), interrupted=True)
-    except UserError as error:
-        return f"\n{finished} finished steps are kept in {run.path} (no report of them: {error.fact})."
+    except Exception as error:  # noqa: BLE001 - what has ended the loop matters more than what keeps a report away
+        return f"\n{finished} finished steps are kept in {run.path} (no report of them: {error})."
     return f"\n{finished} finished steps are kept in {run.path}; their report: {concluded.report}"

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
+from loadframe.bench.driver_user import cannot_run
 from loadframe.cage import groups
+from loadframe.cage.environment import importing
 from loadframe.cage.leases import filesystem, scratch_directory
+from loadframe.cage.own_user import free_user, why_no_free_user
 from loadframe.cage.state import state_directory
+from loadframe.errors import CageError, MachineError
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf import permission
 from loadframe.targets import registry as targets
+from loadframe.workloads import http_driver
 from loadframe.workloads import registry as workloads
 
 FLUSH_FIELDS = 20
@@ -33,7 +39,7 @@ def examine(root: Path = Path("/")) -> list[Requirement]:
     rows = targets.check()
     for kind in workloads.KINDS:
         rows += workloads.check(kind)
-    return [*dict.fromkeys(rows), *_recording(root), *_profiles(), *_cage(root), *_places()]
+    return [*dict.fromkeys(rows), *_recording(root), *_profiles(), *_cage(root), *_drivers(), *_places()]
 
 
 def _recording(root: Path) -> list[Requirement]:
@@ -78,14 +84,40 @@ def _cage(root: Path) -> list[Requirement]:
     ]
 
 
-def _places() -> list[Requirement]:
-    scratch = scratch_directory()
-    kind = filesystem(scratch)
-    on_disk = None if kind in ("tmpfs", "ramfs") else f"{scratch} ({kind})"
+def _drivers() -> list[Requirement]:
+    """Whether load drivers may run as a user of their own, without rights, where Loadframe is called by root."""
+    ways = {"in Python": (importing("loadframe.workloads.job_queue_worker"),), "others": http_driver.trials()[1:]}
+    number = free_user()
+    if number is None:
+        found = None if os.geteuid() == 0 else "as the user who calls Loadframe"
+        return [Requirement("drivers", "a user without rights", found, f"they run as root: {why_no_free_user()}")]
     return [
-        Requirement("places", "temporary data", on_disk, f"{scratch} is in memory: set LOADFRAME_SCRATCH to a disk"),
-        Requirement("places", "state", str(state_directory()), ""),
+        Requirement(
+            "drivers",
+            f"a user without rights, {which}",
+            "one of its own for each run" if (refused := cannot_run(trials, number)) is None else None,
+            f"they run as root: {refused}; install Python and Loadframe where other users may read them",
+        )
+        for which, trials in ways.items()
     ]
+
+
+def _places() -> list[Requirement]:
+    return [
+        _place("temporary data", scratch_directory, "{place} is in memory: set LOADFRAME_SCRATCH to a disk", disk=True),
+        _place("state", state_directory),
+    ]
+
+
+def _place(name: str, find: Callable[[], Path], wanted: str = "", *, disk: bool = False) -> Requirement:
+    try:
+        place = find()
+    except CageError as error:
+        return Requirement("places", name, None, f"{error.fact}. {error.remedy}")
+    kind = filesystem(place)
+    if disk and kind in ("tmpfs", "ramfs"):
+        return Requirement("places", name, None, wanted.format(place=place))
+    return Requirement("places", name, f"{place} ({kind})" if disk else str(place), "")
 
 
 def _text(path: Path) -> str:
@@ -93,3 +125,18 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+LEAST_ADDRESS_SPACE = 2 * 2**30
+"""Bytes. The tables of a run are written by a library that ends the whole process where it cannot reserve memory: so
+seen on two CPUs with 1,000,000 KiB (`ulimit -v`), and not with 1,500,000."""
+
+
+def check_address_space() -> None:
+    """MachineError where a limit on our address space would end us amid a run, with nothing put back."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most != resource.RLIM_INFINITY and most < LEAST_ADDRESS_SPACE:
+        raise MachineError(
+            f"The limit of address space is {most / 2**20:,.0f} MiB; a run needs {LEAST_ADDRESS_SPACE >> 20:,} MiB",
+            remedy="Raise the limit: `ulimit -v unlimited`.",
+        )

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping
 from loadframe.csv_text import Row, beginning, header, name_of, number, read_text, rows
 from loadframe.errors import SampleError
 from loadframe.model import Observation, Observations
+from loadframe.plain_numbers import LARGEST, SMALLEST, plausible
 
 COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
 REMEDY = f"The first line names the columns: {COLUMNS}."
 
-LARGEST = 1e15
-"""A load or a throughput beyond this was given by mistake."""
-
-SMALLEST = 1e-9
 MOST_LOADS = 60
 """A curve of more levels than this is a time series."""
+MOST_COLUMNS = 1000
 
 
 def read_observations(place: str) -> Observations:
@@ -49,6 +47,11 @@ def _check_columns(names: list[str], name: str) -> None:
     if missing:
         raise SampleError(
             f"{name}, line 1 has no column `{missing[0]}`; it begins with {beginning(names)}", remedy=REMEDY
+        )
+    if len(names) > MOST_COLUMNS:
+        raise SampleError(
+            f"{name}, line 1 names {len(names):,} columns; a curve has at most {MOST_COLUMNS}",
+            remedy="Leave out resources that are never busy.",
         )
     twice = next((column for column in names if names.count(column) > 1), None)
     if twice is not None:
@@ -87,8 +90,8 @@ def _observation(cells: Mapping[str, str], row: Row) -> Observation:
     throughput = _checked(
         cells["throughput"],
         f"{where}: throughput",
-        lambda value: 0 <= value <= LARGEST,
-        "Requests per second, 0 or more.",
+        plausible,
+        f"Requests per second: 0, or from {SMALLEST:g} to {LARGEST:g}.",
     )
     latency = cells.get("latency_p95_ms")
     if latency == "" and throughput == 0:  # nothing was answered, so nothing has a latency
@@ -104,7 +107,10 @@ def _observation(cells: Mapping[str, str], row: Row) -> Observation:
         latency_p95_ms=None
         if latency is None
         else _checked(
-            latency, f"{where}: latency_p95_ms", lambda value: 0 <= value <= LARGEST, "Milliseconds, 0 or more."
+            latency,
+            f"{where}: latency_p95_ms",
+            plausible,
+            f"Milliseconds: 0, or from {SMALLEST:g} to {LARGEST:g}.",
         ),
         utilizations={
             _resource(column): _checked(

@@ -8,6 +8,9 @@ from statistics import median
 from loadframe.csv_text import Row, beginning, header, name_of, number, read_text, rows
 from loadframe.errors import SampleError
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Beyond these, squares and ratios leave what a double can hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -56,9 +59,9 @@ def _cell(row: Row, at: int) -> str:
 
 def _value(row: Row, at: int) -> float:
     value = number(_cell(row, at), row.where)
-    if value < 0:
+    if not (value == 0 or SMALLEST <= value <= LARGEST):
         raise SampleError(
             f"{row.where}: {_cell(row, at)[:100]} cannot be compared as a ratio",
-            remedy="Values are finite and not negative: rates, times, sizes.",
+            remedy=f"Values are 0, or from {SMALLEST:g} to {LARGEST:g}: rates, times, sizes. Choose a unit that fits.",
         )
     return value

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from loadframe.bench.forecasting import predict
 from loadframe.model import Estimate, Limit, LoadInterval, Observation, Observations
 from loadframe.prediction import system as systems
 from loadframe.prediction.forecasting import forecast
@@ -286,3 +287,18 @@ def test_any_observations_are_forecast_or_refused(rows: list[Observation], serve
     for estimate in every:
         assert 0 <= estimate.low <= estimate.value <= estimate.high
         assert math.isfinite(estimate.value)
+
+
+def test_the_work_does_not_grow_with_the_square_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loads were found again for each row: 8,000 rows took 10 s, 100,000 more than a minute."""
+    of, looked = Observations.loads.fget, [0]  # type: ignore[attr-defined]
+
+    def counted(observations: Observations) -> Any:
+        looked[0] += 1
+        return of(observations)
+
+    monkeypatch.setattr(Observations, "loads", property(counted))
+    for rows in (40, 400):
+        seen = tuple(Observation(1 + row % 4, 10.0 * (1 + row % 4)) for row in range(rows))
+        predict(Observations("points", seen), [20.0], up_to=3)
+    assert looked[0] < 40

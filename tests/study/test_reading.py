@@ -256,3 +256,30 @@ def test_there_must_be_levels_to_forecast_from_and_others_to_forecast(levels: st
     assert parse(text.replace("[load]", "[load]\nforecast_up_to = 2")).load.forecast_up_to == 2
     with pytest.raises(StudyError, match=f"leaves {left} levels"):
         parse(text.replace("[load]", f"[load]\nforecast_up_to = {up_to}"))
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("measure.budget=" + "9" * 400 + "s", "longer than a year"),
+        ("cage.memory=" + "9" * 400 + "TiB", "is more than"),
+        ("cage.driver.write_rate=" + "9" * 400 + "TiB/s", "is more than"),
+        ("load.levels={ from = 1e-320, to = 1, count = 3 }", "load.levels.from"),
+        ("objective.within.latency_p95_ms=inf", "no finite number"),
+        ("target.settings.x=1e400", "no finite number"),
+        ("target.settings.x=" + "9" * 30, "64 bits"),
+        ("study.question=\x1b[2J", "U+001B"),
+        ("study.question=\udcff", "U+DCFF"),
+        ("study.name" + ".a" * 1000 + "=1", "section.key=value"),
+        ("load.levels=" + "[" * 3000, "load.levels"),
+        ("load.levels=[" + "".join(f"'x{number}'," for number in range(5000)) + "]", "and 4,980 more"),
+    ],
+)
+def test_what_no_study_can_have_is_refused_in_few_words(override: str, words: str) -> None:
+    with pytest.raises(StudyError, match=words.replace("+", r"\+")) as caught:
+        parse(PARTIAL, [override])
+    assert len(str(caught.value)) < 5000
+
+
+def test_a_value_of_two_lines_is_not_cut_to_its_first() -> None:
+    assert parse(PARTIAL, ["study.question=1\nname = 2"]).study.question == "1\nname = 2"

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from loadframe.analysis import comparison
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.metrics import METRICS
+from loadframe.metrics import metric as metric_of
 from loadframe.model import (
     Finding,
     FindingStatus,
@@ -107,7 +107,7 @@ def _moved(finding: Finding, before: Sequence[Step], after: Sequence[Step]) -> b
     if not costs:
         return True
     metric = costs[0]
-    if METRICS[metric].unit == "share" and _mean(metric, before) < SATURATED:
+    if metric_of(metric).unit == "share" and _mean(metric, before) < SATURATED:
         return False
     one, two = _per_request(metric, before), _per_request(metric, after)
     return one is None or two is None or two < MOVED * one
@@ -119,7 +119,7 @@ def _mean(metric: str, steps: Sequence[Step]) -> float:
 
 
 def _is_cost(metric: str) -> bool:
-    unit = METRICS[metric].unit if metric in METRICS else ""
+    unit = metric_of(metric).unit
     return unit in ("1/s", "share") or metric.endswith("_per_request")
 
 

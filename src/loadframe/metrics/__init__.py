@@ -69,6 +69,11 @@ for _rows in (
 _register_pieces()
 
 
+def metric(name: str) -> Metric:
+    """What a metric is; one that is not registered (a record may come from anywhere) is called by its name."""
+    return METRICS.get(name) or Metric(name, "", name)
+
+
 def convention(metric: str) -> str | None:
     """The name of the semantic conventions for a metric; None where they have none."""
     component, _, rest = metric.partition(".")

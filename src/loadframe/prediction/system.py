@@ -176,7 +176,8 @@ def kind_of(observations: Observations) -> Kind:
     """What the load is: a rate where the throughput equals it at the lowest loads, clients otherwise."""
     if observations.axis in OPEN_LOOP_AXES | CLIENT_AXES:
         return "rate" if observations.axis in OPEN_LOOP_AXES else "closed"
-    lowest = [row for row in observations.rows if row.load <= observations.loads[len(observations.loads) // 2]]
+    loads = observations.loads
+    lowest = [row for row in observations.rows if row.load <= loads[len(loads) // 2]]
     return "rate" if all(abs(row.throughput / row.load - 1) <= AS_OFFERED for row in lowest) else "closed"
 
 

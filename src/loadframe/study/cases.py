@@ -9,7 +9,6 @@ never the answer.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 from loadframe.errors import StudyError
 from loadframe.study.declaration import Study
-from loadframe.study.reading import apply_overrides, merge, read_text, validate
+from loadframe.study.reading import apply_overrides, merge, quoted, read_tables, read_text, validate
 
 FOLDER = Path(__file__).resolve().parent.parent / "cases"
 Verb = Literal["investigate", "ladder"]
@@ -54,7 +53,7 @@ class Case:
         name = which or next(iter(self.studies))
         path = self.studies[name]
         text = read_text(path)
-        tables = tomllib.loads(text)
+        tables = read_tables(text, path.name)
         changes = self.profiles.get(profile, {}).get(name, {}) if profile != "default" else {}
         merge(tables, changes)
         overridden = apply_overrides(tables, overrides)
@@ -68,16 +67,18 @@ def all_cases(folder: Path = FOLDER) -> list[Case]:
 
 def find(name: str, folder: Path = FOLDER) -> Case:
     """The case of this name. StudyError where there is none."""
-    if not (folder / name / "case.toml").is_file():
-        known = [case.name for case in all_cases(folder)]
+    known = sorted(path.parent.name for path in folder.glob("*/case.toml"))
+    if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
-        raise StudyError(f"there is no case {name!r}", remedy=f"{hint}`loadframe case list` shows: {', '.join(known)}.")
+        raise StudyError(
+            f"there is no case {quoted(name)}", remedy=f"{hint}`loadframe case list` shows: {', '.join(known)}."
+        )
     return _read(folder / name)
 
 
 def _read(folder: Path) -> Case:
-    tables = tomllib.loads(read_text(folder / "case.toml"))
+    tables = read_tables(read_text(folder / "case.toml"), "case.toml")
     about = tables.pop("case")
     main = (about["main"],) if isinstance(about["main"], str) else tuple(about["main"])
     others = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("case", KNOWN_ANSWER, *main))

@@ -53,9 +53,10 @@ Warmup = Annotated[
 class Table(BaseModel):
     """What every table of a study has in common."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
+LOWEST = 1e-9
 HIGHEST = 1e9
 """No axis goes higher: a billion clients, jobs or bytes."""
 
@@ -160,7 +161,7 @@ class ComponentCage(Table):
 class CageTable(ComponentCage):
     """The target's cage, the driver's, and those of further components that a target may have, by their names."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True, allow_inf_nan=False)
     __pydantic_extra__: dict[str, ComponentCage] = Field(init=False)
 
     driver: ComponentCage = ComponentCage()
@@ -183,8 +184,8 @@ class WorkloadTable(Table):
 
 
 class Spread(Table):
-    low: float = Field(alias="from", gt=0, le=HIGHEST)
-    high: float = Field(alias="to", gt=0, le=HIGHEST)
+    low: float = Field(alias="from", ge=LOWEST, le=HIGHEST)
+    high: float = Field(alias="to", ge=LOWEST, le=HIGHEST)
     count: int = Field(ge=1, le=200)
     growth: Literal["geometric", "linear"] = "geometric"
 
@@ -234,7 +235,7 @@ class LoadTable(Table):
         if not levels:
             raise ValueError("there are no levels; give at least one, for instance levels = [1, 2, 4, 8]")
         for level in levels:
-            if not 0 < level <= HIGHEST:
+            if not LOWEST <= level <= HIGHEST:
                 raise ValueError(f"level {level:g} is impossible; levels are positive numbers up to {HIGHEST:g}")
         if len(set(levels)) != len(levels):
             raise ValueError("a level is given twice; each level once")

@@ -10,10 +10,18 @@ DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*$")
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+LONGEST_S = 366 * 24 * 3600.0
+"""A year. Whatever is longer was given by mistake, and what waits so long cannot count it."""
+
+
 def duration_s(value: object) -> float:
-    """Seconds from "500ms", "3s", "10m" or "1h". ValueError for everything else, a bare number included."""
+    """Seconds from "500ms", "3s", "10m" or "1h". ValueError for everything else, a bare number included, and for more
+    than a year."""
     if isinstance(value, str) and (match := DURATION.match(value)):
-        return float(match[1]) * SECONDS[match[2]]
+        seconds = float(match[1]) * SECONDS[match[2]]
+        if seconds > LONGEST_S:
+            raise ValueError(f"{value[:40]!r} is longer than a year")
+        return seconds
     raise ValueError(f'{value!r} is not a duration; write it with its unit, for instance "500ms", "3s" or "10m"')
 
 
@@ -23,18 +31,30 @@ BYTES = {
 }  # fmt: skip
 
 
+MOST_BYTES = 2**60
+"""An exbibyte. Kernels count sizes in 63 bits."""
+
+
 def size_bytes(value: object) -> int:
-    """Bytes from "512MiB" or "2GB". ValueError for everything else, a bare number included."""
+    """Bytes from "512MiB" or "2GB". ValueError for everything else, a bare number included, and for more than
+    MOST_BYTES."""
     if isinstance(value, str) and (match := SIZE.match(value)):
-        return round(float(match[1]) * BYTES[match[2]])
+        return _bytes(match, value)
     raise ValueError(f'{value!r} is not an amount of memory; write it with its unit, for instance "512MiB" or "2GB"')
 
 
 def rate_bytes_per_s(value: object) -> int:
     """Bytes per second from "40MB/s". ValueError for everything else."""
     if isinstance(value, str) and (match := SIZE.match(value.strip().removesuffix("/s"))) and "/s" in value:
-        return round(float(match[1]) * BYTES[match[2]])
+        return _bytes(match, value)
     raise ValueError(f'{value!r} is not a rate; write it with its unit, for instance "40MB/s" or "512KiB/s"')
+
+
+def _bytes(match: re.Match[str], value: str) -> int:
+    size = float(match[1]) * BYTES[match[2]]
+    if size > MOST_BYTES:
+        raise ValueError(f"{value[:40]!r} is more than {show_size(MOST_BYTES)}")
+    return round(size)
 
 
 def show_size(size: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,18 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from loadframe.errors import StudyError
+from loadframe.named_files import read_up_to
 from loadframe.study.declaration import Study
+from loadframe.toml_text import LONGEST_KEY, TomlError, check_characters, parse_toml
 
-LARGEST_BYTES = 1_000_000
+LARGEST_BYTES = 100_000
 """A study is a page or two; whatever is larger was given by mistake."""
+
+MOST_PROBLEMS = 20
+"""So many of what is wrong are said; who has mended them sees the others."""
+
+LONGEST_VALUE = 100
+"""Characters of a value that a message quotes."""
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Study:
@@ -27,8 +34,7 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Study:
 def read_text(path: Path) -> str:
     """The file's text. StudyError where it is not there or not text."""
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+        data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
             raise StudyError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="It is no study file.")
         return data.decode("utf-8")
@@ -44,12 +50,20 @@ def read_text(path: Path) -> str:
 
 def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> Study:
     """A Study from TOML text; `name` is what errors call it."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"{name} is not valid TOML: {error}", remedy="Mend the line named above.") from error
+    tables = read_tables(text, name)
     overridden = apply_overrides(tables, overrides)
     return validate(tables, text=text, name=name, overridden=overridden)
+
+
+def read_tables(text: str, name: str) -> dict[str, Any]:
+    """The tables in TOML text. StudyError where it is none, or has what no study has."""
+    try:
+        return parse_toml(text)
+    except TomlError as error:
+        fact = f"{name} is not valid TOML: {error}"
+        if error.key:
+            fact = f"{_place(error.key, text, name, set())}: {error.key}: {error}"
+        raise StudyError(fact, remedy="Mend what is named above.") from error
 
 
 def validate(
@@ -77,21 +91,30 @@ def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str
 def _apply(tables: dict[str, Any], override: str) -> str:
     key, separator, value = override.partition("=")
     key = key.strip()
-    if not separator or not re.fullmatch(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*", key):
+    parts = rf"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){{0,{LONGEST_KEY - 1}}}"
+    if not separator or not re.fullmatch(parts, key):
         raise StudyError(
-            f"--set {override!r} is not of the form section.key=value",
+            f"--set {quoted(override)} is not of the form section.key=value",
             remedy="For instance --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
         )
-    _put(tables, key, _value(value.strip()))
+    try:
+        _put(tables, key, _value(value.strip()))
+    except TomlError as error:
+        raise StudyError(f"--set {key}: {error}", remedy="Give another value.") from error
     return key
 
 
 def _value(text: str) -> Any:
-    """A TOML value; what is none is taken as the text it is (so that `--set measure.window=2s` needs no quotes)."""
+    """A TOML value; what is none is taken as the text it is (so that `--set measure.window=2s` needs no quotes).
+    TomlError for text that no study may have."""
+    check_characters("", text)
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        found = parse_toml(f"value = {text}")
+    except TomlError as error:
+        if error.key:
+            raise
         return text
+    return found["value"] if len(found) == 1 else text
 
 
 def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
@@ -117,9 +140,12 @@ def _explain(error: ValidationError, text: str, name: str, overridden: set[str])
         if (key, sentence) in seen:
             continue
         seen.add((key, sentence))
-        problems.append(f"{_place(key, text, name, overridden)}: {sentence}")
+        problems.append((key, sentence))
+    told = [f"{_place(key, text, name, overridden)}: {sentence}" for key, sentence in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        told.append(f"... and {len(problems) - MOST_PROBLEMS:,} more")
     return StudyError(
-        "\n".join(problems),
+        "\n".join(told),
         remedy="`loadframe study schema` prints every key with its type.",
     )
 
@@ -146,9 +172,15 @@ def _sentence(item: Any) -> tuple[str, str]:
         case "value_error":
             return key, str(item["ctx"]["error"])
         case "string_pattern_mismatch":
-            return key, f"{key} = {value!r} may have lower-case letters, digits and dashes only"
+            return key, f"{key} = {quoted(value)} may have lower-case letters, digits and dashes only"
         case _:
-            return key, f"{key} = {value!r}: {_lower(item['msg'])}"
+            return key, f"{key} = {quoted(value)}: {_lower(item['msg'])}"
+
+
+def quoted(value: object) -> str:
+    """A value as a message shows it: its beginning, where it is long."""
+    told = repr(value)
+    return told if len(told) <= LONGEST_VALUE else f"{told[:LONGEST_VALUE]}..."
 
 
 def _lower(message: str) -> str:
@@ -194,7 +226,7 @@ def find_line(text: str, dotted: str) -> int | None:
 
 def _find_exact(text: str, parts: list[str]) -> int | None:
     table: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
         if header := re.match(r"^\[\[?\s*([^\]]+?)\s*\]\]?", stripped):
             table = [part.strip().strip("\"'") for part in header[1].split(".")]
