@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +79,43 @@ def loadframe(forking: subprocess.Popen[str], tmp_path: Path, tmp_path_factory: 
     said = tmp_path_factory.mktemp("said")
 
     def run(*arguments: str, **environment: str) -> Result:
-        assert forking.stdin is not None and forking.stdout is not None
-        everything = {**os.environ, "NO_COLOR": "1", **environment}
-        asked = {"arguments": arguments, "folder": str(tmp_path), "said": str(said), "environment": everything}
-        print(json.dumps(asked), file=forking.stdin, flush=True)
-        code = int(forking.stdout.readline())
-        return Result(code, (said / "out").read_text(), (said / "err").read_text())
+        return forked(forking, arguments, folder=str(tmp_path), said=str(said), environment=environment)
 
     return run
+
+
+@pytest.fixture
+def loadframe_in(forking: subprocess.Popen[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """The same in surroundings of any kind: see forking.become. without: variables that it does not have."""
+    said = tmp_path_factory.mktemp("said")
+
+    def run(*arguments: str, without: Sequence[str] = (), **surroundings: Any) -> Result:
+        everything = {"folder": str(tmp_path), **surroundings, "said": str(said)}
+        return forked(forking, arguments, without=without, **everything)
+
+    return run
+
+
+def forked(
+    forking: subprocess.Popen[str],
+    arguments: Sequence[str],
+    *,
+    said: str,
+    environment: Mapping[str, str] | None = None,
+    without: Sequence[str] = (),
+    **surroundings: Any,
+) -> Result:
+    """A command in a process of its own."""
+    assert forking.stdin is not None and forking.stdout is not None
+    everything = {**os.environ, "NO_COLOR": "1", **(environment or {})}
+    kept = {name: value for name, value in everything.items() if name not in without}
+    files = [Path(said) / name for name in ("out", "err")]
+    for file in files:
+        file.write_text("")
+    asked = {"arguments": arguments, "said": said, "environment": kept, **surroundings}
+    print(json.dumps(asked), file=forking.stdin, flush=True)
+    code = int(forking.stdout.readline())
+    return Result(code, *(file.read_text() for file in files))
 
 
 class Running:

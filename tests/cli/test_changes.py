@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from loadframe.cage.state import state_directory
+
 Command = Callable[..., Any]
 
 KILLED = """
@@ -49,19 +51,73 @@ def test_what_stands_is_listed_and_put_back_by_hand(loadframe: Command, swappine
     assert (again.code, again.json["reverted"]) == (0, [])
 
 
-def test_the_next_command_puts_it_back_and_says_so(loadframe: Command, swappiness: Path) -> None:
-    done = loadframe("case", "list")
+MEASURING = ("measure", "missing.toml")
+"""It fails, once it has put back what was changed."""
+
+
+def test_the_next_command_that_measures_puts_it_back_and_says_so(loadframe: Command, swappiness: Path) -> None:
+    done = loadframe(*MEASURING)
     assert "what it had changed: vm.swappiness of this machine: put back from 1 to 60" in done.err
     assert swappiness.read_text().startswith("60\n")
-    assert "vm.swappiness" not in loadframe("case", "list").err
+    assert "vm.swappiness" not in loadframe(*MEASURING).err
+
+
+def test_a_command_that_only_reads_says_in_a_line_what_stands_and_changes_nothing(
+    loadframe: Command, swappiness: Path
+) -> None:
+    for verb in (("case", "list"), ("doctor",), ("study", "schema")):
+        done = loadframe(*verb)
+        (line,) = [each for each in done.err.splitlines() if "vm.swappiness" in each]
+        for word in ("Still changed", "runs/killed", "`loadframe changes revert`"):
+            assert word in line
+        assert (done.code, swappiness.read_text()[0]) == (0, "1")
 
 
 def test_what_cannot_be_put_back_is_said_by_every_command_and_ends_revert_with_1(
     loadframe: Command, swappiness: Path
 ) -> None:
     swappiness.rename(swappiness.with_name("gone"))
+    assert "cannot be put back to 60" in loadframe(*MEASURING).err
+    swappiness.with_name("gone").rename(swappiness)
     assert "cannot be put back to 60" in loadframe("case", "list").err
+    assert "cannot be put back to 60" in loadframe(*MEASURING).err
+    assert swappiness.read_text()[0] == "1", "it was tried a moment ago"
+    assert "Could not be put back" in loadframe("changes", "list").out
+    swappiness.rename(swappiness.with_name("gone"))
     failed = loadframe("changes", "revert")
     assert (failed.code, "cannot be put back to 60" in failed.out) == (1, True)
     swappiness.with_name("gone").rename(swappiness)
     assert loadframe("changes", "revert").code == 0
+    assert swappiness.read_text().startswith("60\n")
+
+
+@pytest.mark.parametrize("text", ["null", "{}", '{"schema": "loadframe.standing/7"}'])
+def test_a_file_that_cannot_be_used_is_named_by_every_command_and_stops_none(
+    loadframe: Command, swappiness: Path, text: str
+) -> None:
+    file = state_directory() / "changes/odd.json"
+    file.write_text(text)
+    try:
+        assert str(file) in loadframe("case", "list").err
+        listed = loadframe("changes", "list")
+        assert (listed.code, str(file) in listed.out, "vm.swappiness" in listed.out) == (0, True, True)
+        assert loadframe("changes", "list", "--json").json["unreadable"][0]["file"] == str(file)
+        reverted = loadframe("changes", "revert")
+        assert (reverted.code, str(file) in reverted.out) == (1, True)
+        assert swappiness.read_text().startswith("60\n")
+        assert file.read_text() == text
+    finally:
+        file.unlink()
+
+
+def test_a_state_directory_that_cannot_be_used_stops_what_measures_and_not_what_reads(
+    loadframe: Command, tmp_path: Path
+) -> None:
+    state = tmp_path / "open"
+    state.mkdir()
+    state.chmod(0o777)
+    read = loadframe("case", "list", LOADFRAME_STATE=str(state))
+    assert (read.code, "chmod 700" in read.err) == (0, True)
+    assert "chmod 700" in loadframe("doctor", LOADFRAME_STATE=str(state)).out
+    measured = loadframe(*MEASURING, LOADFRAME_STATE=str(state))
+    assert (measured.code, "chmod 700" in measured.err) == (1, True)

@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command
 from loadframe.cli.progress import shown
+from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError
 from loadframe.model import LoadInterval
+from loadframe.study.declaration import HIGHEST
 from loadframe.study.quantities import duration_s
 
 LONE_GUESS = 1.5
@@ -38,16 +40,16 @@ def capacity(
     as_json: Json = False,
 ) -> None:
     """Search the highest load that meets the objective, from below; change nothing."""
-    with command(as_json):
+    with command(as_json, measures=True):
         expected = None if guess is None else _interval(guess)
         hold_s = 0.0 if hold is None else _seconds(hold)
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:
             found = loadframe.capacity(declared, runs, hold_s=hold_s, guess=expected, progress=progress)
         if as_json:
-            emit(loadframe.capacity_json(found))
+            emit(loadframe.capacity_json(found), run=found.run)
         else:
-            print(loadframe.render_capacity(found))
+            answer(loadframe.render_capacity(found), run=found.run)
 
 
 def _seconds(text: str) -> float:
@@ -62,7 +64,7 @@ def _interval(text: str) -> LoadInterval:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:\.\.\s*(\d+(?:\.\d+)?)\s*)?", text)
     low = float(match[1]) if match else 0.0
     high = float(match[2]) if match and match[2] else low
-    if not 0 < low <= high:
+    if not 0 < low <= high <= HIGHEST:
         raise StudyError(
             f"--guess {text!r} is no load and no interval", remedy="For instance --guess 500..700 or --guess 600."
         )

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command
 from loadframe.cli.progress import shown
+from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError
 from loadframe.study import Study
 from loadframe.study.cases import Verb
@@ -29,7 +30,7 @@ def list_cases(as_json: Json = False) -> None:
             emit({"schema": "loadframe.cases/1", "cases": rows})
             return
         for case in cases:
-            print(f"{case.name:16} {case.title} (needs: {case.needs}; studies: {', '.join(case.studies)})")
+            answer(f"{case.name:16} {case.title} (needs: {case.needs}; studies: {', '.join(case.studies)})")
 
 
 @app.command()
@@ -50,7 +51,7 @@ def show(name: Name, as_json: Json = False) -> None:
                 }
             )
         else:
-            print(case.readme())
+            answer(case.readme())
 
 
 @app.command()
@@ -64,7 +65,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Carry out the case on real components."""
-    with command(as_json) as reached:
+    with command(as_json, measures=True) as reached:
         if quick and full:
             raise StudyError("--quick and --full were both given", remedy="Choose one of them, or neither.")
         profile = "quick" if quick else "full" if full else "default"
@@ -93,11 +94,11 @@ def run_case(
     shapes: dict[str, Any] = {}
     for each, study in studies.items():
         if shapes and not as_json:
-            print()
+            answer()
         shapes[each] = _carried_out(case.verb, study, runs, as_json)
         reached["studies"] = shapes
     if as_json and len(shapes) == 1:
-        emit(next(iter(shapes.values())))
+        emit(next(iter(shapes.values())), run=next(iter(shapes.values()))["run"])
     elif as_json:
         emit({"schema": "loadframe.case-run/1", "case": name, "studies": shapes})
 
@@ -111,6 +112,6 @@ def _carried_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str,
     with shown(quiet=quiet) as progress:
         found = carry_out(study, runs, progress=progress)
     if not quiet:
-        print(to_text(found))
+        answer(to_text(found), run=found.run)
     shape: dict[str, Any] = to_json(found)
     return shape

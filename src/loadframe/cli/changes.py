@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 import loadframe
-from loadframe.changes.durable import Record
 from loadframe.changes.journal import Entry, read, runs_with_changes, standing
-from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command, emit
+from loadframe.changes.lists import Record
+from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command
+from loadframe.cli.terminal import answer, emit, say
 from loadframe.model import SettingValue
 
 app = typer.Typer(no_args_is_help=True, help="What was changed by which run, and what still is.")
@@ -24,51 +25,58 @@ def list_changes(
     as_json: Json = False,
 ) -> None:
     """What is changed now beyond private targets; then every change of the runs, oldest first."""
-    with command(as_json, reverts=False):
+    with command(as_json, tells=False):
         chosen = [loadframe.open_run(run).path] if run is not None else runs_with_changes(runs)
         journals = {path: read(path) for path in chosen}
-        now = loadframe.standing_changes()
+        now, unreadable = loadframe.standing_changes(), loadframe.unreadable_changes()
         if as_json:
             rows = [{"run": str(path), **asdict(entry)} for path, entries in journals.items() for entry in entries]
             standing_now = [row for each in now for row in _rows(each)]
-            emit({"schema": "loadframe.changes/1", "standing": standing_now, "changes": rows})
+            odd = [{"file": str(each.file), "because": each.because} for each in unreadable]
+            emit({"schema": "loadframe.changes/1", "standing": standing_now, "unreadable": odd, "changes": rows})
             return
         for record in now:
-            print(f"Changed now, by {_whose(record)}:")
+            answer(f"Changed now, by {_whose(record)}:")
             for change in record.changes:
-                print(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
-        if not (now or any(journals.values())):
-            print("No run has changed anything.")
+                answer(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
+            if record.because:
+                answer(f"  Could not be put back: {record.because}")
+        for each in unreadable:
+            answer(str(each))
+        if not (now or unreadable or any(journals.values())):
+            answer("No run has changed anything.")
         for path, entries in journals.items():
             if entries:
-                print(path)
+                answer(str(path))
             for entry in entries:
-                print("  " + _line(entry))
+                answer("  " + _line(entry))
 
 
 @app.command()
 def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
     """Put back whatever a killed command has changed of the machine or of somebody's server; exit 1 where something
     still stands. Settings of private targets end with them: there is nothing to take back."""
-    with command(as_json, reverts=False):
-        outcomes = loadframe.revert_changes()
+    with command(as_json, tells=False):
+        outcomes, unreadable = loadframe.revert_changes(before=say), loadframe.unreadable_changes()
         ended = {path: left for path in runs_with_changes(runs) if (left := _private(standing(read(path))))}
         running = [record for record in loadframe.standing_changes() if record.alive()]
         if as_json:
             rows = [{"run": str(path), **asdict(entry)} for path, left in ended.items() for entry in left]
             told = [{**asdict(each.change), "outcome": each.what, "value": each.value} for each in outcomes]
-            emit({"schema": "loadframe.reverted/1", "reverted": told, "ended_with_their_target": rows})
+            odd = [{"file": str(each.file), "because": each.because} for each in unreadable]
+            document = {"reverted": told, "unreadable": odd, "ended_with_their_target": rows}
+            emit({"schema": "loadframe.reverted/1", **document})
         else:
-            for outcome in outcomes:
-                print(outcome)
+            for line in (*outcomes, *unreadable):
+                answer(str(line))
             for path, left in ended.items():
                 words = ", ".join(sorted({entry.setting for entry in left}))
-                print(f"{path}: the run was killed; its private target is gone, and with it {words}. Nothing to do.")
+                answer(f"{path}: the run was killed; its private target is gone, and with it {words}. Nothing to do.")
             for record in running:
-                print(f"Left alone: what is changed by {_whose(record)}. It puts that back when it ends.")
-            if not (outcomes or ended or running):
-                print("Nothing is changed: every change was taken back or ended with its target.")
-        if any(outcome.what == "failed" for outcome in outcomes):
+                answer(f"Left alone: what is changed by {_whose(record)}. It puts that back when it ends.")
+            if not (outcomes or unreadable or ended or running):
+                answer("Nothing is changed: every change was taken back or ended with its target.")
+        if unreadable or any(outcome.what == "failed" for outcome in outcomes):
             raise typer.Exit(MUST_ACT)
 
 

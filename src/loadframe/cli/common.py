@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +10,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import loadframe
-from loadframe.errors import Interrupted, UserError
+from loadframe.cli import faults, terminal
+from loadframe.cli.terminal import answer, emit, say
+from loadframe.errors import CageError, Interrupted
 from loadframe.model import Investigation, Ladder, Tuning
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; everything else goes to stderr.")]
@@ -24,41 +24,54 @@ Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where run fol
 RUNS = Path("runs")
 
 DONE, MUST_ACT, INTERRUPTED = 0, 1, 130
-
-
-def say(words: str) -> None:
-    """A line for people, on stderr."""
-    print(words, file=sys.stderr, flush=True)
-
-
-def emit(document: dict[str, Any]) -> None:
-    """The one JSON object of a --json command."""
-    print(json.dumps(document, allow_nan=False, ensure_ascii=False))
+REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
+"""What typer raises for a command line that it refuses: click's ClickException, or its own of that name."""
+PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 
 
 @contextmanager
-def command(json_wanted: bool, *, reverts: bool = True) -> Iterator[dict[str, Any]]:
-    """Frame of every verb: leftovers of killed commands are ended first, and what they changed is put back; UserError
-    becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was reverted. What
-    could not be put back ends it with exit 1, whatever the answer, also where it was interrupted: that says what it is.
+def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
+    """Frame of every verb: leftovers of killed commands are ended first; UserError, and what nobody foresaw (see
+    faults.py), becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was
+    reverted. What could not be put back ends it with exit 1, whatever the answer, also where it was interrupted: that
+    says what it is.
 
-    reverts: False for a verb that shows what is changed, or puts it back itself. Gives a dictionary for what was
-    reached before an error: with --json it stands beside it."""
+    measures: what killed commands have changed is put back first. Other verbs say what still stands, and go on at once,
+    also where the state directory cannot be used. tells: False for a verb that shows what is changed, or puts it back
+    itself. Gives a dictionary for what was reached before an error: with --json it stands beside it."""
     reached: dict[str, Any] = {}
+    terminal.begin()
     try:
-        for swept in loadframe.sweep_leftovers():
-            say(f"A command was killed earlier; cleaned up after it: {swept}")
-        for outcome in loadframe.revert_changes() if reverts else ():
-            say(f"A command was killed earlier; what it had changed: {outcome}")
+        if measures or not tells:
+            _clean_up(measures, tells)
+        else:
+            try:
+                _clean_up(measures, tells)
+            except CageError as error:
+                say(f"What killed commands have left was not looked at: {error.fact}. {error.remedy}")
         with _putting_back():
             yield reached
     except (Interrupted, KeyboardInterrupt) as error:
         code = MUST_ACT if _still_changed() else INTERRUPTED
         message = str(error) or "Stopped."
         _fail({"kind": "interrupted", "message": message, "remedy": "", **reached}, json_wanted, code)
-    except UserError as error:
-        kind = type(error).__name__
-        _fail({"kind": kind, "message": str(error), "remedy": error.remedy, **reached}, json_wanted, MUST_ACT)
+    except PASSED_ON:
+        raise
+    except Exception as error:  # noqa: BLE001 - what nobody foresaw is told here, in words
+        told = faults.in_words(error)
+        kind = type(told).__name__
+        _fail({"kind": kind, "message": str(told), "remedy": told.remedy, **reached}, json_wanted, MUST_ACT)
+
+
+def _clean_up(measures: bool, tells: bool) -> None:
+    """After commands that were killed, and say what was done and what still stands."""
+    for swept in loadframe.sweep_leftovers():
+        say(f"A command was killed earlier; cleaned up after it: {swept}")
+    for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
+        if outcome.what != "failed":
+            say(f"A command was killed earlier; what it had changed: {outcome}")
+    for words in loadframe.unreverted_changes() if tells else ():
+        say(words)
 
 
 @contextmanager
@@ -79,8 +92,12 @@ def _check_put_back() -> None:
 
 
 def _still_changed() -> bool:
-    """Whether something that this command has changed still stands; says what."""
-    left = [change.setting for record in loadframe.own_changes() for change in record.changes]
+    """Whether something that this command has changed still stands; says what. Without a state directory nothing was
+    changed."""
+    try:
+        left = [change.setting for record in loadframe.own_changes() for change in record.changes]
+    except CageError:
+        return False
     if left:
         say(f"Still changed: {', '.join(left)}. `loadframe changes revert` tries again to put it back.")
     return bool(left)
@@ -89,7 +106,7 @@ def _still_changed() -> bool:
 def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
     say(error["message"])
     if json_wanted:
-        emit({"schema": "loadframe.error/1", **error})
+        terminal.emit_error(error)
     raise typer.Exit(code)
 
 
@@ -104,22 +121,22 @@ def is_folder(name: str) -> bool:
 def show_investigation(investigation: Investigation, json_wanted: bool) -> None:
     """The end of an investigation, for people or programs."""
     if json_wanted:
-        emit(loadframe.investigation_json(investigation))
+        emit(loadframe.investigation_json(investigation), run=investigation.run)
     else:
-        print(loadframe.render_text(investigation))
+        answer(loadframe.render_text(investigation), run=investigation.run)
 
 
 def show_ladder(found: Ladder, json_wanted: bool) -> None:
     """A ladder, for people or programs."""
     if json_wanted:
-        emit(loadframe.ladder_json(found))
+        emit(loadframe.ladder_json(found), run=found.run)
     else:
-        print(loadframe.render_ladder(found))
+        answer(loadframe.render_ladder(found), run=found.run)
 
 
 def show_tuning(found: Tuning, json_wanted: bool) -> None:
     """A search for settings, for people or programs."""
     if json_wanted:
-        emit(loadframe.tuning_json(found))
+        emit(loadframe.tuning_json(found), run=found.run)
     else:
-        print(loadframe.render_tuning(found))
+        answer(loadframe.render_tuning(found), run=found.run)

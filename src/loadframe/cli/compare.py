@@ -13,8 +13,9 @@ import typer
 import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import samples
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit, is_folder
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder
 from loadframe.cli.progress import shown
+from loadframe.cli.terminal import answer, emit
 from loadframe.csv_text import STDIN
 from loadframe.errors import SampleError, StudyError
 from loadframe.model import Comparison, Margin, Verdict
@@ -41,7 +42,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Better, worse, or no proven difference: B against A, or a study's alternatives against its target."""
-    with command(as_json):
+    with command(as_json, measures=second is None):
         allowed = _share(fail_if_worse) if fail_if_worse is not None else None
         if second is None:
             _refuse_direction(lower_is_better)
@@ -55,9 +56,9 @@ def compare(
             found = [_csv(first, second, lower_is_better=lower_is_better)]
         found = [_with_margin(each, allowed) for each in found]
         if as_json:
-            emit(loadframe.comparison_json(found))
+            emit(loadframe.comparison_json(found), run=found[0].run)
         else:
-            print("\n\n".join(loadframe.render_comparison(each) for each in found))
+            answer("\n\n".join(loadframe.render_comparison(each) for each in found), run=found[0].run)
         if any(each.margin is not None and each.margin.answer == "proven-worse" for each in found):
             raise typer.Exit(FAILED)
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, emit, is_folder
+from loadframe.cli.common import Json, command, is_folder
+from loadframe.cli.terminal import answer, emit
 from loadframe.errors import RunError, SampleError
 
 UNIT = "units of load"
@@ -46,7 +47,7 @@ def _of_csv(place: str, within_latency_p95_ms: float | None, as_json: bool) -> N
     if as_json:
         emit(loadframe.curve_json(found))
     else:
-        print(loadframe.render_curve(found, unit=UNIT))
+        answer(loadframe.render_curve(found, unit=UNIT))
 
 
 def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
@@ -60,4 +61,4 @@ def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_j
     if as_json:
         emit(loadframe.curve_json(curves[treatment], conduct=conduct))
     else:
-        print(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), conduct=conduct))
+        answer(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), conduct=conduct))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import loadframe
-from loadframe.cli.common import Json, command, emit
+from loadframe.cli.common import Json, command
+from loadframe.cli.terminal import answer, emit
 from loadframe.machine import examine
 
 
@@ -21,4 +22,4 @@ def doctor(as_json: Json = False) -> None:
         width = max(len(row.what) for row in rows)
         for row in rows:
             mark = "ok     " if row.found else "MISSING"
-            print(f"{mark} {row.kind:18} {row.what:{width}}  {row.found or row.how_to_get_it}")
+            answer(f"{mark} {row.kind:18} {row.what:{width}}  {row.found or row.how_to_get_it}")

@@ -1,32 +1,100 @@
-"""Where the console script begins: signals are in order before anything heavy is imported."""
+"""Where the console script begins and ends: signals are in order before anything heavy is imported, and until the
+process is gone."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import threading
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from loadframe.cage.signals import STOPPING, ignore
+from loadframe.cage.signals import STOPPING, ignore, tell
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+AGAIN_S = 0.01
+STOPPED_JSON = b'{"schema": "loadframe.error/1", "kind": "interrupted", "message": "Stopped.", "remedy": ""}\n'
 
 
-def main() -> None:
-    """Run the command line. The first Ctrl-C, SIGTERM or hang-up stops the command, which then reverts and reports;
-    further ones are ignored, so that this is not interrupted in turn."""
-    for number in STOPPING:
-        signal.signal(number, _stop)
+def main() -> NoReturn:
+    """Run the command line, and end with its exit code. The first Ctrl-C, SIGTERM or hang-up stops the command, which
+    then reverts and reports; further ones are ignored, so that this is not interrupted in turn."""
+    take_signals()
+    # Of numpy and scipy: each of its threads takes 27 MiB, and would use a CPU of what is measured.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.umask((os.umask(0o077) | 0o022) & 0o077)  # what we make is ours: others never write it, we always may
     try:
-        from loadframe.cli.main import app
+        from loadframe.cli import terminal
 
-        app()
+        terminal.prepare()
+        try:
+            code = _run()
+        finally:
+            # What is left to do is not worth a signal of its own: it is over in a moment.
+            for number in STOPPING:
+                signal.signal(number, signal.SIG_IGN)
+        code = terminal.finished(code)
     except KeyboardInterrupt:
-        print("Stopped.", file=sys.stderr, flush=True)
-        # Not sys.exit: modules that were half imported would be torn down with tracebacks of their own.
-        os._exit(130)
+        code = _stopped()
+    # Not sys.exit: the interpreter would take its signal handlers away first, and a second Ctrl-C would end it by that
+    # signal; and modules that were half imported would be torn down with tracebacks of their own.
+    os._exit(code)
+
+
+def take_signals() -> None:
+    """From now on a signal that ends a command raises KeyboardInterrupt. One that whoever started us has us ignore (so
+    nohup does with a hang-up, a shell's & with Ctrl-C) stays ignored."""
+    for number in STOPPING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _stop)
+    sys.unraisablehook = _unraisable
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
     for number in STOPPING:
-        signal.signal(number, ignore)
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, ignore)
     raise KeyboardInterrupt
+
+
+def _stopped() -> int:
+    """Where Ctrl-C comes before a verb has begun, or after it. What is imported may be half of it: two constants."""
+    tell("Stopped.")
+    terminal = sys.modules.get("loadframe.cli.terminal")
+    if "--json" in sys.argv and not getattr(terminal, "answered", bool)():
+        with contextlib.suppress(OSError):
+            os.write(1, STOPPED_JSON)
+    return 130
+
+
+def _unraisable(lost: UnraisableHookArgs) -> None:
+    """Where Python cannot pass an exception on (a library's callback, the end of an object) it is lost; Ctrl-C comes
+    again a moment later, from elsewhere."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    stopped = [number for number in STOPPING if signal.getsignal(number) == ignore]
+    for number in stopped:
+        signal.signal(number, _stop)
+    for number in stopped[:1]:
+        threading.Timer(AGAIN_S, os.kill, (os.getpid(), number)).start()
+
+
+def _run() -> int:
+    """The command line; its exit code. Whatever happens is told in words."""
+    from loadframe.cli import faults, terminal
+
+    try:
+        from loadframe.cli.main import run
+
+        return run(sys.argv[1:])
+    except Exception as error:  # noqa: BLE001 - there is nobody above who could tell of it
+        told = faults.in_words(error)
+        terminal.say(str(told))
+        if terminal.wants_json(sys.argv[1:]):
+            terminal.emit_error({"kind": type(told).__name__, "message": str(told), "remedy": told.remedy})
+        return 1

@@ -19,7 +19,7 @@ def investigate(
     as_json: Json = False,
 ) -> None:
     """Load the target until it bends, name what gave, change that one thing, prove the gain, say what gives next."""
-    with command(as_json):
+    with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:
             investigation = loadframe.investigate(declared, runs, progress=progress)

@@ -22,7 +22,7 @@ def ladder(
     as_json: Json = False,
 ) -> None:
     """Make the study's changes one on top of the other: what each gives, and which share of the whole."""
-    with command(as_json):
+    with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:
             found = loadframe.ladder(declared, runs, keep_all=keep_all, progress=progress)

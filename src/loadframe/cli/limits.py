@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, Sets, command, emit
+from loadframe.cli.common import Json, Sets, command
 from loadframe.cli.progress import shown
+from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError
 from loadframe.study.quantities import duration_s
 
@@ -42,7 +43,7 @@ def limits(
     as_json: Json = False,
 ) -> None:
     """Show every limit with its use: of a process, a server, a study's target, or this machine."""
-    with command(as_json):
+    with command(as_json, measures=target is not None):
         _check(pid, target, attach, option_file, user, overrides)
         study = loadframe.load_study(target, overrides or []) if target is not None else None
         over_s = None if over is None else _duration_s(over)
@@ -59,7 +60,7 @@ def limits(
         if as_json:
             emit(loadframe.ledger_json(found))
         else:
-            print(loadframe.render_limits(found))
+            answer(loadframe.render_limits(found))
 
 
 def _check(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from io import StringIO
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 import loadframe
 from loadframe.cli import (
@@ -25,6 +28,10 @@ from loadframe.cli import (
     study,
     tune,
 )
+from loadframe.cli.common import REFUSED
+from loadframe.cli.terminal import answer, emit_error, say, wants_json
+
+USAGE = 2
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,9 +42,29 @@ app = typer.Typer(
 )
 
 
+def run(arguments: Sequence[str]) -> int:
+    """Carry out a command line; its exit code, 2 for one that is refused. Raises what is no answer of a verb."""
+    try:
+        with get_command(app).make_context("loadframe", list(arguments)) as context:
+            context.command.invoke(context)
+        return 0
+    except typer.Exit as end:
+        return end.exit_code
+    except REFUSED as error:
+        said = StringIO()
+        error.show(said)  # type: ignore[attr-defined]
+        say(said.getvalue().rstrip())
+        if wants_json(arguments):
+            context_of = getattr(error, "ctx", None)
+            verb = context_of.command_path if context_of is not None else "loadframe"
+            message = error.format_message()  # type: ignore[attr-defined]
+            emit_error({"kind": "usage", "message": message, "remedy": f"`{verb} --help` shows how it is used."})
+        return USAGE
+
+
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"loadframe {loadframe.__version__}")
+        answer(f"loadframe {loadframe.__version__}")
         raise typer.Exit
 
 

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command
 from loadframe.cli.progress import shown
+from loadframe.cli.terminal import answer, emit
 
 
 def measure(
@@ -19,7 +20,7 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """Measure throughput and latency over the levels; change nothing."""
-    with command(as_json):
+    with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:
             measured = loadframe.measure(declared, runs, progress=progress)
@@ -27,11 +28,16 @@ def measure(
             found = loadframe.curve_json(measured.curve, conduct=measured.conduct)
             warnings = [*found["warnings"], *measured.warnings]
             silent_cuts = list(measured.silent_cuts)
-            emit({**found, "warnings": warnings, "run": str(measured.run), "silent_cuts": silent_cuts})
+            emit(
+                {**found, "warnings": warnings, "run": str(measured.run), "silent_cuts": silent_cuts}, run=measured.run
+            )
         else:
-            print(loadframe.render_curve(measured.curve, unit=measured.axis_unit, conduct=measured.conduct))
+            answer(
+                loadframe.render_curve(measured.curve, unit=measured.axis_unit, conduct=measured.conduct),
+                run=measured.run,
+            )
             for cut in measured.silent_cuts:
-                print(f"Cut silently: {cut}.")
+                answer(f"Cut silently: {cut}.")
             for warning in measured.warnings:
-                print(warning)
-            print(f"Run folder: {measured.run}")
+                answer(warning)
+            answer(f"Run folder: {measured.run}")

@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import MUST_ACT, Json, command, emit, say
+from loadframe.cli.common import MUST_ACT, Json, command
+from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import TargetError
 from loadframe.study.quantities import size_bytes
-from loadframe.targets.ndb.setting import read_cpus
+from loadframe.targets.ndb.setting import LARGEST_CPU, read_cpus
 
 
 def ndb(
@@ -23,7 +24,8 @@ def ndb(
         typer.Option("--mysqld", metavar="FILE", help="The option file of a MySQL server; one for each server."),
     ] = None,
     cpus: Annotated[
-        int | None, typer.Option("--cpus", min=1, metavar="N", help="CPUs of each data node's host.")
+        int | None,
+        typer.Option("--cpus", min=1, max=LARGEST_CPU + 1, metavar="N", help="CPUs of each data node's host."),
     ] = None,
     memory: Annotated[
         str | None, typer.Option("--memory", metavar="SIZE", help="Memory of each data node's host: 64GiB.")
@@ -58,7 +60,7 @@ def ndb(
         if as_json:
             emit(loadframe.ndb_json(report))
         else:
-            print(loadframe.render_ndb(report))
+            answer(loadframe.render_ndb(report))
         if write is not None and not report.refused:
             _write(write, read.text)
         elif write is not None:

@@ -8,8 +8,9 @@ from typing import Annotated, Literal, cast
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, emit, is_folder, say
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder
 from loadframe.cli.progress import shown
+from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import SampleError
 from loadframe.model import Forecast
 
@@ -45,7 +46,7 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Forecast throughput, latency and what gives first from measurements at low loads."""
-    with command(as_json):
+    with command(as_json, measures=verify is not None):
         loads = _loads(at)
         if load_is is not None and load_is not in KINDS:
             raise SampleError(f"--load-is {load_is!r} is unknown", remedy=f"It is one of: {', '.join(KINDS)}.")
@@ -69,11 +70,11 @@ def predict(
         calibration = loadframe.calibration()
         if as_json:
             shape = loadframe.forecast_json(found, calibration=calibration)
-            emit(shape if where is None else {**shape, "run": str(where)})
+            emit(shape if where is None else {**shape, "run": str(where)}, run=where)
         else:
-            print(loadframe.render_forecast(found, unit=unit, calibration=calibration))
+            answer(loadframe.render_forecast(found, unit=unit, calibration=calibration), run=where)
             if where is not None:
-                print(f"Run folder: {where}")
+                answer(f"Run folder: {where}")
 
 
 def _verified(

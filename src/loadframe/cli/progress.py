@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from loadframe.cli.common import say
+from loadframe.cli.terminal import plain, say
 from loadframe.progress import Progress
 
 
@@ -36,31 +36,36 @@ class _Drawn:
     def phase(self, words: str, steps: int) -> None:
         if self._task is not None:
             self._bars.update(self._task, total=self._bars.tasks[-1].completed, last="")
-        self._task = self._bars.add_task(words, total=steps, last="")
+        self._task = self._bars.add_task(plain(words), total=steps, last="")
 
     def step(self, words: str) -> None:
         if self._task is not None:
             task = self._bars.tasks[-1]
-            self._bars.update(self._task, total=max(task.total or 0, task.completed + 1), last=words)
+            self._bars.update(self._task, total=max(task.total or 0, task.completed + 1), last=plain(words))
             self._bars.advance(self._task)
 
     def say(self, words: str) -> None:
-        self._bars.console.print(words)
+        self._bars.console.print(plain(words), markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 @contextmanager
 def shown(*, quiet: bool = False) -> Iterator[Progress]:
-    """A Progress that draws on stderr. quiet: plain lines even on a terminal."""
+    """A Progress that draws on stderr. quiet: plain lines even on a terminal, as on one that cannot draw."""
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet or not console.is_terminal or console.is_dumb_terminal:
         yield _Lines()
         return
-    columns = (
-        TextColumn("{task.description}"),
+    with bars_on(console) as bars:
+        yield _Drawn(bars)
+
+
+def bars_on(console: Console) -> Bars:
+    """What is drawn. Nothing of it is markup: words come from studies and servers, too."""
+    return Bars(
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("[dim]{task.fields[last]}"),
+        TextColumn("{task.fields[last]}", style="dim", markup=False),
+        console=console,
     )
-    with Bars(*columns, console=console) as bars:
-        yield _Drawn(bars)

@@ -32,5 +32,5 @@ def report(
             return
         found = loadframe.conclude(folder)
         here = replace(found, run=str(run), report=str(run / "report.html"))
-        loadframe.write_page(here, run / "report.html")
+        loadframe.write_report(folder, here)
         show_investigation(here, as_json)

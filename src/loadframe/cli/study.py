@@ -10,7 +10,8 @@ import typer
 
 import loadframe
 from loadframe.bench.checking import check_study
-from loadframe.cli.common import Json, Sets, command, emit
+from loadframe.cli.common import Json, Sets, command
+from loadframe.cli.terminal import answer, emit
 
 app = typer.Typer(no_args_is_help=True, help="The study file: its schema, and whether one is valid.")
 
@@ -23,7 +24,7 @@ def schema(as_json: Json = False) -> None:
         if as_json:
             emit({"schema": "loadframe.study-schema/1", "json_schema": document})
         else:
-            print(json.dumps(document, indent=2))
+            answer(json.dumps(document, indent=2))
 
 
 @app.command()
@@ -38,4 +39,4 @@ def check(
         if as_json:
             emit({"schema": "loadframe.study/1", **resolved})
         else:
-            print(json.dumps(resolved, indent=2))
+            answer(json.dumps(resolved, indent=2))

@@ -25,7 +25,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Search better settings for the study's target, and prove them against those that it starts with."""
-    with command(as_json):
+    with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:
             found = loadframe.tune(declared, runs, trials=trials, resume=resume, progress=progress)

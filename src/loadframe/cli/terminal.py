@@ -1,0 +1,164 @@
+"""The one way out: every line for people and every JSON object goes through here.
+
+Much of it was written by others: a study's question, a server's words, the name of a file. A terminal does not obey it:
+control characters are shown escaped, and nothing is markup. A stream that takes nothing more (a closed one, a full
+disk, a reader that has left) never costs a measurement: lines on stderr are lost, an answer on stdout is an OutputError
+once everything has ended and was put back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, TextIO, cast
+
+from loadframe.errors import OutputError
+from loadframe.json_text import write_json
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tab and line feed (Unicode, C0 and C1), the separators and directions with which a line shows
+as another one than it is (Unicode Technical Report 36, 2.5), and what stands for undecodable bytes of a file's name."""
+
+
+def plain(text: str) -> str:
+    """The text with all that a terminal would obey, or could not show, escaped."""
+    return NOT_PLAIN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def say(words: object) -> None:
+    """A line for people, on stderr. Never raises: what was measured is worth more than what is said of it."""
+    if sys.stderr is not None:
+        try:
+            print(plain(str(words)), file=sys.stderr, flush=True)
+        except (OSError, ValueError):  # full, or closed; where it is ours, the exit code tells of it
+            return
+
+
+def answer(text: object = "", *, run: object = None) -> None:
+    """An answer for people, on stdout. run: the folder of which it tells. OutputError where stdout does not take it."""
+    _write(plain(str(text)), run)
+
+
+def emit(document: dict[str, Any], *, run: object = None) -> None:
+    """The one JSON object of a --json command, on a line of ASCII characters: whatever the encoding, and however lines
+    are told apart, it is one. What is no finite number is null. OutputError as `answer`."""
+    _Answer.begun = True
+    _write(write_json(document), run)
+
+
+def emit_error(document: dict[str, Any]) -> None:
+    """The object of a command that failed, unless it has given its answer before. Never raises."""
+    if _Answer.begun:
+        return
+    try:
+        emit({"schema": "loadframe.error/1", **document})
+    except OutputError as error:
+        say(str(error))
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, also one that cannot be carried out."""
+    return "--json" in takewhile(lambda each: each != "--", arguments)
+
+
+def begin() -> None:
+    """A command begins; it has not answered yet."""
+    _Answer.begun = False
+
+
+def answered() -> bool:
+    """Whether the command's JSON object is on its way."""
+    return _Answer.begun
+
+
+class _Answer:
+    """Whether the command's object is on its way: there is one, whatever happens after it."""
+
+    begun = False
+
+
+def _write(text: str, run: object) -> None:
+    try:
+        if sys.stdout is None:
+            raise ValueError("closed")
+        print(text, flush=True)
+    except (OSError, ValueError) as error:
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Direct it elsewhere."
+        raise OutputError(f"Standard output does not take the answer: {why}", remedy=remedy) from error
+
+
+# --- the streams of a process -----------------------------------------------------------------------------------------
+
+
+class Unfailing:
+    """stderr as libraries write to it, too (progress bars, warnings): what it does not take is lost, and `failed`
+    says so."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.failed = False
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except (OSError, ValueError):
+            self.failed = True
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            self.failed = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def prepare() -> None:
+    """Bring the standard streams of this process in order, before anything is written.
+
+    A closed one is opened, or the next file that is opened would get its number, and all that is written to it: stdin
+    is empty, stdout refuses, stderr swallows. What an encoding does not have is escaped."""
+    for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
+        if not _is_open(descriptor):
+            os.dup2(opened := os.open(os.devnull, mode), descriptor)
+            if opened != descriptor:
+                os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(STDIN, encoding="utf-8", errors="replace")
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            cast(Any, stream).reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(STDOUT, "w", encoding="utf-8", errors="backslashreplace")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(STDERR, "w", encoding="utf-8", errors="backslashreplace")
+    sys.stderr = cast(TextIO, Unfailing(sys.stderr))
+
+
+def finished(code: int) -> int:
+    """Flush both streams, and answer the exit code: 1 where one did not take what was said, and all else went well."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        if code == 0:
+            say(f"Standard output does not take the answer: {error}")
+            code = 1
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    return 1 if code == 0 and getattr(sys.stderr, "failed", False) else code
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
