@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
+import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -14,6 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from loadframe import address
+from loadframe.cage.signals import STOPPING
 from loadframe.model import Latency, Step
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,6 +45,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail(f"a server test would be skipped; missing Debian packages: {', '.join(packages)}")
     if packages:
         pytest.skip(f"missing Debian packages: {', '.join(packages)}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heeded_signals() -> Iterator[None]:
+    """What tests start heeds Ctrl-C also where they run in the background of a shell, which has them ignore it: what is
+    ignored is inherited, and Loadframe leaves it so."""
+    before = {each: handler for each in STOPPING if (handler := signal.getsignal(each)) == signal.SIG_IGN}
+    for each in before:
+        signal.signal(each, signal.default_int_handler)
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -93,3 +109,28 @@ def make_step() -> Callable[..., Step]:
         return replace(plain, **others)
 
     return make
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """names(name, answer, ...): what a name server of ours says, one answer after the other, the last one for ever. An
+    answer has the addresses. No connection leaves the machine."""
+    known: dict[str, list[tuple[str, ...]]] = {}
+    real, connect = socket.getaddrinfo, socket.socket.connect
+
+    def look_up(host: str, *others: Any, **options: Any) -> list[Any]:
+        if host not in known:
+            return real(host, *others, **options)
+        answers = known[host]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [entry for number in answer for entry in real(number, None, type=socket.SOCK_STREAM)]
+
+    def only_here(self: socket.socket, where: Any) -> None:
+        assert self.type & socket.SOCK_DGRAM or str(where[0]).startswith(("127.", "/", "::1")), f"connects to {where}"
+        connect(self, where)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(socket.socket, "connect", only_here)
+    monkeypatch.setattr(address, "_found", {})
+    monkeypatch.setattr(address, "_chosen", {})
+    yield lambda host, *answers: known.update({host: list(answers)})
