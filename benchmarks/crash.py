@@ -1,14 +1,14 @@
-"""Killed at any moment, nothing stays changed: python benchmarks/crash.py [--kills N] [--kind mariadb|postgres]
-[--only COMMAND]
+"""Killed at any moment, nothing stays: python benchmarks/crash.py [--kills N] [--target TARGET ...] [--verb VERB ...]
 
-A private server plays somebody else's: it has an account of theirs, data of theirs, and goes on. `loadframe compare`,
-`ladder`, `tune`, and `tune` with a file of ours that the server is restarted for are run on it in turn, with a study
-that changes the server's settings and those of a machine whose /proc is a folder, and are killed (-9): every other time
-at a random moment, else within milliseconds of a change. A search that was killed between its trials is gone on with.
-After each kill the next command (`loadframe report` of the killed run, or `changes revert`, as chance has it) has to
-leave settings, schemas and data as they were, nothing in the state directory or beside the server's configuration,
-every run folder readable, with what became of its changes in its journal, and the password nowhere.
-Prints a line per miss, then how many kills of each command fell where; ends with 1 where anything was missed.
+Every verb that measures, and report while it writes, is run on private targets (SQLite, MariaDB, PostgreSQL, nginx) and
+on a private server that plays somebody else's, in turn, with a study that changes settings of the target and of a
+machine whose /proc is a folder, and is killed (-9): every other time at a random moment, else within milliseconds of
+what it writes into the state directory. A search that was killed between its trials is gone on with. After each kill
+the next commands (now and then `loadframe report` of the run, where a step was finished, then `changes revert`) have to
+leave settings, schemas and data as they were, no process, control group, shared memory or temporary data, nothing in
+the state directory or beside the server's configuration, every run folder readable, with every step that was finished
+and what became of its changes in its journal, and the password nowhere.
+Prints a line per miss, then a table of the kills by verb and target; ends with 1 where anything was missed.
 """
 
 from __future__ import annotations
@@ -22,84 +22,25 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import somebodys
+from crash_scenes import RESTARTING, TARGETS, TRIALS, VERBS, Left, Scene, prepared
 from loadframe.bench.beside import START
 from loadframe.changes import host
 from loadframe.changes.journal import read
 from loadframe.errors import UserError
 from loadframe.runs.folder import RunFolder
 
-MACHINE = {"vm/dirty_ratio": "20", "vm/dirty_bytes": "0", "vm/swappiness": "60"}
-CHANGED = {
-    "mariadb": "innodb_flush_log_at_trx_commit = 2, max_connections = 77",
-    "postgres": 'synchronous_commit = "off", work_mem = "8MB"',
-}
-SEARCHED = {
-    "mariadb": """\
-innodb_flush_log_at_trx_commit = [0, 1, 2]
-innodb_log_file_size = ["96M", "112M", "128M"]
-innodb_buffer_pool_size = ["64M", "128M", "160M"]
-thread_cache_size = [0, 16, 64]
-innodb_log_buffer_size = ["16M", "32M"]
-""",
-    "postgres": """\
-synchronous_commit = ["on", "off"]
-work_mem = ["4MB", "8MB", "16MB"]
-random_page_cost = [1.1, 2.0, 4.0]
-shared_buffers = ["64MB", "128MB"]
-""",
-}
-"""The last one of each needs a restart, and is left out."""
-SEARCHED_BY_RESTART = {
-    "mariadb": """\
-innodb_log_buffer_size = ["16M", "32M"]
-innodb_read_io_threads = [4, 8]
-innodb_io_capacity = [200, 400]
-""",
-    "postgres": """\
-shared_buffers = ["64MB", "128MB"]
-max_wal_senders = [5, 10]
-random_page_cost = [2.0, 4.0]
-""",
-}
-"""The last one of each needs none."""
-MORE = """\
-blocks = {{ min = 2, max = 2 }}
-budget = "60s"
-[host.settings]
-"vm.swappiness" = 10
-[remedies]
-allow = ["target", "host"]
-durability = "relax"
-[[alternative]]
-name = "changed"
-target = {{ settings = {{ {changed} }} }}
-host = {{ settings = {{ "vm.dirty_ratio" = 5, "vm.swappiness" = 1 }} }}
-[[change]]
-name = "server"
-target = {{ settings = {{ {changed} }} }}
-[[change]]
-name = "machine"
-host = {{ settings = {{ "vm.dirty_ratio" = 5, "vm.swappiness" = 1 }} }}
-[tune]
-trials = {trials}
-[tune.settings]
-{searched}"""
-TRIALS = 3
-RESTARTING = "tune, restarting"
-LONGEST_S = {"compare": 3.0, "ladder": 4.0, "tune": 5.0, RESTARTING: 10.0}
-"""By command; random moments lie before this. The whole of each takes a little longer on two cores."""
+LONGEST_S = {"tune": 5.0, RESTARTING: 10.0, "limits": 3.0, "demo": 6.0, "case run": 6.0, "report": 2.0}
+"""By verb; OTHERWISE_S where it is not named. Random moments lie before this, and before the end of one that ended."""
+OTHERWISE_S = 4.0
 MOST_CHANGES = 20
-"""So many times the list of what is changed is written, at most, before a kill that waits for a change."""
+"""So many times the state directory is written, at most, before a kill that waits for it."""
 SOON_S = 0.004
 CHILD = "--as-the-command"
 
@@ -131,12 +72,12 @@ class Commands:
     """Runs loadframe commands one at a time, each forked from a process that has imported everything: it begins at
     once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, scene: Scene) -> None:
+        self.folder = folder = scene.folder
         self._server = subprocess.Popen(
             [sys.executable, __file__, CHILD],
             cwd=folder,
-            env={**os.environ, "LOADFRAME_STATE": str(folder / "state")},
+            env={**os.environ, **scene.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -182,133 +123,86 @@ def serve() -> None:
 
 
 @dataclass
-class Scene:
-    """The server and the machine. folder: of the studies and the runs. first: all that has to stay as it is, as it was
-    in the beginning. go_on: killed searches with trials, by command."""
+class Tally:
+    """Of one verb on one target. ended: commands that came to their end before the kill; where: how many kills fell
+    where."""
 
-    owned: somebodys.Restartable
-    folder: Path
-    first: dict[str, Any] = field(default_factory=dict)
-    go_on: dict[str, Path] = field(default_factory=dict)
+    longest_s: float
+    ended: int = 0
+    where: Counter[str] = field(default_factory=Counter)
+    missed: list[str] = field(default_factory=list)
 
     @property
-    def server(self) -> somebodys.Server:
-        return self.owned.server
-
-    def prepare(self) -> None:
-        """The machine, the studies."""
-        for name, value in MACHINE.items():
-            path = self.folder / "machine/proc/sys" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{value}\n")
-        kind = self.server.kind
-        for name, study, searched in (
-            ("study.toml", self.server.study(), SEARCHED),
-            ("restarting.toml", self.owned.study(), SEARCHED_BY_RESTART),
-        ):
-            more = MORE.format(changed=CHANGED[kind], searched=searched[kind], trials=TRIALS)
-            (self.folder / name).write_text(study + more)
-        self.first = self.seen()
-
-    def arguments(self, command: str) -> list[str]:
-        """Of the command that is killed."""
-        study = "restarting.toml" if command == RESTARTING else "study.toml"
-        resume = ["--resume", str(self.go_on[command])] if command in self.go_on else []
-        return [command.partition(",")[0], study, "--runs", "runs", *resume]
-
-    def differences(self) -> list[str]:
-        """What is not as it was in the beginning, in words."""
-        now, told = self.seen(), list[str]()
-        for name, value in self.first.items():
-            if isinstance(value, dict):
-                told += [
-                    f"{key} was {value.get(key)}, is {now[name].get(key)}"
-                    for key in sorted({*value, *now[name]})
-                    if value.get(key) != now[name].get(key)
-                ]
-            elif now[name] != value:
-                told.append(f"{name}: was {value}, is {now[name]}")
-        return told
-
-    def seen(self) -> dict[str, Any]:
-        """All that has to stay as it is, once the server answers."""
-        self.server.await_answer()
-        ask = self.server.ask
-        if self.server.kind == "mariadb":
-            settings = ask("SHOW GLOBAL VARIABLES")
-        else:
-            ask("SELECT pg_sleep(0.2)")  # each connection reads the configuration when it comes to it
-            files = "SELECT 'in the files: ' || name, setting FROM pg_file_settings"
-            settings = ask(f"SELECT name, setting FROM pg_settings UNION ALL {files}")
-        machine = {name: (self.folder / "machine/proc/sys" / name).read_text().split()[0] for name in MACHINE}
-        return {
-            "settings": {str(name): str(value) for name, value in settings},
-            "machine": machine,
-            "schemas": sorted(self.server.schemas()),
-            "data": ask("SELECT id FROM theirs.precious"),
-            "configuration": sorted(path.name for path in self.owned.config.parent.iterdir()),
-            "state": sorted(path.name for path in self.folder.glob("state/*/*") if not path.name.endswith("lock")),
-        }
-
-    def standing(self) -> set[str]:
-        """The settings that a killed command has left on its list."""
-        lists = [json.loads(path.read_text()) for path in self.folder.glob("state/changes/*.json")]
-        return {change["setting"] for each in lists for change in each["changes"]}
-
-    def runs(self) -> list[Path]:
-        """The run folders; a kill may come before there is one."""
-        return sorted(path for path in self.folder.glob("runs/*") if (path / "run.json").exists())
+    def kills(self) -> int:
+        return self.where.total()
 
 
-def await_change(scene: Scene, running: Command, count: int, within_s: float) -> None:
-    """Until the list of what is changed was written so often, or the command has ended, or the time is over."""
-    seen: tuple[int, ...] = ()
+def await_writing(scene: Scene, running: Command, count: int, within_s: float) -> None:
+    """Until the state directory was written so often, or the command has ended, or the time is over."""
+    seen: set[int] = set()
     until = time.monotonic() + within_s
     while count > 0 and time.monotonic() < until and not running.ended(0.0005):
-        now = tuple(path.stat().st_ino for path in (scene.folder / "state/changes").glob("*.json") if path.exists())
-        count -= now != seen
-        seen = now
+        now = set[int]()
+        for path in scene.folder.glob("state/*/*.json"):
+            with suppress(FileNotFoundError):
+                now.add(path.stat().st_ino)
+        count -= bool(now - seen)
+        seen |= now
 
 
 def kill_once(
-    scene: Scene,
-    commands: Commands,
-    command: str,
-    chance: random.Random,
-    longest_s: float,
-    *,
-    at_a_change: bool,
-    report: bool,
-) -> tuple[str, list[str]]:
-    """One run that is killed before longest_s are over, and the command after it: where the kill fell, and what was
-    missed. report: that command is its report, where it has measured enough for one."""
+    scene: Scene, commands: Commands, verb: str, tally: Tally, chance: random.Random, *, at_a_change: bool, report: bool
+) -> None:
+    """One run that is killed, and the commands after it. report: its report is one of them, where a step of the first
+    state was finished."""
     before = scene.runs()
-    running = commands.start(*scene.arguments(command))
+    started = time.monotonic()
+    running = commands.start(*scene.arguments(verb))
     if at_a_change:
-        await_change(scene, running, chance.randint(1, MOST_CHANGES), longest_s)
+        await_writing(scene, running, chance.randint(1, MOST_CHANGES), tally.longest_s)
         running.ended(chance.uniform(0.0, SOON_S))
     else:
-        running.ended(chance.uniform(0.0, longest_s))
+        running.ended(chance.uniform(0.0, tally.longest_s))
     running.kill()
     status, said = running.wait()
-    ended = status != -signal.SIGKILL
-    missed = [f"the command failed by itself: {said}"] if ended and status != 0 else []
-    names = scene.standing()
-    stood = scene.differences()
+    names, left = scene.standing(), scene.left()
     run = next((path for path in scene.runs() if path not in before), None)
-    steps = RunFolder(run).steps() if report and run is not None else []
-    reports = any(step.treatment == START and step.counts for step in steps)
-    following = ["report", str(run)] if reports else ["changes", "revert", "--runs", "runs"]
-    status, words = commands.start(*following).wait()
-    missed += [f"{' '.join(following)} ended with {status}: {words}"] if status != 0 else []
-    missed += [f"{name} (the command said: {words})" for name in scene.differences()]
-    missed += [] if run is None else unreadable(run, scene.server.password, names)
-    look_after(scene, command, run)
-    where = "after its end" if ended else "while something was changed" if stood else "while nothing was changed"
-    return where, missed
+    if status == -signal.SIGKILL:
+        tally.where["changed" if names else "unchanged"] += 1
+    else:
+        tally.ended += 1
+        tally.longest_s = min(tally.longest_s, time.monotonic() - started)
+        tally.missed += [f"the command failed by itself: {said}"] if status != 0 else []
+    tally.missed += clean_up(scene, commands, run, names, left, report=report)
+    look_after(scene, verb, run)
 
 
-def unreadable(path: Path, password: str, stood: set[str]) -> list[str]:
+def clean_up(
+    scene: Scene, commands: Commands, run: Path | None, names: set[str], left: Left, *, report: bool
+) -> list[str]:
+    """The commands after a kill, and what they have left."""
+    finished = 0 if run is None else _lines(run / "steps.jsonl")
+    measured = [] if run is None or not report else RunFolder(run).steps()
+    reports = any(step.treatment == START and step.counts for step in measured)
+    following = [["report", str(run)]] if reports else []
+    missed, words = [], ""
+    for arguments in (*following, ["changes", "revert", "--runs", "runs"]):
+        status, words = commands.start(*arguments).wait()
+        missed += [f"{' '.join(arguments)} ended with {status}: {words}"] if status != 0 else []
+        missed += [f"{' '.join(arguments)}: {words}"] if "Traceback" in words else []
+    missed += [f"{name} (the command said: {words})" for name in (*scene.differences(), *scene.remains(left))]
+    if run is not None:
+        missed += unreadable(run, scene.password, names)
+        kept = len(RunFolder(run).steps())
+        missed += [f"{run} had {finished} finished steps, and has {kept}"] if kept != finished else []
+    return missed
+
+
+def _lines(file: Path) -> int:
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def unreadable(path: Path, password: str | None, stood: set[str]) -> list[str]:
     """What of a run folder cannot be read, holds the password, or does not say what became of what stood."""
     run, told = RunFolder.open(path), list[str]()
     try:
@@ -319,84 +213,96 @@ def unreadable(path: Path, password: str, stood: set[str]) -> list[str]:
     if journal:
         back = {entry.setting for entry in journal if entry.phase == "reverted"}
         told += [f"{path} does not say that {name} was put back" for name in sorted(stood - back)]
-    files = [file for file in path.rglob("*") if file.is_file()]
-    return told + [f"{file} has the password" for file in files if password.encode() in file.read_bytes()]
+    files = [file for file in path.rglob("*") if file.is_file()] if password is not None else []
+    return told + [f"{file} has the password" for file in files if (password or "").encode() in file.read_bytes()]
 
 
-def look_after(scene: Scene, command: str, run: Path | None) -> None:
-    """Keep a search that has trials, and more to come, for the next one; what else there is of runs goes."""
+def look_after(scene: Scene, verb: str, run: Path | None) -> None:
+    """Keep a search that has trials, and more to come, for the next one, and the run that is reported; what else there
+    is of runs goes."""
     if run is not None:
-        scene.go_on.pop(command, None)
+        scene.go_on.pop(verb, None)
         if 0 < len(RunFolder.open(run).tuning_trials()) < TRIALS:
-            scene.go_on[command] = run
+            scene.go_on[verb] = run
     for path in scene.folder.glob("runs/*"):
-        if path not in scene.go_on.values():
+        if path not in scene.go_on.values() and path != scene.reported:
             shutil.rmtree(path)
 
 
-@contextmanager
-def prepared(kind: str) -> Iterator[Scene]:
-    """A server of theirs, with a folder that is gone afterwards."""
-    with (
-        tempfile.TemporaryDirectory(prefix="loadframe-crash-", dir="/var/tmp") as name,
-        somebodys.restartable(kind) as owned,
-    ):
-        scene = Scene(owned, Path(name))
-        scene.prepare()
-        yield scene
+def make_run(scene: Scene, commands: Commands) -> None:
+    """One that is reported."""
+    status, said = commands.start("investigate", "study.toml", "--runs", "runs").wait()
+    if status != 0:
+        raise RuntimeError(f"no run to report: {said}")
+    (scene.reported,) = scene.runs()
 
 
 def crash(
-    kind: str,
     kills: int,
     chance: random.Random,
     *,
-    of: Sequence[str] = tuple(LONGEST_S),
+    targets: Sequence[str] = TARGETS,
+    verbs: Sequence[str] | None = None,
     reported: float = 0.5,
     early: float = 1.0,
-) -> tuple[dict[str, Counter[str]], list[str]]:
-    """So many kills of these commands in turn: where they fell, by command, and all that was missed. reported: the
-    share that a report follows. early: kills fall within this share of LONGEST_S."""
-    where: dict[str, Counter[str]] = {command: Counter() for command in of}
-    missed: list[str] = []
-    with prepared(kind) as scene:
-        commands = Commands(scene.folder)
-        try:
-            for number in range(kills):
-                command, turn = of[number % len(of)], number // len(of)
-                at_a_change, report = turn % 2 == 1, chance.random() < reported
-                longest_s = early * LONGEST_S[command]
-                fell, wrong = kill_once(
-                    scene, commands, command, chance, longest_s, at_a_change=at_a_change, report=report
-                )
-                where[command][fell] += 1
-                wrong = [f"kill {number + 1}, of {command} {fell}: {words}" for words in wrong]
-                missed += wrong
-                for words in wrong:
-                    print(words, flush=True)
-        finally:
-            commands.close()
-        missed += [f"after all: {words}" for words in scene.differences()]
-    return where, missed
+) -> dict[tuple[str, str], Tally]:
+    """So many kills of the verbs on the targets in turn. reported: the share that a report follows. early: kills fall
+    within this share of LONGEST_S. Commands that come to their end before their kill do not count."""
+    pairs = [(verb, target) for target in targets for verb in VERBS[target] if verbs is None or verb in verbs]
+    found = {pair: Tally(early * LONGEST_S.get(pair[0], OTHERWISE_S)) for pair in pairs}
+    chance.shuffle(pairs)
+    with ExitStack() as stack:
+        scenes = {target: stack.enter_context(prepared(target)) for target in targets}
+        commands = {target: Commands(scene) for target, scene in scenes.items()}
+        for each in commands.values():
+            stack.callback(each.close)
+        for verb, target in pairs:
+            if verb == "report":
+                make_run(scenes[target], commands[target])
+        number = 0
+        while sum(tally.kills for tally in found.values()) < kills:
+            (verb, target), turn = pairs[number % len(pairs)], number // len(pairs)
+            tally, number = found[verb, target], number + 1
+            known = len(tally.missed)
+            kill_once(
+                scenes[target],
+                commands[target],
+                verb,
+                tally,
+                chance,
+                at_a_change=turn % 2 == 1 and verb != "report",
+                report=chance.random() < reported,
+            )
+            for words in tally.missed[known:]:
+                print(f"kill {number}, of {verb} on {target}: {words}", flush=True)
+    return found
+
+
+def table(found: dict[tuple[str, str], Tally]) -> str:
+    """By verb and target."""
+    rows = [f"{'verb':18} {'target':18} {'kills':>5} {'amid changes':>12} {'ended first':>11} {'missed':>6}"]
+    for (verb, target), tally in sorted(found.items(), key=lambda item: (item[0][1], item[0][0])):
+        amid, missed = tally.where["changed"], len(tally.missed)
+        rows.append(f"{verb:18} {target:18} {tally.kills:5} {amid:12} {tally.ended:11} {missed:6}")
+    return "\n".join(rows)
 
 
 def main() -> int:
     """Kill, and say what was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--kind", choices=somebodys.KINDS, default="mariadb")
-    parser.add_argument("--only", choices=LONGEST_S, metavar="COMMAND", help=f"one of {'; '.join(LONGEST_S)}")
+    parser.add_argument("--target", choices=TARGETS, nargs="+", default=TARGETS)
+    parser.add_argument(
+        "--verb", nargs="+", metavar="VERB", help=f"of {'; '.join(dict.fromkeys(sum(VERBS.values(), ())))}"
+    )
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what ends the server
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what ends the servers
     started = time.monotonic()
-    of = [options.only] if options.only else list(LONGEST_S)
-    where, missed = crash(options.kind, options.kills, random.Random(options.seed), of=of)
-    for command, fell in where.items():
-        print(
-            f"{command}: {fell.total()} kills, {', '.join(f'{count} {words}' for words, count in fell.most_common())}"
-        )
-    print(f"{options.kind}, seed {options.seed}: {len(missed)} missed; {time.monotonic() - started:.0f} s")
+    found = crash(options.kills, random.Random(options.seed), targets=options.target, verbs=options.verb)
+    print(table(found))
+    kills, missed = (sum(of) for of in zip(*((each.kills, len(each.missed)) for each in found.values()), strict=True))
+    print(f"{kills} kills, seed {options.seed}: {missed} missed; {time.monotonic() - started:.0f} s")
     return 1 if missed else 0
 
 

@@ -37,6 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
+from loadframe.cage.environment import python
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import RecordingError
@@ -87,7 +88,7 @@ def _run(command: list[str], **options: object) -> subprocess.Popen[bytes]:
 
 def _recorder(interval_s: float) -> Start:
     def start(pid: int, folder: Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "loadframe.recording.recorder", str(folder / "raw.lfr")]
+        command = python("loadframe.recording.recorder", str(folder / "raw.lfr"))
         process = _run([*command, "--interval", str(interval_s)], stdin=subprocess.PIPE)
         assert process.stdin is not None
         process.stdin.write(f'{{"do": "follow", "component": "target", "pids": [{pid}]}}\n'.encode())

@@ -63,7 +63,7 @@ if os.path.exists(own["pid"]):
         time.sleep(0.01)
 with open(own["log"], "ab") as log:
     started = subprocess.Popen(own["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=own["folder"],
-                               start_new_session=True, user=own["user"])
+                               start_new_session=True, user=own["user"], extra_groups=own["groups"])
 open(own["pid"], "w").write(str(started.pid))
 """
 """What its owner restarts it with: it ends the process that it has started last, and starts another one; one restart at
@@ -183,7 +183,8 @@ def _managed(theirs: Server) -> Restartable:
     manager, own = folder / "manager.py", folder / "own.json"
     manager.write_text(MANAGER)
     told = {"command": command, "pid": f"{folder}/pid", "log": f"{folder}/log", "folder": str(folder)}
-    own.write_text(json.dumps({**told, "user": private._user, "signal": int(private.stop_signal)}))
+    groups = [private._lease.user] if private._user is not None else None  # else it cannot reach its data
+    own.write_text(json.dumps({**told, "user": private._user, "groups": groups, "signal": int(private.stop_signal)}))
     restart = (sys.executable, "-I", str(manager), str(own))
     subprocess.run(restart, check=True)
     theirs.await_answer()
