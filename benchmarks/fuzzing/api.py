@@ -1,0 +1,96 @@
+"""Readers that a command calls with bytes of others, called as it calls them: UserError is all that they raise."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from loadframe.recording import procfs
+from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, read_frames, scan_blocks
+from loadframe.recording.metrics import window_metrics
+from loadframe.recording.profiles import collapsed, perf_script
+from loadframe.recording.series import metric_series
+
+
+class WrongAnswerError(AssertionError):
+    """A reader gave what it must not give."""
+
+
+def read_recording(path: Path) -> None:
+    """Salvaged, as a table, and as the metrics of windows."""
+    ticks, _ = read_frames(path)
+    times = sorted(tick.monotonic_s for tick in ticks)
+    windows = [(times[0], times[-1]), (times[len(times) // 3], times[-1] + 1)] if times else [(0.0, 1.0)]
+    for start_s, end_s in windows:
+        found = window_metrics(ticks, start_s, end_s, embedded=True)
+        if any(value != value or abs(value) == float("inf") for value in found.values()):
+            raise WrongAnswerError(f"a metric that is not finite: {found}")
+    metric_series(path)
+
+
+def damaged_within(rng: random.Random, data: bytes) -> bytes:
+    """A recording with proper checksums over a block whose content is damaged: what a broken recorder writes."""
+    _, start = parse_header(data, Path("x.lfr"))
+    blocks = scan_blocks(data, start).blocks
+    if not blocks:
+        return data
+    block = rng.choice(blocks)
+    raw = bytearray(zstandard.ZstdDecompressor().decompress(data[block.offset : block.offset + block.length]))
+    for _ in range(rng.choice((1, 2, 10, 100))):
+        at = rng.randrange(len(raw))
+        match rng.randrange(4):
+            case 0:
+                raw[at] = rng.randrange(256)
+            case 1:
+                raw[at : at + 4] = rng.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"9999", b"-1 \n"))
+            case 2:
+                raw[at : at + 8] = struct.pack("<d", rng.choice((float("nan"), float("inf"), -1.0, 1e300, 0.0)))
+            case 3:
+                digit = raw.find(rng.choice((b"0", b"1", b" ")), at)
+                if digit >= 0:
+                    raw[digit : digit + 1] = rng.choice((b"-", b"99999999999999999999", b"x", b""))
+    frame = zstandard.ZstdCompressor().compress(bytes(raw))
+    head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), len(raw), block.first_s, block.last_s, 0)[:-4]
+    before = data[: block.offset - BLOCK_HEADER.size]
+    return before + head + struct.pack("<I", zlib.crc32(head)) + frame + data[block.offset + block.length :]
+
+
+def read_profile(path: Path) -> None:
+    """As what perf prints, and as collapsed stacks, which are read back as they were written."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    samples = list(perf_script.read_samples(text.split("\n"), perf_script.Reading()))
+    stacks = collapsed.collapse(sample.frames for sample in samples)
+    again = collapsed.parse(collapsed.render(stacks))
+    if again.stacks != stacks or again.damaged:
+        raise WrongAnswerError("collapsed stacks are not read back as they were written")
+    collapsed.parse(text)
+
+
+PROC: Mapping[str, Callable[[bytes], Any]] = {
+    "stat": procfs.parse_stat,
+    "meminfo": procfs.parse_meminfo,
+    "vmstat": procfs.parse_vmstat,
+    "diskstats": procfs.parse_diskstats,
+    "diskstats-physical": procfs.parse_diskstats,
+    "pressure-cpu": procfs.parse_pressure,
+    "pressure-io": procfs.parse_pressure,
+    "pressure-memory": procfs.parse_pressure,
+    "loadavg": procfs.parse_loadavg,
+    "file-nr": procfs.parse_file_numbers,
+    "process-stat": procfs.parse_process_stat,
+    "process-status": procfs.parse_process_status,
+    "process-io": procfs.parse_process_io,
+    "process-limits": procfs.parse_limits,
+    "process-schedstat": procfs.parse_schedstat,
+}
+"""By the name of the sample in tests/data/proc."""
+
+
+def read_proc(name: str, data: bytes) -> None:
+    PROC[name](data)

@@ -1,0 +1,223 @@
+"""Valid input to begin with: the studies, tables, recordings and run folders of the repository."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuzzing.mutations import toml_file
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADFRAME = Path(sys.executable).with_name("loadframe")
+STUDY = """\
+[study]
+name = "queue"
+question = "How many?"
+[target]
+kind = "sqlite"
+[target.settings]
+journal_mode = "delete"
+[workload]
+kind = "job-queue"
+[workload.options]
+backlog = 50
+[load]
+axis = "concurrency"
+levels = [1, 2]
+[measure]
+window = "300ms"
+blocks = { min = 2, max = 2 }
+budget = "5s"
+[remedies]
+durability = "relax"
+[[alternative]]
+name = "wal"
+target = { settings = { journal_mode = "wal" } }
+[[change]]
+name = "wal"
+target = { settings = { journal_mode = "wal" } }
+"""
+"""The simplest one."""
+ATTACHED = """\
+[study]
+name = "attached"
+question = "How many?"
+[target]
+kind = "mariadb"
+attach = "/run/mysqld/mysqld.sock"
+config = "/etc/mysql/mariadb.conf.d/zz.cnf"
+restart = ["true"]
+option_file = "/nonexistent/my.cnf"
+authorised = true
+owner = "us"
+[target.settings]
+table_open_cache = 400
+[cage]
+cpus = "0"
+nice = -5
+open_files = 1024
+[cage.driver]
+cpus = "1"
+memory = "512MiB"
+[workload]
+kind = "oltp"
+[load]
+axis = "concurrency"
+levels = { from = 1, to = 16, count = 4, growth = "geometric" }
+[objective.within]
+latency_p95_ms = 50
+[host.settings]
+"vm.swappiness" = 10
+[remedies]
+allow = ["target", "process", "host"]
+[tune]
+trials = 3
+[tune.settings]
+table_open_cache = { from = 100, to = 4000 }
+innodb_log_buffer_size = ["16M", "32M"]
+"""
+URL = """\
+[study]
+name = "page"
+question = "How many?"
+[target]
+kind = "url"
+authorised = true
+owner = "us"
+[target.settings]
+url = "http://127.0.0.1:8080"
+paths = "/ /about"
+[workload]
+kind = "http"
+[load]
+axis = "rate"
+levels = [10, 20]
+"""
+CURVES = (
+    "load,throughput\n1,100\n2,190\n4,350\n8,500\n16,480\n32,300\n",
+    "load,throughput,latency_p95_ms\n1,100,10\n1,98,11\n2,190,11\n2,195,10\n4,350,12\n4,340,13\n8,500,20\n8,510,19\n",
+    "load,throughput,latency_p95_ms,util.cpu,servers.cpu,util.disk\n1,100,10,0.1,2,0.05\n2,198,10,0.2,2,0.1\n"
+    "4,390,11,0.4,2,0.2\n6,570,12,0.6,2,0.31\n",
+    "throughput,load\n0,1\n0,2\n0,3\n",
+)
+SAMPLES = (
+    "value\n" + "".join(f"{100 + at % 7}\n" for at in range(30)),
+    "value\n" + "".join(f"{120 + at % 5}\n" for at in range(30)),
+    "value,block\n" + "".join(f"{100 + at % 7},b{at % 6}\n" for at in range(30)),
+    "block,note,value\n" + "".join(f"b{at % 6},x,{110 + at % 3}\n" for at in range(30)),
+    "value\n0\n0\n0\n",
+    "value\n1\n",
+)
+FOLDED = "main;loop;read_[k] 12\nmain;loop 3\nmain;[unknown] 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What mutations begin with. studies: text and tables. runs: folders. state: files of the state directory by their
+    names there, SCRATCH standing for a folder of the input's own."""
+
+    studies: tuple[tuple[str, dict[str, Any]], ...]
+    keys: tuple[str, ...]
+    samples: tuple[str, ...]
+    curves: tuple[str, ...]
+    configs: tuple[str, ...]
+    option_files: tuple[str, ...]
+    profiles: tuple[str, ...]
+    proc: Mapping[str, str]
+    runs: tuple[Path, ...]
+    recordings: tuple[bytes, ...]
+    state: Mapping[str, str]
+
+
+def load() -> Corpus:
+    """All of it."""
+    data = ROOT / "tests/data"
+    readme = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    texts = [STUDY, ATTACHED, URL, *readme]
+    texts += [path.read_text() for path in sorted(ROOT.glob("cases/*/*.toml")) if path.stem not in ("case", "expected")]
+    texts += [_without_planted(path.read_text()) for path in sorted(ROOT.glob("benchmarks/planted/*.toml"))]
+    tables = [(text, tomllib.loads(text)) for text in texts]
+    folders = tuple(sorted(path.parent for path in data.glob("runs/*/run.json")))
+    return Corpus(
+        studies=tuple((text, found) for text, found in tables if "study" in found),
+        keys=tuple(sorted({key for _, found in tables for key in _keys(found)} | _settings())),
+        samples=SAMPLES,
+        curves=(*CURVES, *(path.read_text() for path in sorted(ROOT.glob("benchmarks/surfaces/*.csv")))),
+        configs=((data / "ndb/story.ini").read_text(),),
+        option_files=((data / "ndb/story.cnf").read_text(),),
+        profiles=((data / "profiles/perf-script.txt").read_text(), FOLDED),
+        proc={
+            path.name: path.read_text() for path in sorted((data / "proc").iterdir()) if path.suffix != ".md"
+        },
+        runs=folders,
+        recordings=tuple(path.read_bytes() for folder in folders for path in sorted(folder.glob("raw/*.lfr"))),
+        state=_state(),
+    )  # fmt: skip
+
+
+def _without_planted(text: str) -> str:
+    """A planted study without what only its benchmark reads."""
+    tables = tomllib.loads(text)
+    tables.pop("planted", None)
+    return toml_file(tables)
+
+
+def _keys(tables: Mapping[str, Any], above: str = "") -> list[str]:
+    nested = [key for name, value in tables.items() if isinstance(value, dict) for key in _keys(value, f"{name}.")]
+    return [*(f"{above}{name}" for name in tables), *nested]
+
+
+def _settings() -> set[str]:
+    """Every setting and option that there is, by the key of a study."""
+    from loadframe.targets.registry import KINDS
+
+    return {f"target.settings.{name}" for kind in KINDS.values() for name in kind.catalogue.names()}
+
+
+def _state() -> dict[str, str]:
+    """A lease and a list of changes of commands that were killed, and scores; as they are written."""
+    import socket
+
+    from loadframe.cage import identity
+
+    owner = {"pid": 999_999, "started_ticks": 1}
+    about = {"what": "measuring", "host": socket.gethostname(), "boot": identity.boot_id(), "owner": owner}
+    lease = {
+        "schema": "loadframe.lease/1", "id": "0123456789ab", **about, "folder": "SCRATCH/loadframe-0123456789ab",
+        "run": "SCRATCH/runs/x", "processes": [owner], "groups": ["SCRATCH/loadframe-0123456789ab-target"],
+    }  # fmt: skip
+    place = {"kind": "host", "root": "SCRATCH/root"}
+    change = {
+        "place": place, "words": "this machine", "setting": "vm.swappiness", "before": 60, "after": 10, "read_back": 10,
+    }  # fmt: skip
+    server = {"address": "SCRATCH/no.sock", "option_file": "", "user": "us"}
+    places = (
+        {
+            "kind": "config",
+            **server,
+            "server": "mariadb",
+            "path": "SCRATCH/zz.cnf",
+            "restart": '["true"]',
+            "words": "x",
+        },
+        {"kind": "process", "pid": "999999", "started_ticks": "1", "server": "mariadb", "words": "a server"},
+        {"kind": "mariadb", **server},
+        {"kind": "schema", **server, "server": "postgres"},
+    )
+    changes = [change, *({**change, "place": other, "setting": "x"} for other in places)]
+    standing = {"schema": "loadframe.standing/1", "id": "ba9876543210", **about, "run": "SCRATCH", "changes": changes}
+    score = {
+        "source": "x.csv", "at": "2026-01-01T00:00:00+00:00",
+        "score": {"load": 8.0, "predicted": 510.0, "low": 480.0, "high": 530.0, "actual": 500.0, "inside": True},
+    }  # fmt: skip
+    return {
+        "leases/0123456789ab.json": json.dumps(lease),
+        "changes/ba9876543210.json": json.dumps(standing),
+        "forecast-scores.jsonl": json.dumps({"schema": "loadframe.score/1", **score}) + "\n",
+    }
