@@ -46,6 +46,8 @@ bench: install servers
 	-$(BIN)/python benchmarks/verdicts.py --live 10
 	-$(BIN)/python benchmarks/forecasts.py
 	$(BIN)/python benchmarks/crash.py
+	$(BIN)/python benchmarks/faults.py
+	$(BIN)/python benchmarks/fuzz.py
 	-$(BIN)/python benchmarks/tuning.py
 	-$(BIN)/python benchmarks/tuning_live.py --without mysqltuner
 

@@ -17,7 +17,7 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.beside import state_of
 from loadframe.bench.checking import check_study
 from loadframe.cage.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
-from loadframe.changes import durable
+from loadframe.changes import lists
 from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, RunError, StudyError, TargetError
 from loadframe.model import SettingValue, TargetState
@@ -61,13 +61,13 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
         step = bench.take_step(round_number=1, block=1, treatment="B", level=1)
         assert step.requests > 0
         assert server.schemas() == schemas | {"loadframe"}
-        (record,) = durable.read()
+        (record,) = lists.read()
         assert server.password not in str(record)
     assert in_effect(server) == before
     assert server.schemas() == schemas
     assert server.ask("SELECT id FROM theirs.precious") == [(7,)]
     assert {outcome.what for outcome in bench.put_back} == {"reverted"}
-    assert durable.read() == []
+    assert lists.read() == []
     told = read(run.path)
     assert {(entry.setting, entry.after) for entry in told if entry.phase == "applied"} >= set(changed.items())
     assert not any(entry.private for entry in told)
@@ -115,7 +115,7 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
         told = read(Path(path))
         assert name in {entry.setting for entry in told if entry.phase == "applied"}
         assert standing(told) == []
-    assert (in_effect(server), server.schemas(), durable.read()) == (before, schemas, [])
+    assert (in_effect(server), server.schemas(), lists.read()) == (before, schemas, [])
 
 
 @pytest.mark.parametrize("kind", somebodys.KINDS)
@@ -149,7 +149,7 @@ def test_a_search_does_not_go_on_from_a_start_that_its_owner_has_changed(
         owner.write(name, before)
     assert "without --resume" in caught.value.remedy
     assert not any(run.steps() for run in map(RunFolder.open, tmp_path.iterdir()) if not run.tuning_trials())
-    assert durable.read() == []
+    assert lists.read() == []
 
 
 SLOW = {
@@ -244,7 +244,7 @@ def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: somebody
     assert place.read(name) == theirs
     place.write(name, there)
     place.close()
-    assert (in_effect(server), durable.read()) == (before, [])
+    assert (in_effect(server), lists.read()) == (before, [])
 
 
 @pytest.mark.server
@@ -307,7 +307,7 @@ def test_its_processes_are_bound_only_for_the_run(server: somebodys.Server, open
     assert [(outcome.change.setting, outcome.what) for outcome in bench.put_back if "schema" not in str(outcome)] == [
         ("cage.cpus", "reverted")
     ]
-    assert durable.read() == []
+    assert lists.read() == []
     told = [entry for entry in read(run.path) if entry.layer == "process"]
     assert {entry.phase for entry in told} == {"intent", "applied", "reverted"}
     assert not standing(told)
@@ -322,7 +322,7 @@ def test_what_we_may_not_change_is_known_before_anything_is_changed(server: some
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
     assert "loadframe" not in server.schemas()
-    assert durable.read() == []
+    assert lists.read() == []
 
 
 def test_processes_are_changed_only_where_the_study_allows_it() -> None:

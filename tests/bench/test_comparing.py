@@ -125,8 +125,8 @@ def test_runs_are_compared_at_their_common_levels(
 def test_steps_that_only_warm_a_server_are_no_measurements_of_a_run(a_run: Callable[..., RunFolder]) -> None:
     one, two = a_run("one", 1.0), a_run("two", 1.0)
     before = runs(one, two).verdict
-    for step in one.steps()[:6]:
-        one.append_line("steps.jsonl", "step", replace(step, number=99, block=WARMING, throughput=1.0))
+    for number, step in enumerate(one.steps()[:6], start=99):
+        one.append_line("steps.jsonl", "step", replace(step, number=number, block=WARMING, throughput=1.0))
     assert runs(one, two).verdict == before
 
 

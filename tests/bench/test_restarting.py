@@ -15,7 +15,7 @@ import loadframe
 import somebodys
 from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
-from loadframe.changes import durable
+from loadframe.changes import lists
 from loadframe.errors import ChangeError, StudyError, TargetError, UserError
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
@@ -59,7 +59,7 @@ def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable,
     assert settings(server) == before
     assert not list(server.config.parent.iterdir())
     assert {outcome.what for outcome in bench.put_back} == {"reverted"}
-    assert durable.read() == []
+    assert lists.read() == []
 
 
 KILLED = """
@@ -76,7 +76,7 @@ with Bench(study, run) as bench:
     bench.use("A")
     os.kill(os.getpid(), signal.SIGKILL)
 """
-NEXT = "from loadframe.changes import durable; print(*(outcome.what for outcome in durable.revert()))"
+NEXT = "from loadframe.changes import reverting; print(*(outcome.what for outcome in reverting.revert()))"
 
 
 @pytest.mark.server
@@ -92,7 +92,7 @@ def test_after_a_kill_the_next_command_restarts_it_as_it_was(server: Restartable
     done = subprocess.run([sys.executable, "-c", NEXT], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {"reverted"}
     assert settings(server) == before
-    assert durable.read() == []
+    assert lists.read() == []
     assert not list(server.config.parent.iterdir())
 
 
@@ -117,7 +117,7 @@ def test_a_search_tries_what_only_a_start_reads_and_leaves_no_trace(server: Rest
     tried = [trial.changes for trial in found.trials]
     assert {at_start, at_once} <= {name for changes in tried for name in changes}
     assert not any(trial.failed for trial in found.trials)
-    assert settings(server) == before and durable.read() == []
+    assert settings(server) == before and lists.read() == []
     assert not list(server.config.parent.iterdir())
 
 
@@ -131,7 +131,7 @@ def test_with_what_a_server_does_not_come_up_the_search_goes_on(server: Restarta
     failed = [trial for trial in found.trials if trial.failed]
     assert failed and all(at_start in trial.changes and "ended with 3" in trial.failed for trial in failed)
     assert any(trial.ratio is not None and at_once in trial.changes for trial in found.trials)
-    assert settings(server) == before and durable.read() == []
+    assert settings(server) == before and lists.read() == []
     assert not list(server.config.parent.iterdir())
 
 

@@ -33,6 +33,7 @@ class Remembering:
     def __init__(self) -> None:
         self.done: list[Any] = []
         self.refuses: TargetState | None = None
+        self.refusal: BaseException = TargetError("it will not start with this")
         self.impossible: TargetState | None = None
         self.checked: list[TargetState] = []
 
@@ -47,7 +48,7 @@ class Remembering:
     def apply(self, state: TargetState) -> None:
         self.done.append(("apply", state.settings["cache"]))
         if state == self.refuses:
-            raise TargetError("it will not start with this")
+            raise self.refusal
 
     def found_in(self, state: TargetState) -> TargetState:
         return state
@@ -100,6 +101,17 @@ def test_what_cannot_be_changed_is_stopped_and_started_anew(target: Remembering,
     assert target.done[2:] == [("apply", 2), "stop", ("start", 1)]
     rig.close()
     assert not standing(read(run.path))
+
+
+def test_ctrl_c_amid_a_change_asks_the_target_for_nothing(target: Remembering, tmp_path: Path) -> None:
+    """It is killed with the bench: a server that is starting, or hangs, takes two minutes over a clean end."""
+    rig = Rig(target, RunFolder.create(tmp_path, "run"))  # type: ignore[arg-type]
+    target.refuses, target.refusal = LARGE, KeyboardInterrupt()
+    bring(rig, target, SMALL)
+    with pytest.raises(KeyboardInterrupt):
+        bring(rig, target, LARGE)
+    rig.close()
+    assert target.done[2:] == [("apply", 2)]
 
 
 def test_what_would_not_start_is_refused_and_nothing_stops_for_it(target: Remembering, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from loadframe.bench.beside import declare
 from loadframe.bench.checking import check_study
 from loadframe.bench.ladder_states import LadderStates
 from loadframe.bench.sweep import Bookkeeping
-from loadframe.changes import durable, host
+from loadframe.changes import host, lists
 from loadframe.changes.host import Host
 from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, Interrupted, StudyError
@@ -78,7 +78,7 @@ def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, ope
             assert (read_now("vm.dirty_ratio"), read_now("vm.swappiness")) == (dirty, 10)
     assert (read_now("vm.dirty_ratio"), read_now("vm.swappiness")) == (20, 60)
     assert sorted(outcome.change.setting for outcome in bench.put_back) == ["vm.dirty_ratio", "vm.swappiness"]
-    assert durable.read() == []
+    assert lists.read() == []
     told = [(entry.phase, entry.setting, entry.before, entry.after, entry.read_back) for entry in read(run.path)]
     assert told[1] == ("applied", "vm.swappiness", 60, 10, 10)
     assert told[3] == ("applied", "vm.dirty_ratio", 20, 5, 5)
@@ -135,7 +135,7 @@ def test_who_goes_back_to_what_somebody_else_has_changed_is_stopped(root: Path, 
         Host(root).write("vm.dirty_ratio", 33)
         bench.use("A")
     assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (33, 60)
-    assert durable.read() == []
+    assert lists.read() == []
 
 
 def test_who_stops_a_run_is_told_whether_everything_was_put_back(
@@ -153,7 +153,7 @@ def test_who_stops_a_run_is_told_whether_everything_was_put_back(
             bench.use("B")
             monkeypatch.setattr(Host, "write", write)
             raise KeyboardInterrupt
-    assert [change.before for record in durable.read() for change in record.changes] == [20]
+    assert [change.before for record in lists.read() for change in record.changes] == [20]
 
 
 @pytest.mark.parametrize(

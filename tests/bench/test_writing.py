@@ -102,7 +102,7 @@ def test_a_conclusion_says_what_of_the_recording_is_missing(simulated: Simulated
     run.write_document("bench.json", "bench", {})
     run.write_record("host.json", "host", read_host())
     absent = write_down(run, partial(run)).warnings
-    assert any("host.lfr cannot be read: No such file" in warning for warning in absent)
+    assert any("has no raw/host.lfr" in warning for warning in absent)
     recording = run.path / "raw" / "host.lfr"
     recording.parent.mkdir(exist_ok=True)
     FrameWriter(recording, Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)).close()
