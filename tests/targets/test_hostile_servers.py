@@ -94,6 +94,6 @@ def test_a_database(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> Non
         else:
             assert way in HARMLESS[kind]
             assert found.subject.isprintable()
-    assert hostile.sent < 64 * MIB, "what was read, and what sockets hold: a few MiB of each connection, whatever the time"
+    assert hostile.sent < 64 * MIB, "a few MiB of each connection, however long it lasts"
     assert SECRET.encode() not in hostile.sent_by_clients, "the password stays here"
     assert Path(SECRET_FILE).read_bytes().strip() not in hostile.sent_by_clients, "files stay here"
