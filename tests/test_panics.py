@@ -94,3 +94,33 @@ def test_what_libraries_keep_is_taken_before_memory_runs_out() -> None:
 
     assert said("reserved") == "done\n"
     assert said() == ""
+
+
+TAKEN = """
+import re, resource
+from pathlib import Path
+import polars
+from loadframe.errors import RunError
+from loadframe.panics import ROOM_BYTES, in_words, reserve
+reserve(RunError)
+size = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
+most = {most}
+resource.setrlimit(getattr(resource, "{what}"), (most, most))
+with in_words("No table", RunError, room_bytes=ROOM_BYTES):
+    polars.DataFrame({{"each": range(1000)}}).group_by("each").agg(polars.len())
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "most", "told"),
+    [
+        ("RLIMIT_AS", "size + (2 << 20)", "256 MiB of memory cannot be had (Cannot allocate memory)"),
+        ("RLIMIT_NOFILE", "8", "16 files more cannot be opened (Too many open files)"),
+    ],
+)
+def test_what_would_abort_the_process_is_not_begun(what: str, most: str, told: str) -> None:
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", TAKEN.format(what=what, most=most)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert found.returncode == 1
+    assert f"RunError: No table: {told}" in found.stderr

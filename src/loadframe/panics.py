@@ -3,8 +3,10 @@ which is no Exception, or say so in an error of their own."""
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from loadframe.errors import UserError
 
@@ -12,21 +14,41 @@ REMEDY = (
     "The machine lacks memory, threads or open files for it (`ulimit -a`, the container's limits). Finished steps are \
 kept: `loadframe report RUN` goes on once there is more."
 )
+ROOM_BYTES = 256 << 20
+"""What polars and V8 may take for the tables and charts of a run; both abort the process where memory ends then."""
+ROOM_FILES = 16
+"""Files that they may open; V8's threads panic on a line of their own where they cannot."""
 PANIC = "PanicException"
 """Of every library that is written with pyo3 (polars, vl-convert): each has a class of its own of this name."""
 
 
 @contextmanager
-def in_words(what: str, kind: type[UserError], *errors: type[Exception]) -> Iterator[None]:
+def in_words(what: str, kind: type[UserError], *errors: type[Exception], room_bytes: int = 0) -> Iterator[None]:
     """Raises `kind`, with the first line of what the library says, where it panics, has no memory, or raises one of
-    `errors`. what: cannot be done then."""
+    `errors`. what: cannot be done then. room_bytes: of address space that it may take; it is not begun without them and
+    ROOM_FILES, for a library that aborts the process where it gets none."""
     try:
+        if room_bytes:
+            _find_room(room_bytes)
         yield
     except BaseException as error:
         if not isinstance(error, (MemoryError, *errors)) and type(error).__name__ != PANIC:
             raise
-        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        said = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(":")
         raise kind(f"{what}: {said}", remedy=REMEDY) from error
+
+
+def _find_room(size: int) -> None:
+    try:
+        mmap.mmap(-1, size).close()
+    except OSError as error:
+        raise MemoryError(f"{size >> 20} MiB of memory cannot be had ({error.strerror})") from error
+    try:
+        with ExitStack() as opened:
+            for _ in range(ROOM_FILES):
+                opened.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        raise MemoryError(f"{ROOM_FILES} files more cannot be opened ({error.strerror})") from error
 
 
 def reserve(kind: type[UserError]) -> None:

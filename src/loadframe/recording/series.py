@@ -17,7 +17,7 @@ import polars
 
 from loadframe.errors import RecordingError
 from loadframe.metrics import METRICS
-from loadframe.panics import in_words
+from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording import procfs
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
@@ -66,7 +66,7 @@ def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
         ticks = reader.all_ticks()
         warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
     warnings += [_text(tick.entries[UNRECORDED]) for tick in ticks if UNRECORDED in tick.entries]
-    with in_words(f"No table can be made of the recording {path.name}", RecordingError):
+    with in_words(f"No table can be made of the recording {path.name}", RecordingError, room_bytes=ROOM_BYTES):
         table = _metric_table(ticks, facts)
     return MetricSeries(table, tuple(dict.fromkeys(warnings)))
 

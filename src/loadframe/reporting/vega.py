@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from loadframe.errors import RunError
 from loadframe.json_text import write_json
-from loadframe.panics import in_words
+from loadframe.panics import ROOM_BYTES, in_words
 
 if TYPE_CHECKING:
     import altair as alt
@@ -181,7 +181,7 @@ def start_engine() -> None:
     """Make Vega's engine ready; its first rendering takes most of a second."""
     import vl_convert
 
-    with in_words("The charts of the report cannot be drawn", RunError, ValueError):
+    with in_words("The charts of the report cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
         vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"})
 
 
@@ -190,7 +190,7 @@ def render(spec: Mapping[str, Any], name: str, title: str) -> Markup:
     escapes what the specification's texts say."""
     import vl_convert
 
-    with in_words(f"The chart {name} cannot be drawn", RunError, ValueError):
+    with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
         svg: str = vl_convert.vegalite_to_svg(dict(spec))
     svg = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)

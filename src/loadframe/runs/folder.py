@@ -32,7 +32,7 @@ from loadframe.model import (
     Tuning,
     TuningTrial,
 )
-from loadframe.panics import in_words
+from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.runs.checks import check_rounds, check_steps
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.storage import Storage
@@ -217,7 +217,7 @@ class RunFolder:
         metrics.parquet: step, treatment, level, metric, value, at_s. at_s null: the value over the step's window. Else
         the value at one tick (recording.series), with its step where it lies in a window.
         """
-        with in_words(f"{self.place('metrics.parquet')} cannot be made", RunError):
+        with in_words(f"{self.place('metrics.parquet')} cannot be made", RunError, room_bytes=ROOM_BYTES):
             if len(table := metric_table(steps, series)):
                 self._write_table("metrics.parquet", table)
             if limits:
