@@ -44,8 +44,6 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "TMPDIR is nowhere": {"environment": {"TMPDIR": "/nonexistent"}},
     "a time zone that is none": {"environment": {"TZ": "../../nowhere"}},
     "a time zone of its own": {"environment": {"TZ": "<+1345>-13:45"}},
-    "a locale that is none": {"environment": {"LC_ALL": "xx_YY.KOI8"}},
-    "the C locale": {"environment": {"LC_ALL": "C", "LANG": "C"}},
     "umask 0": {"umask": 0},
     "umask 0777": {"umask": 0o777},
     "64 open files": {"limits": {"RLIMIT_NOFILE": 64}},

@@ -104,7 +104,8 @@ def test_a_refusal_is_an_answer(here: Command, tmp_path: Path) -> None:
     [
         (["points.csv", "--at", "four"], "--at 'four'"),
         (["points.csv", "--at", "4,-8"], "-8 is no load"),
-        (["points.csv", "--at", "nan"], "no load"),
+        (["points.csv", "--at", "nan"], "--at 'nan' is no list"),
+        (["points.csv", "--at", "9" * 5000], "...' is no list"),
         (["points.csv", "--up-to", "0.5"], "no load up to 0.5"),
         (["points.csv", "--load-is", "bricks"], "clients, rate"),
         (["points.csv", "--treatment", "B"], "run folders"),

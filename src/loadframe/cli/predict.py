@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf, isfinite
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -13,6 +14,7 @@ from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import SampleError
 from loadframe.model import Forecast
+from loadframe.said import words
 
 KINDS = {"clients": "closed", "rate": "rate"}
 UNIT = "units of load"
@@ -96,6 +98,9 @@ def _loads(text: str | None) -> list[float]:
     if text is None:
         return []
     try:
-        return [float(part) for part in text.split(",")]
+        loads = [float(part) for part in text.split(",")]
     except ValueError:
-        raise SampleError(f"--at {text!r} is no list of loads", remedy="For instance --at 4,8,12.") from None
+        loads = [inf]
+    if not all(isfinite(load) for load in loads):
+        raise SampleError(f"--at {words(text)!r} is no list of loads", remedy="For instance --at 4,8,12.")
+    return loads

@@ -75,7 +75,8 @@ class AttachedMariadb:
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self._control.words}: {error.fact}",
-                remedy=f"Name an account with {account}; {PASSWORD} may have its password. Reading takes no privilege.",
+                remedy=f"Where a MariaDB listens there, name an account with {account}; {PASSWORD} may have its "
+                "password. Reading takes no privilege.",
             ) from error
         self._version = words(version)
         self.words = f"MariaDB at {self._control.words}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import TargetState
-from loadframe.targets.private_server import Account, PrivateServer, installed, needed, write_secret
+from loadframe.targets.private_server import Account, PrivateServer, ask, installed, needed, write_secret
 
 INSTALL = "apt-get install mariadb-server"
 NOT_TAKEN = "Error while setting value"
@@ -34,7 +33,7 @@ def required(name: str) -> str:
 @functools.cache
 def known_options(mariadbd: str) -> frozenset[str]:
     """Every option with a value that this server knows, from its own help; names with underscores."""
-    text = _output([mariadbd, "--no-defaults", "--verbose", "--help"])
+    text = ask(mariadbd, "--no-defaults", "--verbose", "--help").stdout
     table = text.partition("\nVariables (--variable-name=value)\n")[2]
     rows = (line.split() for line in table.splitlines())
     names = (row[0] for row in rows if row and re.fullmatch(r"[a-z][a-z0-9_-]+", row[0]))
@@ -44,20 +43,8 @@ def known_options(mariadbd: str) -> frozenset[str]:
 @functools.cache
 def version(mariadbd: str) -> str:
     """Name and version, for instance "MariaDB 10.11.6"."""
-    found = re.search(r"Ver (\d+\.\d+\.\d+)", _output([mariadbd, "--no-defaults", "--version"]))
+    found = re.search(r"Ver (\d+\.\d+\.\d+)", ask(mariadbd, "--no-defaults", "--version").stdout)
     return f"MariaDB {found[1]}" if found else "MariaDB of unknown version"
-
-
-def _output(command: Sequence[str]) -> str:
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    ).stdout
 
 
 class Server(PrivateServer):

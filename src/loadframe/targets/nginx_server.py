@@ -22,7 +22,7 @@ from loadframe.model import SettingValue, TargetState
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.log_counts import LogCounts
 from loadframe.targets.nginx_settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed, write_readable
+from loadframe.targets.private_server import LAST_LINES, PrivateServer, ask, installed, needed, write_readable
 
 INSTALL = "apt-get install nginx"
 RELOAD_TIMEOUT_S = 30.0
@@ -55,15 +55,7 @@ def required() -> str:
 @functools.cache
 def version(nginx: str) -> str:
     """Name and version, for instance "nginx 1.22.1"."""
-    said = subprocess.run(
-        [nginx, "-v"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    ).stderr
+    said = ask(nginx, "-v").stderr
     found = re.search(r"nginx/(\S+)", said)
     return f"nginx {found[1]}" if found else "nginx of unknown version"
 

@@ -112,8 +112,8 @@ class AttachedPostgres:
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self.describe()}: {error.fact}",
-                remedy=f"Name an account with {account} (a connection service file); its password may be in "
-                "PGPASSWORD or a password file.",
+                remedy=f"Where a PostgreSQL listens there, name an account with {account} (a connection service file); "
+                "its password may be in PGPASSWORD or a password file.",
             ) from error
         if number < 10000 * OLDEST:
             raise TargetError(

@@ -6,7 +6,6 @@ import functools
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from loadframe.model import SettingValue, TargetState
 from loadframe.postgres_programs import program
 from loadframe.targets.catalogue import SettingSpec
 from loadframe.targets.postgres_settings import CATALOGUE
-from loadframe.targets.private_server import Account, PrivateServer, write_readable, write_secret
+from loadframe.targets.private_server import Account, PrivateServer, ask, write_readable, write_secret
 
 INSTALL = "apt-get install postgresql"
 DATABASE = "loadframe"
@@ -55,27 +54,15 @@ def text_settings(postgres: str) -> frozenset[str]:
 
 def _described(postgres: str) -> list[tuple[str, str]]:
     """The name of each setting, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or STRING."""
-    rows = (line.split("\t") for line in _output(postgres, "--describe-config").splitlines())
+    rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
     return [(row[0].lower(), row[3]) for row in rows if len(row) > 3]
 
 
 @functools.cache
 def version(postgres: str) -> str:
     """Name and version, for instance "PostgreSQL 15.18"."""
-    found = re.search(r"\(PostgreSQL\) (\d+\S*)", _output(postgres, "--version"))
+    found = re.search(r"\(PostgreSQL\) (\d+\S*)", ask(postgres, "--version").stdout)
     return f"PostgreSQL {found[1]}" if found else "PostgreSQL of unknown version"
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    ).stdout
 
 
 class Server(PrivateServer):

@@ -36,6 +36,19 @@ LAST_LINES = "Its last log lines say why."
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 
+def ask(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a server's program that says something about it and ends: what it said, whatever bytes that has."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
 @dataclass(frozen=True)
 class Account:
     """A database account with a random password; the password is never part of a printed record."""

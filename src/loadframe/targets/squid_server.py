@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
 from loadframe.targets.log_counts import LogCounts
-from loadframe.targets.private_server import LAST_LINES, PrivateServer, installed, needed, write_readable
+from loadframe.targets.private_server import LAST_LINES, PrivateServer, ask, installed, needed, write_readable
 from loadframe.targets.squid_manager import MARK, complete
 from loadframe.targets.squid_settings import CATALOGUE
 
@@ -66,15 +65,7 @@ def required() -> str:
 @functools.cache
 def version(squid: str) -> str:
     """Name and version, for instance "Squid 5.7"."""
-    said = subprocess.run(
-        [squid, "-v"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    ).stdout
+    said = ask(squid, "-v").stdout
     found = re.search(r"Version (\S+)", said)
     return f"Squid {found[1]}" if found else "Squid of unknown version"
 

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from loadframe.cage.own_user import User
 from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
 from loadframe.model import SettingValue, TargetState
-from loadframe.targets.private_server import PrivateServer, installed, needed
+from loadframe.targets.private_server import PrivateServer, ask, installed, needed
 from loadframe.targets.varnish_counters import INSTALL
 from loadframe.targets.varnish_settings import MOST_THREADS
 
@@ -40,15 +39,7 @@ def required(name: str) -> str:
 @functools.cache
 def version(varnishd: str) -> str:
     """Name and version, for instance "Varnish 7.1.1"."""
-    said = subprocess.run(
-        [varnishd, "-V"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    )
+    said = ask(varnishd, "-V")
     found = re.search(r"varnish-(\d[\w.]*)", said.stderr + said.stdout)
     return f"Varnish {found[1]}" if found else "Varnish of unknown version"
 
@@ -146,16 +137,7 @@ class Server(PrivateServer):
             self._process = None
 
     def _ask(self, *words: str) -> str:
-        command = (required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            encoding="utf-8",
-            errors="replace",
-        )
+        done = ask(required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
         if done.returncode != 0:
             raise self.died() or TargetError(
                 f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr
