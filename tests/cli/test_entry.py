@@ -56,6 +56,27 @@ def test_a_signal_that_is_ignored_from_outside_stays_ignored(number: signal.Sign
     assert (done.returncode, done.stdout) == (0, "goes on\n"), done.stderr
 
 
+def test_no_library_has_a_handler_of_its_own() -> None:
+    """polars has one for Ctrl-C, which raises KeyboardInterrupt in its calls also where it is ignored."""
+    body = """
+import polars
+def sent(column):
+    os.kill(os.getpid(), signal.SIGINT)
+    return column
+def run(_):
+    column = polars.col("a").map_batches(sent, return_dtype=polars.Int64)
+    print(len(polars.LazyFrame({"a": [1]}).select(column).collect()))
+    return 3
+main.run = run"""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = program(body)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (3, "1\n", "")
+
+
 def test_nohup_outlives_a_hang_up(start: Start, study: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

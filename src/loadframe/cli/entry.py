@@ -54,6 +54,13 @@ def take_signals() -> None:
     sys.unraisablehook = _unraisable
 
 
+def keep_signals() -> None:
+    """Once all is imported: polars puts a handler of its own before Python's, which raises KeyboardInterrupt in its
+    calls also where Ctrl-C is ignored, or is to come later."""
+    for number in STOPPING:
+        signal.signal(number, signal.getsignal(number))
+
+
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
     for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -91,6 +98,7 @@ def _run() -> int:
     try:
         from loadframe.cli.main import run
 
+        keep_signals()
         return run(sys.argv[1:])
     except Exception as error:  # noqa: BLE001 - there is nobody above who could tell of it
         told = faults.in_words(error)
