@@ -92,13 +92,15 @@ def test_nohup_outlives_a_hang_up(start: Start, study: Path) -> None:
 
 
 def test_what_is_started_behaves_alike_whoever_started_us(tmp_path: Path) -> None:
+    """PostgreSQL's initdb is ended by SIGQUIT, which a shell's & has us ignore, too."""
     text = """
 import subprocess, sys
 from loadframe.cage.processes import Allowance, spawn
 command = ["grep", "SigIgn", "/proc/self/status"]
 spawn(command, Allowance(), stdout=sys.stdout.fileno(), stderr=subprocess.DEVNULL).wait()
 """
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGINT)}
+    ignored = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}
     try:
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     finally:

@@ -109,10 +109,11 @@ def run(arguments: Sequence[str]) -> None:
         become(int(options["--uid"]), int(options["--gid"]), *shared)
     if "--parent" in options:
         die_with(int(options["--parent"]), int(options.get("--death-signal", signal.SIGKILL)))
-    # What is ignored stays ignored across exec. Python ignores the first two at its start, nohup and a shell's & have
-    # us ignore others; a server is to behave alike whoever has started us.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
+    # What is ignored stays ignored across exec. Python ignores SIGPIPE and SIGXFSZ at its start, nohup and a shell's &
+    # have us ignore others; a server is to behave alike, and to end by SIGQUIT, whoever has started us.
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as error:
