@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -175,3 +177,33 @@ def test_a_link_of_the_servers_user_in_its_place_is_not_followed(theirs: Theirs,
     assert precious.read_text() == "precious"
     assert precious.stat().st_mode & 0o777 == 0o600
     assert theirs.starts() == [WHOLE]
+
+
+def a_link(path: Path, precious: Path) -> None:
+    path.symlink_to(precious)
+
+
+def a_second_name(path: Path, precious: Path) -> None:
+    path.hardlink_to(precious)
+
+
+def a_pipe(path: Path, _precious: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("suffix", ["", ".aside"])
+@pytest.mark.parametrize("plant", [a_link, a_second_name, a_pipe])
+def test_what_the_servers_user_puts_in_its_place_is_not_read(
+    theirs: Theirs, tmp_path: Path, plant: Callable[[Path, Path], None], suffix: str
+) -> None:
+    """It was put back as what had been there, readable for all."""
+    theirs.place.make_room()
+    precious = tmp_path / "precious"
+    precious.write_text("root:secret")
+    precious.chmod(0o600)
+    plant(theirs.file.with_name(f"{theirs.file.name}{suffix}"), precious)
+    journal = DurableJournal("a study", tmp_path)
+    with pytest.raises(ChangeError, match="not a file that Loadframe has written"):
+        journal.set(theirs.place, NAME, VALUE)
+    assert journal.back(theirs.place) == []
+    assert precious.read_text() == "root:secret" and not theirs.log.exists()

@@ -3,17 +3,19 @@ start reads. The study names both; the file is not there before and not there af
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from loadframe.cage import identity
 from loadframe.errors import ChangeError, TargetError, UserError
 from loadframe.model import SettingValue
-from loadframe.named_files import read_up_to
 from loadframe.targets.attached import Attached, again
 
 RESTARTED_WITHIN_S = 120.0
@@ -61,7 +63,7 @@ class ConfigFile:
 
     def make_room(self) -> None:
         """ChangeError where there is a file already: it is not ours."""
-        if self.read(NAME) != "" or self._path.exists():
+        if os.path.lexists(self._path) or self.read(NAME) != "":
             raise ChangeError(
                 f"target.config: {self._path} is there already",
                 remedy="Give the name of a file that is not there and that the server reads when it starts.",
@@ -69,15 +71,30 @@ class ConfigFile:
 
     def read(self, name: str) -> SettingValue:
         """Also what is aside: half written, or on its way out as long as the server has not been restarted without it.
-        ChangeError."""
-        try:
-            for path in (self._path, self._aside):
-                if path.exists():
-                    text = read_up_to(path, MOST_BYTES).decode("utf-8", "replace")
-                    return BETWEEN.join(text.removeprefix(HEADS[self._server["kind"]]).splitlines())
-        except OSError as error:
-            raise self._refused(error) from error
+        ChangeError, also for what we cannot have written: the folder may be the server's, and what its user has put
+        there, such as a link to a file that only we may read, would be put back for all to read."""
+        for path in (self._path, self._aside):
+            with suppress(FileNotFoundError):
+                text = self._ours(path).decode("utf-8", "replace")
+                return BETWEEN.join(text.removeprefix(HEADS[self._server["kind"]]).splitlines())
         return ""
+
+    def _ours(self, path: Path) -> bytes:
+        """A file of ours alone. FileNotFoundError, ChangeError."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                status = os.fstat(descriptor)
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
+                    return file.read(MOST_BYTES)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise self._refused(error) from error
+        raise ChangeError(
+            f"target.config: {path} is not a file that Loadframe has written", remedy="See who put it there; delete it."
+        )
 
     def write(self, name: str, value: SettingValue) -> None:
         """Write the file and restart the server; "": restart it without the file, then the file is gone. ChangeError
