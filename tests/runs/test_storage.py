@@ -111,14 +111,49 @@ def test_a_second_name_of_a_file_elsewhere_is_not_written(folder: Storage, outsi
     assert outside.read_text() == "secret"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
-def test_a_second_name_of_another_owner_s_file_is_not_read(folder: Storage, outside: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
+def test_a_second_name_of_a_file_of_ours_in_a_strangers_folder_is_neither_read_nor_written(
+    folder: Storage, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the kernel lets anybody link to any file (fs.protected_hardlinks = 0), a stranger's folder could hold one
-    that only root may read."""
+    that only root may read; and the name may go as soon as the file is open, so that it has only one name left."""
     os.chown(folder.path, 65534, 65534)
+    outside.chmod(0o600)
     (folder.path / "x").hardlink_to(outside)
-    with pytest.raises(RunError, match="another name of a file"):
+    with pytest.raises(RunError, match="does not belong to its folder's owner"):
         folder.read("x", 100)
+    really = os.open
+
+    def swapped(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        name = folder.path / path
+        if path == "x":
+            name.unlink()
+            name.hardlink_to(outside)
+        descriptor = really(path, flags, mode, dir_fd=dir_fd)
+        if path == "x":
+            name.unlink()
+        return descriptor
+
+    for do in (lambda: folder.read("x", 100), lambda: folder.append("x", b"more"), lambda: folder.cut("x", 0)):
+        (folder.path / "x").unlink(missing_ok=True)
+        (folder.path / "x").write_text("theirs")
+        os.chown(folder.path / "x", 65534, 65534)
+        with monkeypatch.context() as patched, pytest.raises(RunError, match="its folder's owner"):
+            patched.setattr(os, "open", swapped)
+            do()
+    assert outside.read_text() == "secret"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
+def test_the_owner_of_a_folder_reads_what_root_writes_into_it(folder: Storage) -> None:
+    os.chown(folder.path, 65534, 65534)
+    before = os.umask(0o077)
+    try:
+        folder.replace("x", b"ours")
+    finally:
+        os.umask(before)
+    assert (folder.path / "x").stat().st_mode & 0o777 == 0o644
+    assert folder.read("x", 100) == b"ours"
 
 
 def test_the_folder_that_was_opened_is_the_one_that_is_used(folder: Storage, tmp_path: Path) -> None:

@@ -129,15 +129,20 @@ class Storage:
         return descriptor
 
     def _check_regular(self, found: os.stat_result, name: str) -> None:
-        """Also of another owner than the folder it must not be, where it has a second name: that is how a stranger's
-        folder would hold a file which only we may read."""
+        """Of another owner than the folder's it must not be, unless all may read it: a stranger's folder could hold
+        another name of a file that only we may read, and only now, so that names counted a moment later tell nothing.
+        """
         if not stat.S_ISREG(found.st_mode):
             kind = next((word for is_kind, word in KINDS.items() if is_kind(found.st_mode)), "no file")
             raise RunError(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
-        if found.st_nlink > 1 and found.st_uid != os.fstat(self._descriptor).st_uid:
+        if not (self._of_owner(found) or found.st_mode & stat.S_IROTH):
             raise RunError(
-                f"{self.path / name} is another name of a file that its folder's owner does not own", remedy=NO_LINKS
+                f"{self.path / name} does not belong to its folder's owner, and not all may read it",
+                remedy="It may be another name of a file elsewhere. `chmod a+r` it, or leave it out.",
             )
+
+    def _of_owner(self, found: os.stat_result) -> bool:
+        return found.st_uid == os.fstat(self._descriptor).st_uid
 
     # --- writing
 
@@ -147,6 +152,8 @@ class Storage:
             part, descriptor = _new_part(folder, leaf)
             try:
                 try:
+                    if os.fstat(folder).st_uid != os.geteuid():  # its owner is to read it whatever our umask
+                        os.fchmod(descriptor, FILE_MODE)
                     _write(descriptor, data)
                     os.fsync(descriptor)
                 finally:
@@ -216,8 +223,11 @@ class Storage:
         try:
             found = os.fstat(descriptor)
             self._check_regular(found, name)
-            if found.st_nlink > 1:
-                raise RunError(f"{self.path / name} has another name elsewhere, and is not written", remedy=NO_LINKS)
+            if found.st_nlink > 1 or not self._of_owner(found):
+                raise RunError(
+                    f"{self.path / name} has another name elsewhere, or is not its folder's owner's: it is not written",
+                    remedy=NO_LINKS,
+                )
         except RunError:
             os.close(descriptor)
             raise
