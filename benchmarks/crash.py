@@ -39,6 +39,8 @@ from loadframe.runs.folder import RunFolder
 LONGEST_S = {"tune": 5.0, RESTARTING: 10.0, "limits": 3.0, "demo": 6.0, "case run": 6.0, "report": 2.0}
 """By verb; OTHERWISE_S where it is not named. Random moments lie before this, and before the end of one that ended."""
 OTHERWISE_S = 4.0
+HANGS_S = 180.0
+"""A command that takes longer is no more waited for; -9 is a miss then."""
 MOST_CHANGES = 20
 """So many times the state directory is written, at most, before a kill that waits for it."""
 SOON_S = 0.004
@@ -62,7 +64,9 @@ class Command:
             signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
 
     def wait(self) -> tuple[int, str]:
-        """Its exit status (minus the signal), and what it said."""
+        """Its exit status (minus the signal), and what it said. One that hangs is killed."""
+        if not self.ended(HANGS_S):
+            self.kill()
         status = self._commands.status()
         os.close(self._descriptor)
         return status, (self._commands.folder / "said").read_text()
@@ -166,6 +170,7 @@ def kill_once(
     running.kill()
     status, said = running.wait()
     names, left = scene.standing(), scene.left()
+    tally.missed += ["the command told the password"] if scene.tells_password(said) else []
     run = next((path for path in scene.runs() if path not in before), None)
     if status == -signal.SIGKILL:
         tally.where["changed" if names else "unchanged"] += 1
@@ -173,6 +178,7 @@ def kill_once(
         tally.ended += 1
         tally.longest_s = min(tally.longest_s, time.monotonic() - started)
         tally.missed += [f"the command failed by itself: {said}"] if status != 0 else []
+        tally.missed += [f"it ended by itself, and {name} was left" for name in sorted({*names, *left.names})]
     tally.missed += clean_up(scene, commands, run, names, left, report=report)
     look_after(scene, verb, run)
 
@@ -190,6 +196,7 @@ def clean_up(
         status, words = commands.start(*arguments).wait()
         missed += [f"{' '.join(arguments)} ended with {status}: {words}"] if status != 0 else []
         missed += [f"{' '.join(arguments)}: {words}"] if "Traceback" in words else []
+        missed += [f"{' '.join(arguments)} told the password"] if scene.tells_password(words) else []
     missed += [f"{name} (the command said: {words})" for name in (*scene.differences(), *scene.remains(left))]
     if run is not None:
         missed += unreadable(run, scene.password, names)

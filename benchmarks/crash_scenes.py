@@ -13,6 +13,7 @@ from typing import Any
 
 import somebodys
 from loadframe.cage import identity, leases
+from loadframe.cage.groups import hierarchies
 from loadframe.cage.processes import MARK
 
 ATTACHED = "attached "
@@ -146,6 +147,10 @@ class Scene:
         """Of the server's owner."""
         return None if self.owned is None else self.owned.server.password
 
+    def tells_password(self, words: str) -> bool:
+        """Whether the owner's password is in them."""
+        return self.password is not None and self.password in words
+
     @property
     def environment(self) -> dict[str, str]:
         """Of the commands."""
@@ -248,7 +253,10 @@ class Scene:
         running = [*left.processes, *(each for name in left.names for each in identity.marked(f"{MARK}={name}"))]
         running += identity.naming(str(self.folder / "scratch"))
         told = [f"process {each.pid} still runs" for each in dict.fromkeys(running) if identity.alive(each)]
-        told += [f"control group {group} is still there" for group in left.groups if group.exists()]
+        made = {
+            group for name in left.names for each in hierarchies() for group in each.top.rglob(f"loadframe-{name}*")
+        }
+        told += [f"control group {group} is still there" for group in {*left.groups, *made} if group.exists()]
         shared = [path for name in left.names for path in leases.SHARED_MEMORY.glob(f"loadframe{name}*")]
         return told + [f"shared memory {path} is still there" for path in shared]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from loadframe.cage.groups import hierarchies
 from loadframe.cage.identity import children, identify, parent_of
-from loadframe.errors import UserError
+from loadframe.errors import Fault, UserError
 from loadframe.model import Step
 from loadframe.runs.folder import RunFolder
 
@@ -68,6 +68,7 @@ class Scene:
         self.other: Any = None
         self.recorded: Any = None
         self.leases: set[str] = set()
+        self.late: list[str] = []
         self.finished = 0
         self.process: subprocess.Popen[bytes] | None = None
         self._own: set[int] = set()
@@ -134,6 +135,7 @@ class Scene:
     def watch(self) -> None:
         """Note how many steps have been finished, and which leases there were."""
         self.leases |= {path.stem for path in self.place("state").glob("leases/*.json")}
+        self.late += self.unwritten()
         self.finished = max(self.finished, sum(_whole_lines(path) for path in self.place("runs").glob("*/steps.jsonl")))
 
     def await_end(self, until: float) -> bool:
@@ -219,6 +221,15 @@ class Scene:
             found += [f"schema {name}" for name in self.server.schemas() if name.startswith("loadframe")]
         return found
 
+    def unwritten(self) -> list[str]:
+        """Runs of which more steps have raw requests than a line: a line is written before the next step begins."""
+        found = []
+        for path in self.place("runs").glob("*/run.json"):
+            raw = len(list(path.parent.glob("raw/requests-*.zst")))
+            if raw > _whole_lines(path.parent / "steps.jsonl") + 1:
+                found.append(f"{raw} steps have raw requests, and {_whole_lines(path.parent / 'steps.jsonl')} a line")
+        return found
+
     def judge(self, *, codes: frozenset[int], timely: bool) -> Judgement:
         """What became of the command, once the fault is over."""
         assert self.process is not None
@@ -231,6 +242,9 @@ class Scene:
             judged.wrong.append(f"it ended with {code}")
         if traces := [word for word in ("Traceback", "Exception ignored", "panicked at", "core dumped") if word in err]:
             judged.wrong.append(f"it said {traces[0]!r}")
+        if self.server is not None and self.server.password in out + err:
+            judged.wrong.append("it told the password")
+        judged.wrong += self.late[:1]
         self._judge_words(judged, out, err)
         self._judge_steps(judged)
         return judged
@@ -244,9 +258,12 @@ class Scene:
         except ValueError:
             judged.wrong.append(f"what it printed is no JSON: {out[:80]!r}")
             return
+        failed = answer is not None and str(answer.get("schema")).startswith("loadframe.error/")
+        if failed and answer["kind"] == Fault.__name__:
+            judged.wrong.append(f"it was a fault of its own: {answer['message'].splitlines()[0]}")
         if judged.code == 0:
-            if answer is None:
-                judged.wrong.append("it ended with 0 and printed no answer")
+            if answer is None or failed:
+                judged.wrong.append(f"it ended with 0 and {'said that it failed' if failed else 'printed no answer'}")
             return
         if answer is None or "message" not in answer:
             if judged.code in DOCUMENTED:
@@ -269,13 +286,15 @@ class Scene:
         for step in steps:
             judged.wrong += [f"step {step.number}: {words}" for words in nonsense(step)]
 
-    def afterwards(self, judged: Judgement) -> None:
-        """Whether anything stayed after the command, and what of it after one more."""
+    def afterwards(self, judged: Judgement, *, tidy: bool) -> None:
+        """Whether anything stayed after the command, and what of it after one more. tidy: the fault has not kept the
+        command from putting everything away itself, where it was not killed."""
         waited = time.monotonic() + 2.0  # an orphan that is being ended may take a moment
         while self.left() and time.monotonic() < waited:
             time.sleep(POLL_S)
         at_once = self.stayed()
-        judged.wrong += [f"stayed: {words}" for words in at_once if words.startswith("process")]
+        all_of_it = tidy and judged.code in DOCUMENTED
+        judged.wrong += [f"stayed: {words}" for words in at_once if all_of_it or words.startswith("process")]
         runs = sorted(path.parent for path in self.place("runs").glob("*/run.json"))
         if runs and judged.readable:
             self._next(judged, "report", str(runs[-1]))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import fault_means as means
 from fault_scene import Scene, send
-from fault_verbs import BUDGET_S, study
+from fault_verbs import BUDGET_S, Verb, study
 from loadframe.cage.groups import hierarchies
 
 NOBODY = 65534
@@ -51,6 +51,10 @@ class Fault:
     impossible: Callable[[], str] = lambda: ""
     right: tuple[int, ...] = (0, 1)
     fatal: bool = False
+
+    def leaves_all_tidy(self, verb: Verb) -> bool:
+        """Whether a command that it hits, and that ends by itself, has to have put everything away."""
+        return self.needs in ("driver", "recorder", "network") or (self.needs == "server" and "private" in verb.uses)
 
     def codes(self, verb: str) -> frozenset[int]:
         """The right exit codes of a command that it hits."""

@@ -5,7 +5,8 @@ full, gone or read-only, clocks jump, descriptors, processes and memory run shor
 a namespace, has no rights, no control groups, or is not alone. A cell is right where the command ended within its
 budget and a minute, with a documented exit code, in words with what to do, where all finished steps can be read and
 nothing in them is nonsense, and where nothing stays: no process after it, and after one more command no folder, lease,
-control group, shared memory, mount or schema.
+control group, shared memory, mount or schema (of a fault that touches neither the command, its folders nor somebody's
+server, right after it).
 Prints a line for each cell, the matrix, what is wrong and how to see it again; ends with 1 where anything is wrong.
 """
 
@@ -77,7 +78,7 @@ def hit(scene: Scene, fault: Fault, verb: Verb, arguments: list[str]) -> Judgeme
     judged.seconds = seconds
     if trouble:
         judged.wrong.insert(0, trouble)
-    scene.afterwards(judged)
+    scene.afterwards(judged, tidy=fault.leaves_all_tidy(verb))
     return judged
 
 
