@@ -147,11 +147,26 @@ def test_without_a_sign_of_life_nothing_of_another_namespace_that_is_in_use_is_r
     lease.release()
 
 
+def test_data_that_lie_in_another_mount_namespace_are_not_forgotten(places: Path) -> None:
+    """A container that shares the state directory alone: its scratch folder has the same path, and not our data."""
+    lease = Lease.acquire("a study")
+    (file,) = (places / "state/leases").glob("*.json")
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps(record | {"owner": record["owner"] | {"started_ticks": 1}, "mounts": "1"}))
+    lease._life.end()
+    away = lease.folder.rename(places / "away")
+    (swept,) = sweep()
+    assert "not seen from here" in str(swept) and file.exists()
+    away.rename(lease.folder)
+    (swept,) = sweep()
+    assert f"removed {lease.folder}" in str(swept) and not file.exists()
+
+
 def test_a_lease_of_the_version_before_is_swept_too(places: Path) -> None:
     lease = Lease.acquire("a study")
     (file,) = (places / "state/leases").glob("*.json")
     old = json.loads(file.read_text())
-    del old["machine"], old["owner"]["namespace"]
+    del old["machine"], old["mounts"], old["owner"]["namespace"]
     file.write_text(json.dumps(old | {"schema": "loadframe.lease/1"}))
     lease._life.end()
     assert sweep() == []

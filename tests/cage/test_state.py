@@ -223,7 +223,7 @@ ODD: dict[str, Callable[[Path], None]] = {
     "deep": saying("[" * 100_000),
     "digits": saying('{"schema": ' + "9" * 5000 + "}"),
     "nan": saying('{"schema": "loadframe.lease/2", "id": NaN}'),
-    "future": saying('{"schema": "loadframe.lease/3"}'),
+    "future": saying('{"schema": "loadframe.lease/4"}'),
     "foreign": saying('{"schema": "loadframe.study/1"}'),
     "surrogate": saying('{"schema": "loadframe.lease/2", "id": "\\ud800"}'),
 }

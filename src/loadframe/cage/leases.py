@@ -45,8 +45,8 @@ from loadframe.cage.state import (
 from loadframe.cage.trust import user
 from loadframe.errors import CageError
 
-KIND, VERSION = "lease", 2
-"""Version 1 had no machine, no namespaces of its processes, and no sign of life beside it."""
+KIND, VERSION = "lease", 3
+"""Version 1 had no machine, no namespaces of its processes, and no sign of life beside it; 2 had no mounts."""
 KEYS = {"id", "what", "host", "boot", "owner", "folder", "run", "processes"}
 GRACE_S = 2.0
 SHARED_MEMORY = Path("/dev/shm")
@@ -55,7 +55,8 @@ SHARED_MEMORY = Path("/dev/shm")
 @dataclass(frozen=True, slots=True)
 class Record:
     """What a lease says on disk. boot and machine: a pid means something only on this machine, this boot; host: its
-    name, for people."""
+    name, for people. mounts: the namespace of mounts (identity.namespace) in which its folder has that path; "" in
+    versions before it was kept."""
 
     id: str
     what: str
@@ -67,6 +68,7 @@ class Record:
     run: Path | None
     processes: tuple[Identity, ...] = ()
     groups: tuple[Path, ...] = ()
+    mounts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class Lease:
         folder = place.absolute() / f"loadframe-{name}"
         owner, boot = identity.own(), identity.boot_id()
         record = Record(name, what, identity.host_name(), identity.machine(), boot, owner, folder, run)
+        record = replace(record, mounts=identity.namespace("mnt"))
         file = _leases() / f"{name}.json"
         lease = cls(record, file, _life(file))
         try:
@@ -245,6 +248,12 @@ def _sweep_one(file: Path) -> Swept | None:
         return None
     if lives is None and same_boot and identity.alive(record.owner):
         return None
+    if _out_of_sight(record):
+        unsure = (
+            f"its data were in {record.folder}, of another mount namespace (a container), which is not seen from here"
+        )
+        what_to_do = f"run a command there; once that folder is gone, delete {file}"
+        return Swept(record.id, record.what, record.run, (unsure, what_to_do))
     if not same_boot:
         return _swept(file, record, ["the machine was started again since"])
     actions = [f"its owner (pid {record.owner.pid}) is gone"]
@@ -268,6 +277,11 @@ def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
         file.unlink(missing_ok=True)
         remove_torn(file.parent)
     return Swept(record.id, record.what, record.run, tuple(actions))
+
+
+def _out_of_sight(record: Record) -> bool:
+    """Whether the folder is not here because it never was: another file system may have its path where we are."""
+    return record.mounts not in ("", identity.namespace("mnt")) and not os.path.lexists(record.folder)
 
 
 def _left_running(record: Record) -> list[Identity]:
@@ -402,7 +416,11 @@ def _remove(folder: Path) -> list[str]:
 
 def _read(file: Path) -> Record:
     version, data = read_record(file, KIND, VERSION)
-    data = check_keys(data, KEYS | ({"machine", "groups"} if version > 1 else set()), {"groups"})
+    data = check_keys(
+        data,
+        KEYS | ({"machine", "groups"} if version > 1 else set()) | ({"mounts"} if version > 2 else set()),
+        {"groups"},
+    )
     name, folder = text_of(data, "id"), folder_of(data, "folder")
     if file.stem != name or folder.name != f"loadframe-{name}":  # never remove what is not a lease's own folder
         raise Damaged(f"its folder {folder} is not its own")
@@ -422,6 +440,7 @@ def _read(file: Path) -> Record:
         run=Path(text_of(data, "run")) if data["run"] is not None else None,
         processes=tuple(identity_of(process) for process in list_of(data, "processes")),
         groups=cages,
+        mounts=text_of(data, "mounts") if version > 2 else "",
     )
 
 
