@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from loadframe.cage import identity
 from loadframe.cage.identity import naming
 from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
@@ -56,6 +58,18 @@ def test_ctrl_c_while_a_program_runs_ends_all_that_it_has_started(
     with pytest.raises(KeyboardInterrupt):
         run(server, ["sh", "-c", INSTALLER.format(folder=lease.folder.name)])
     assert naming(lease.folder.name) == ()
+
+
+def test_a_group_of_which_all_have_ended_does_not_run_though_nobody_has_waited_for_them() -> None:
+    """Ctrl-C while a server is installed waited 10 s for orphans of its installer where PID 1 reaps none."""
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
+    assert process.stdin is not None
+    assert identity.runs(process.pid)
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    os.killpg(process.pid, 0)  # to the kernel it is still there
+    assert not identity.runs(process.pid)
+    process.wait()
 
 
 def test_a_server_that_is_stopped_by_a_signal_is_ended_all_the_same(server: Server, tmp_path: Path) -> None:

@@ -210,6 +210,13 @@ def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
     return tuple(process for process in found if process is not None)
 
 
+def runs(group: int) -> bool:
+    """Whether any process of a process group runs. One that has ended does not, also where nobody ever waits for it,
+    as in a container whose first process adopts orphans and leaves them as they are."""
+    found = (_fields(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
+    return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in found if fields is not None)
+
+
 def _groups(pid: int) -> frozenset[int]:
     """Those that a process has beside its own."""
     try:

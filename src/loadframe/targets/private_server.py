@@ -298,7 +298,7 @@ class PrivateServer:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(KILL_TIMEOUT_S)
         deadline = time.monotonic() + KILL_TIMEOUT_S
-        while _is_group(process.pid) and time.monotonic() < deadline:
+        while identity.runs(process.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def destroy(self) -> None:
@@ -334,15 +334,6 @@ class PrivateServer:
         except subprocess.TimeoutExpired:
             return False
         return True
-
-
-def _is_group(leader: int) -> bool:
-    """Whether a process group has members."""
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def installed(program: str) -> str | None:
