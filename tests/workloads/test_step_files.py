@@ -49,7 +49,12 @@ def _folder(path: Path, elsewhere: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("put", [_link, _second_name, _pipe, _folder])
+def _endless(path: Path, elsewhere: Path) -> None:
+    path.touch()
+    os.truncate(path, step_files.LARGEST + 1)
+
+
+@pytest.mark.parametrize("put", [_link, _second_name, _pipe, _folder, _endless])
 def test_what_is_no_file_of_the_drivers_own_is_not_read(tmp_path: Path, put: object) -> None:
     elsewhere, log = tmp_path / "elsewhere", tmp_path / "requests-0.log"
     elsewhere.write_bytes(b"root:*:19000:0:99999:7:::\n" * 24)

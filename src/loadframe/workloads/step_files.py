@@ -12,6 +12,10 @@ from loadframe.cage.own_user import User, ids_of
 from loadframe.errors import WorkloadError
 
 
+LARGEST = 2 << 30
+"""Bytes of one file of a step: the records of 100 million requests have 1.6 GB."""
+
+
 def create(path: Path, owner: User | None = None) -> IO[bytes]:
     """A new file, in place of what stands there, that its owner alone may read and write; None: we. Unbuffered."""
     path.unlink(missing_ok=True)
@@ -36,12 +40,13 @@ def write_whole(file: IO[bytes], content: bytes) -> None:
 
 
 def read(path: Path) -> bytes:
-    """What a driver has written; nothing where there is no such file. WorkloadError where it is no regular file."""
+    """What a driver has written; nothing where there is no such file. WorkloadError where it is no regular file, or has
+    more than LARGEST bytes."""
     file = opened(path)
     if file is None:
         return b""
     with file:
-        return file.read()
+        return file.read(LARGEST)
 
 
 def text(path: Path) -> str:
@@ -58,8 +63,8 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """A driver's file to read; None where there is none. WorkloadError where it is no regular file, or has a second
-    name: it may be another one than the driver's own."""
+    """A driver's file to read; None where there is none. WorkloadError where it is no regular file, has more than
+    LARGEST bytes, or has a second name: it may be another one than the driver's own."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -67,7 +72,7 @@ def opened(path: Path) -> IO[bytes] | None:
     except OSError as error:
         raise _strange(path) from error
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > LARGEST:
         os.close(descriptor)
         raise _strange(path)
     return os.fdopen(descriptor, "rb")
