@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cage import groups
+from loadframe.cage.counting import start_counting
 from loadframe.cage.groups import Place, put, text
 from loadframe.cage.leases import Lease, filesystem
 from loadframe.errors import CageError
@@ -109,6 +110,8 @@ class Cage:
                     raise groups.refusal(needed, [f"{group.folder}: {error.strerror}"]) from error
                 continue
             made.append(group)
+            if group.version == 1 and "io" in group.controllers:
+                start_counting(group.folder, root)
         cage = cls(component, tuple(made), device)
         if cpus is not None:
             cage._bind(cpus)
