@@ -230,8 +230,8 @@ class Scene:
                 found.append(f"{raw} steps have raw requests, and {_whole_lines(path.parent / 'steps.jsonl')} a line")
         return found
 
-    def judge(self, *, codes: frozenset[int], timely: bool) -> Judgement:
-        """What became of the command, once the fault is over."""
+    def judge(self, *, codes: frozenset[int], timely: bool, blinds: str = "") -> Judgement:
+        """What became of the command, once the fault is over. blinds: the counter that no step may go by."""
         assert self.process is not None
         code = self.process.returncode
         out, err = ((self.folder / f"said.{end}").read_text(errors="replace") for end in ("out", "err"))
@@ -246,7 +246,7 @@ class Scene:
             judged.wrong.append("it told the password")
         judged.wrong += self.late[:1]
         self._judge_words(judged, out, err)
-        self._judge_steps(judged)
+        self._judge_steps(judged, blinds)
         return judged
 
     def _judge_words(self, judged: Judgement, out: str, err: str) -> None:
@@ -273,7 +273,7 @@ class Scene:
         if not judged.remedy and judged.code != 130:
             judged.wrong.append("it did not say what to do")
 
-    def _judge_steps(self, judged: Judgement) -> None:
+    def _judge_steps(self, judged: Judgement, blinds: str) -> None:
         steps: list[Step] = []
         for path in self.place("runs").glob("*/run.json"):
             try:
@@ -285,6 +285,8 @@ class Scene:
             judged.wrong.append(f"of {judged.finished} finished steps {judged.readable} can be read")
         for step in steps:
             judged.wrong += [f"step {step.number}: {words}" for words in nonsense(step)]
+            if blinds and blinds not in {one.counter for one in step.blind}:
+                judged.wrong.append(f"step {step.number} goes by {blinds}, which does not count")
 
     def afterwards(self, judged: Judgement, *, tidy: bool) -> None:
         """Whether anything stayed after the command, and what of it after one more. tidy: the fault has not kept the

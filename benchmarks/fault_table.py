@@ -39,7 +39,8 @@ def nothing(scene: Scene) -> None:
 class Fault:
     """needs: what a verb must use to be touched by it. when: "before" the command starts, a step is "finished", or the
     next one is "running". verbs: those of the matrix; --verb takes any that it touches. right: the exit codes; of those
-    that only measure, fatal leaves nothing but to say so, while others may go on without the step."""
+    that only measure, fatal leaves nothing but to say so, while others may go on without the step. blinds: the counter
+    that every finished step must name as blind."""
 
     name: str
     needs: str
@@ -51,6 +52,7 @@ class Fault:
     impossible: Callable[[], str] = lambda: ""
     right: tuple[int, ...] = (0, 1)
     fatal: bool = False
+    blinds: str = ""
 
     def leaves_all_tidy(self, verb: Verb) -> bool:
         """Whether a command that it hits, and that ends by itself, has to have put everything away."""
@@ -130,6 +132,18 @@ def wrapped(*words: str) -> Callable[[Scene], None]:
 def in_shell(script: str) -> Callable[[Scene], None]:
     """In a mount namespace in which this was done before."""
     return wrapped("unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh")
+
+
+def standing_still(path: str) -> Callable[[Scene], None]:
+    """A file of the kernel as it is now, for ever: counters that do not count."""
+
+    def prepare(scene: Scene) -> None:
+        still = scene.folder / Path(path).name
+        still.write_bytes(Path(path).read_bytes())
+        still.chmod(0o644)
+        in_shell(f"mount --bind {still} {path}")(scene)
+
+    return prepare
 
 
 WITHOUT_RIGHTS = (
@@ -486,6 +500,16 @@ FAULTS = (
         prepare=in_shell("umount --lazy --recursive /sys/fs/cgroup"),
         impossible=namespace("--mount"),
         right=(1,),
+    ),
+    Fault(
+        "disk-counters-still",
+        "driver",
+        "before",
+        ("measure-sqlite",),
+        prepare=standing_still("/proc/diskstats"),
+        impossible=namespace("--mount"),
+        right=(0,),
+        blinds="system.disk.write_bytes",
     ),
     Fault(
         "no-perf",

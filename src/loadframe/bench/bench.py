@@ -16,7 +16,7 @@ from typing import Self
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import DRIVER_CPUS, CagedTarget, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.driver_user import driver_user
-from loadframe.bench.evaluation import TICK_S, flags, is_late, metrics_of
+from loadframe.bench.evaluation import TICK_S, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.rig import Rig
 from loadframe.bench.surroundings import Surroundings, host_settings
@@ -24,6 +24,7 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.cage.signals import undisturbed
 from loadframe.changes.durable import DurableJournal, Outcome
+from loadframe.diagnosis.sight import blind_counters
 from loadframe.model import (
     OPEN_LOOP_AXES,
     Conduct,
@@ -186,6 +187,7 @@ class Bench:
             ticks=cost.ticks,
             late_ticks=cost.late_ticks,
             seconds=seconds,
+            blind=blind_counters(steps),
         )
 
     # --- treatments -----------------------------------------------------------------------------------------------
@@ -367,8 +369,8 @@ class Bench:
         summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         study = pinned(self.study, self._treatments[treatment].state)
-        metrics = metrics_of(loaded, ticks, study, self._rig, one_lock=self.workload.one_lock)
-        spoilt = flags(summary, metrics, late=is_late(ticks, summary))
+        seen = evaluate(loaded, ticks, study, self._rig, one_lock=self.workload.one_lock)
+        spoilt = flags(summary, seen.metrics, late=is_late(ticks, summary))
         return Step(
             number=self._steps,
             round=round_number,
@@ -386,7 +388,8 @@ class Bench:
             latency=summary.latency,
             waiting_share=summary.waiting_share,
             operations=summary.operations,
-            metrics=metrics,
+            metrics=seen.metrics,
             flags=(*spoilt, *(("ended-early",) if loaded.ended_early else ())),
             closed_loop=self.study.load.axis not in OPEN_LOOP_AXES,
+            blind=seen.blind,
         )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from loadframe.analysis.window import Summary
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig
 from loadframe.diagnosis.signatures import is_driver_limited
+from loadframe.metrics.agreements import contradictions, names_of, without
+from loadframe.model import Blind
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
@@ -30,7 +34,15 @@ BUSY_MACHINE = 0.95
 """Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
 
 
-def metrics_of(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, one_lock: bool) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The metrics of a step's window, and the counters that contradicted others, which are not among them."""
+
+    metrics: dict[str, float]
+    blind: tuple[Blind, ...]
+
+
+def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, one_lock: bool) -> Evaluated:
     """The metrics of a step's window: those that were recorded, and those that follow from them and from its requests.
     study: with the CPUs of the target's state; one_lock: as of the workload."""
     summary, embedded = loaded.summary, rig.target.embedded
@@ -42,20 +54,30 @@ def metrics_of(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *,
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )
-    found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock)
+    own = {"throughput": summary.throughput, "workload.concurrency": summary.concurrency}
+    blind = contradictions({**found, **own})
+    found = without(found, blind)
+    found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind))
     length = summary.window_end_s - summary.window_start_s
     if loaded.offered is not None:
         found["workload.offered"] = loaded.offered / length
     if loaded.moved_bytes is not None:
         found["workload.bytes"] = loaded.moved_bytes / length
-    return found
+    return Evaluated(found, blind)
 
 
 def derived(
-    metrics: Mapping[str, float], summary: Summary, study: Study, *, embedded: bool, one_lock: bool
+    metrics: Mapping[str, float],
+    summary: Summary,
+    study: Study,
+    *,
+    embedded: bool,
+    one_lock: bool,
+    unknown: frozenset[str] = frozenset(),
 ) -> dict[str, float]:
     """The metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and
-    of the workload."""
+    of the workload. unknown: what is there and was not counted, so that no sum holds it; what is not here at all (a
+    target on another machine) adds nothing to a sum of this one."""
     length = summary.window_end_s - summary.window_start_s
     found = {
         "workload.errors": summary.errors / length,
@@ -67,9 +89,10 @@ def derived(
     if "driver.cpu.run_delay" in metrics and not embedded and summary.concurrency > 0:
         found["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
     if "driver.cpu.cores" in metrics:
-        found["driver.saturation"], found["target.saturation"] = _cpu_shares(study, metrics)
-    used = [metrics[name] for name in ("target.cpu.cores", "driver.cpu.cores") if name in metrics]
-    if used and "system.cpu.count" in metrics:
+        found |= _cpu_shares(study, metrics)
+    parts = ("target.cpu.cores", "driver.cpu.cores")
+    used = [metrics[name] for name in parts if name in metrics]
+    if used and "system.cpu.count" in metrics and not unknown.intersection(parts):
         found["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
     flushes = metrics.get("system.disk.flushes")
     if flushes is not None and summary.throughput > 0:
@@ -77,11 +100,14 @@ def derived(
     return found
 
 
-def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> tuple[float, float]:
+def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> dict[str, float]:
     """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
-    one CPU its busiest thread has, for that is all that a thread can have."""
-    driver = max(_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread", 0.0))
-    return driver, max(_cpu_share(name, study.allowed(name), metrics) for name in components(study))
+    one CPU its busiest thread has, for that is all that a thread can have. Without a component that is not known."""
+    driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
+    target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
+    found = {"driver.saturation": driver, "target.saturation": target}
+    known = {name: [share for share in shares if share is not None] for name, shares in found.items()}
+    return {name: max(shares) for name, shares in known.items() if shares}
 
 
 def components(study: Study) -> tuple[str, ...]:
@@ -89,15 +115,19 @@ def components(study: Study) -> tuple[str, ...]:
     return targets.components(study.target.kind, study.target.shards)
 
 
-def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float:
+def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:
     """CPU time of a component of all that its CPUs and its quota let it have; the share of periods in which the quota
-    ran out where that is more: how much of a quota can be used depends on how many threads there are."""
+    ran out where that is more: how much of a quota can be used depends on how many threads there are. None where
+    neither is known."""
     cpus = cpus_of(allowed)
-    most = float(len(cpus)) if cpus else metrics["system.cpu.count"]
+    most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
-    return max(
-        metrics.get(f"{component}.cpu.cores", 0.0) / most, metrics.get(f"{component}.cage.cpu.throttled_share", 0.0)
-    )
+    used, throttled = metrics.get(f"{component}.cpu.cores"), metrics.get(f"{component}.cage.cpu.throttled_share")
+    shares = [
+        *([used / most] if used is not None and most > 0 else []),
+        *([throttled] if throttled is not None else []),
+    ]
+    return max(shares, default=None)
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:

@@ -13,6 +13,7 @@ from loadframe.analysis.soundness import sound
 from loadframe.cage.processes import most_open_files
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.remedies import Situation
+from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
 from loadframe.ledger.reading import Series, read_limits, silent_cuts
 from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
@@ -44,6 +45,7 @@ def examine(
     free_disk_bytes: float = math.inf,
 ) -> Examined:
     """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes: as of a Situation."""
+    steps = sighted(steps)
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     windows = look(curve, sound(steps))

@@ -14,6 +14,7 @@ from loadframe.bench.profiling import profiles_of
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
+from loadframe.diagnosis.sight import blind_counters
 from loadframe.errors import RecordingError, RunError
 from loadframe.model import Conduct, Investigation, Round, Step, Verdict
 from loadframe.recording.series import MetricSeries, metric_series
@@ -119,7 +120,8 @@ def _from_all(one: Round, steps: Sequence[Step], study: Study) -> Round:
 def conduct_from(steps: Sequence[Step]) -> Conduct:
     """What the steps alone say of a run that was killed: nothing of repetitions, nor of the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
-    return Conduct(len(steps), 0, dict(Counter(flag for step in steps for flag in step.flags)), 0.0, 0.0, 0, 0, seconds)
+    flags = dict(Counter(flag for step in steps for flag in step.flags))
+    return Conduct(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
 
 
 def partial(run: RunFolder) -> list[Round]:

@@ -410,4 +410,6 @@ SIGNATURES: tuple[Signature, ...] = (
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
     """Whether the driver is the bottleneck where these metrics were measured."""
     present = all(one.metric in metrics and one.holds(metrics[one.metric]) for one in LIMITED_DRIVER.present)
-    return present and not any(one.holds(metrics.get(one.metric, 0.0)) for one in LIMITED_DRIVER.absent)
+    return present and not any(
+        one.metric in metrics and one.holds(metrics[one.metric]) for one in LIMITED_DRIVER.absent
+    )

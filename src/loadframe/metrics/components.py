@@ -10,6 +10,7 @@ target.cpu.system_cores           | cores | CPU of the target in the kernel
 target.cpu.limit                  | cores | CPUs that the target may use
 target.cpu.utilization            | share | share of its CPUs in use by the target
 target.cpu.hottest_thread         | cores | the target's busiest thread
+target.cpu.thread_cores           | cores | CPU of the target's threads, added up
 target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU
 target.threads.count              | count | threads of the target
 target.threads.running            | count | of these running or runnable, average
@@ -30,6 +31,7 @@ driver.cpu.cores                  | cores | CPU of the load driver
 driver.cpu.limit                  | cores | CPUs that the load driver may use
 driver.cpu.utilization            | share | share of its CPUs in use by the load driver
 driver.cpu.hottest_thread         | cores | the driver's busiest thread
+driver.cpu.thread_cores           | cores | CPU of the driver's threads, added up
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
 driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
 driver.threads.count              | count | threads of the driver

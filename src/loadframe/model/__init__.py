@@ -49,6 +49,7 @@ from loadframe.model.forecast import (
 )
 from loadframe.model.investigation import (
     Alternative,
+    BlindCounter,
     Conduct,
     Ending,
     Host,
@@ -94,6 +95,7 @@ from loadframe.model.step import (
     FLAGS,
     OPEN_LOOP_AXES,
     WARMING,
+    Blind,
     Latency,
     Observation,
     Observations,
@@ -138,6 +140,8 @@ __all__ = [
     "WARMING",
     "Alternative",
     "Answer",
+    "Blind",
+    "BlindCounter",
     "Calibration",
     "Capacity",
     "CapacityEnd",

@@ -160,12 +160,22 @@ class StandingChange:
 
 
 @dataclass(frozen=True, slots=True)
+class BlindCounter:
+    """A counter that was blind in so many steps. because: in words, as it was in the first of them."""
+
+    counter: str
+    steps: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class Conduct:
     """How the run went: what a reader needs in order to trust it.
 
     flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
     core). late_ticks of ticks came late or were missing. seconds: from the first step's preparation to the last step.
-    standing: what could not be put back at the end.
+    standing: what could not be put back at the end. blind: the counters that contradicted others, each once, with the
+    number of steps in which they did.
     """
 
     steps: int
@@ -177,6 +187,7 @@ class Conduct:
     late_ticks: int
     seconds: float = 0.0
     standing: tuple[StandingChange, ...] = ()
+    blind: tuple[BlindCounter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,17 @@ WARMING = -1
 
 
 @dataclass(frozen=True, slots=True)
+class Blind:
+    """A counter that contradicts what must agree with it, so that nothing of it is used. counter: the metric by which
+    it is named; metrics: all that come from it, which a step that carries this does not have. because: in words, what
+    it said and what the others did."""
+
+    counter: str
+    metrics: tuple[str, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One measured window: one level, one treatment, one block.
 
@@ -41,7 +52,7 @@ class Step:
     after the warm-up was cut off. batches: throughput (1/s) of equal slices of the window in time order, for the
     noise within the step. waiting_share: time that requests spent waiting for a lock or in a queue, divided by all
     their time. metrics: averages, rates and peaks over the window, by the names in units.py.
-    flags: why the step should be read with care (see FLAGS).
+    flags: why the step should be read with care (see FLAGS). blind: counters that contradicted others in it.
     """
 
     number: int
@@ -63,6 +74,7 @@ class Step:
     metrics: Mapping[str, float]
     flags: tuple[str, ...] = ()
     closed_loop: bool = True
+    blind: tuple[Blind, ...] = ()
 
     @property
     def counts(self) -> bool:

@@ -304,8 +304,8 @@ def _threads(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str,
 
 
 def _run_delay(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
-    waits = _sum_over_threads(processes, lambda process: process.cpu_rates)
-    return {"cpu.run_delay": waits[1]} if waits else {}
+    together = _sum_over_threads(processes, lambda process: process.cpu_rates)
+    return {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
 
 
 def _sum_over_threads(

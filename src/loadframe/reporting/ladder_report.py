@@ -39,6 +39,7 @@ def ladder_json(found: Ladder) -> dict[str, Any]:
         ],
         "settings": [_change(change) for change in final_changes(found)],
         "flags": {} if found.conduct is None else dict(found.conduct.flags),
+        "blind": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.blind],
         "standing": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.standing],
         "warnings": list(found.warnings),
     }

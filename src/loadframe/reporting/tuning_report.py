@@ -46,6 +46,7 @@ def tuning_json(found: Tuning) -> dict[str, Any]:
         "failed_proofs": [_proof_json(proof) for proof in found.failed_proofs],
         "settings": list(shape["settings"]),
         "flags": {} if found.conduct is None else dict(found.conduct.flags),
+        "blind": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.blind],
         "standing": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.standing],
         "warnings": list(found.warnings),
     }

@@ -427,9 +427,15 @@ def limit_number(value: float | None, limit: Limit) -> str:
 
 
 def conduct_sentences(conduct: Conduct) -> list[str]:
-    """How the run went: what still stands, steps, flags in plain words, what the recorder cost."""
+    """How the run went: what still stands, steps, counters not to be believed, flags in plain words, what the recorder
+    cost."""
     again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
     sentences = [*standing_sentences(conduct.standing), f"{conduct.steps} steps were measured{again}"]
+    sentences += [
+        f"a counter is blind in {one.steps} of {conduct.steps} steps, rules nothing out and confirms nothing: "
+        f"{one.because}"
+        for one in conduct.blind
+    ]
     sentences += [
         f"{count} of {conduct.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in conduct.flags.items() if count
     ]

@@ -1,0 +1,248 @@
+"""What must agree: counters of the same thing, counted in different places, held against one another.
+
+A counter that does not count says 0, and a cause would be ruled out by it. So what is counted twice has a row here: it
+must not say less than a share of what all of its witnesses say. Where it does it is blind: it is left out of the step,
+with all that comes from it, and named. Unknown is not 0.
+
+To add one, add a row. Rows are gone through in their order, and what is blind is no witness for those that follow: what
+is closest to the work (a process's own numbers) comes before what only stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loadframe.metrics import IN_FRONT, METRICS, MOST_SHARDS
+from loadframe.model import Blind
+from loadframe.units import show_metric
+
+SILENT = 0.1
+"""A counter of the same events that says less than a tenth does not count them. Others differ for good reasons: what is
+written towards disks may be dropped before it reaches one, a server counts a client's statements its own way."""
+PARTIAL = 0.5
+"""CPU time is counted by the same clock for a thread, its process and its group: less than half of it is not all."""
+RATES = ("1/s", "bytes/s", "s/s", "share")
+"""Units of what is counted up, and of what follows from it; levels and settings need no counting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """counter: metrics that together must be at least `share` of the smallest of `witnesses`, each of which is metrics
+    added up; it is looked at where that is `floor` or more and all of them were measured.
+
+    also: what is blind with it, besides itself; a name that ends with a dot stands for all rates that begin so. why:
+    how it comes that such a counter does not count."""
+
+    counter: tuple[str, ...]
+    witnesses: tuple[tuple[str, ...], ...]
+    share: float
+    floor: float
+    why: str
+    also: tuple[str, ...] = ()
+
+
+DISKSTATS = tuple(
+    f"system.disk.{name}"
+    for name in ("busy", "queue", "reads", "writes", "read_bytes", "write_bytes", "flushes", "flush_ms")
+)
+
+
+def _disk(name: str, words: str) -> tuple[Agreement, ...]:
+    """Of one direction. Process, group and disk count the same bytes; reads and writes, from the files beside them, are
+    as good as the bytes."""
+    group, process, machine = f"C.cage.{name}_bytes", f"C.io.{name}_bytes", f"system.disk.{name}_bytes"
+    return (
+        Agreement(
+            (group,),
+            ((process,), (machine,)),
+            SILENT,
+            100e3,
+            "version 1 of control groups counts a disk only once it has had a throttle rule (seen: Linux 6.18), and "
+            f"never what the kernel {words} on its own account",
+            (f"C.cage.{name}_bytes.utilization", f"C.cage.{name}s", f"C.cage.{name}s.utilization"),
+        ),
+        Agreement(
+            (process,),
+            ((group,), (machine,)),
+            SILENT,
+            100e3,
+            "/proc/PID/io knows nothing of children that ended",
+            ("C.io.write_calls",) if name == "write" else (),
+        ),
+        Agreement(
+            (machine,),
+            ((group,), (process,)),
+            SILENT,
+            100e3,
+            "/proc/diskstats of a container, or a disk that it does not list",
+            DISKSTATS,
+        ),
+    )
+
+
+OF_A_COMPONENT: tuple[Agreement, ...] = (
+    Agreement(
+        ("C.cpu.thread_cores",),
+        (("C.cpu.cores",), ("system.cpu.busy_cores",)),
+        PARTIAL,
+        0.2,
+        "a kernel without CONFIG_SCHED_INFO tells zeros, and threads that end between two looks are not seen",
+        ("C.cpu.hottest_thread", "C.cpu.run_delay"),
+    ),
+    Agreement(
+        ("C.cage.cpu",),
+        (("C.cpu.cores",), ("system.cpu.busy_cores",)),
+        PARTIAL,
+        0.2,
+        "its processes are not in the group",
+        ("C.cage.cpu.utilization",),
+    ),
+    Agreement(
+        ("C.cpu.cores",),
+        (("C.cage.cpu",), ("system.cpu.busy_cores",)),
+        PARTIAL,
+        0.2,
+        "there are processes that were not followed",
+        ("C.cpu.user_cores", "C.cpu.system_cores", "C.cpu.utilization", "C.cpu.hottest_thread", "C.cpu.run_delay",
+         "C.cpu.thread_cores", "system.cpu.foreign"),
+    ),
+    *_disk("write", "writes back"),
+    *_disk("read", "reads"),
+    Agreement(
+        ("C.cage.memory.usage",),
+        (("C.memory.rss",),),
+        SILENT,
+        64 * 2**20,
+        "its processes are not in the group",
+        ("C.cage.memory.peak", "C.cage.memory.hits", "C.cage.memory.refaults"),
+    ),
+)  # fmt: skip
+"""C stands for the component."""
+
+OF_THE_MACHINE: tuple[Agreement, ...] = (
+    Agreement(
+        ("system.cpu.busy_cores",),
+        (("target.cpu.cores", "driver.cpu.cores"),),
+        0.3,
+        0.2,
+        "/proc/stat of a container, or one that counts by the tick",
+        ("system.cpu.utilization", "system.cpu.user", "system.cpu.system", "system.cpu.iowait", "system.cpu.steal",
+         "system.cpu.busiest", "system.cpu.foreign"),
+    ),
+    Agreement(
+        ("system.paging.major_faults",),
+        (("target.paging.major_faults",),),
+        SILENT,
+        10.0,
+        "/proc/vmstat of a container",
+        ("system.paging.",),
+    ),
+)  # fmt: skip
+
+REQUESTS = "the server asked is not the one that is loaded, or tells its counters late"
+CONNECTIONS = "the server asked is not the one that is loaded"
+OF_SERVERS: tuple[Agreement, ...] = (
+    *(
+        Agreement(counted, (("throughput",),), SILENT, 10.0, REQUESTS, blind)
+        for counted, blind in (
+            (("mariadb.questions",), ("mariadb.",)),
+            (("postgres.commits", "postgres.rollbacks"), ("postgres.blocks_hit", "postgres.blocks_read",
+             "postgres.temp_files", "postgres.temp_bytes", "postgres.deadlocks", "postgres.wal_records",
+             "postgres.wal_pages", "postgres.wal_bytes")),
+            (("nginx.requests",), ("nginx.accepts", "nginx.handled")),
+            (("varnish.requests",), ("varnish.",)),
+            (("squid.requests",), ("squid.",)),
+        )
+    ),
+    *(
+        Agreement((gauge,), (("workload.concurrency",),), 0.001, 1.0, CONNECTIONS)
+        for gauge in ("mariadb.connections", "postgres.connections", "nginx.connections", "squid.client_connections")
+    ),
+)  # fmt: skip
+"""Requests as the driver counts them, and connections of requests that are in progress, as the server does. A server
+may keep nearly all that ask waiting before it counts them as connected: only none at all contradicts."""
+
+
+def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
+    """The counters of one step that contradict what must agree with them. metrics: its own, with its throughput."""
+    found: list[Blind] = []
+    seen = dict(metrics)
+    for row in _rows(seen):
+        blind = _blind(row, seen)
+        if blind is not None:
+            found.append(blind)
+            seen = without(seen, (blind,))
+    return tuple(found)
+
+
+def without(metrics: Mapping[str, float], blind: Sequence[Blind]) -> dict[str, float]:
+    """The same metrics without those that are blind."""
+    gone = names_of(blind)
+    return {name: value for name, value in metrics.items() if name not in gone}
+
+
+def names_of(blind: Sequence[Blind]) -> frozenset[str]:
+    """All metrics that are not known for it."""
+    return frozenset(name for one in blind for name in one.metrics)
+
+
+def _rows(metrics: Mapping[str, float]) -> Iterator[Agreement]:
+    pieces = [piece for piece in _PIECES if f"{piece}.cpu.cores" in metrics]
+    for component in ("driver", *(pieces or ("target",))):
+        for row in OF_A_COMPONENT:
+            yield _of(component, row)
+    yield from OF_THE_MACHINE
+    yield from OF_SERVERS
+
+
+_PIECES = (*IN_FRONT, *(f"shard{number}" for number in range(1, MOST_SHARDS + 1)))
+
+
+def _of(component: str, row: Agreement) -> Agreement:
+    """A row of a component. What is told of a target in pieces is put together from what they tell."""
+    whole = component in _PIECES
+
+    def named(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"{component}{name[1:]}" if name.startswith("C.") else name for name in names)
+
+    own = (*row.counter, *row.also)
+    return replace(
+        row,
+        counter=named(row.counter),
+        witnesses=tuple(named(names) for names in row.witnesses),
+        also=named(row.also) + (tuple(f"target{name[1:]}" for name in own if name.startswith("C.")) if whole else ()),
+    )
+
+
+def _blind(row: Agreement, metrics: Mapping[str, float]) -> Blind | None:
+    said = _together(row.counter, metrics)
+    others = [_together(names, metrics) for names in row.witnesses]
+    if said is None or not all(other is not None for other in others):
+        return None
+    least = min(other for other in others if other is not None)
+    if least < row.floor or said >= row.share * least:
+        return None
+    told = " and ".join(_told(names, metrics) for names in row.witnesses)
+    return Blind(
+        counter=row.counter[0],
+        metrics=tuple(name for name in metrics if name in row.counter or _is_of(name, row.also)),
+        because=f"{_told(row.counter, metrics)}, while {told} ({row.why})",
+    )
+
+
+def _together(names: Sequence[str], metrics: Mapping[str, float]) -> float | None:
+    """Of those that were measured; None where none was."""
+    values = [metrics[name] for name in names if name in metrics]
+    return sum(values) if values else None
+
+
+def _told(names: Sequence[str], metrics: Mapping[str, float]) -> str:
+    return ", ".join(f"{METRICS[name].what}: {show_metric(name, metrics[name])}" for name in names if name in metrics)
+
+
+def _is_of(name: str, also: Sequence[str]) -> bool:
+    if name in also:
+        return True
+    prefixes = tuple(one for one in also if one.endswith("."))
+    return bool(prefixes) and name.startswith(prefixes) and name in METRICS and METRICS[name].unit in RATES

@@ -1,0 +1,173 @@
+"""A machine on which a group's disk writes are not counted: nothing is ruled out by that 0, and the report says so.
+From a recorded window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loadframe.analysis.window import Summary, summarise
+from loadframe.bench.evaluation import Evaluated, evaluate
+from loadframe.bench.examination import examine
+from loadframe.bench.loading import Loaded
+from loadframe.bench.sweep import curve_of
+from loadframe.bench.writing import conduct_from
+from loadframe.model import Step, TargetState
+from loadframe.recording.frames import Facts, Tick
+from loadframe.reporting import words
+from loadframe.study import Study, parse
+
+StepMaker = Callable[..., Step]
+RECORDED = json.loads((Path(__file__).parent.parent / "data/recorded/uncounted-group.json").read_text())
+FACTS = Facts(**RECORDED["facts"])
+QUEUE = """
+[study]
+name = "queue"
+question = "?"
+[target]
+kind = "sqlite"
+[workload]
+kind = "job-queue"
+[load]
+axis = "concurrency"
+levels = [1, 2, 4]
+"""
+
+
+def ticks(edit: Callable[[str, str], str] = lambda source, said: said) -> list[Tick]:
+    return [
+        Tick(one["at_s"], 0.0, {source: edit(source, said).encode() for source, said in one["entries"].items()}, FACTS)
+        for one in RECORDED["ticks"]
+    ]
+
+
+def summary(begin_s: float, end_s: float) -> Summary:
+    """Two workers, one of which has the lock, the other waits for it."""
+    count = int(RECORDED["throughput"] * (end_s - begin_s))
+    each_ms = 2000 * (end_s - begin_s) / count
+    none = np.zeros(count, np.uint32)
+    found = summarise(
+        np.linspace(begin_s, end_s, count),
+        np.full(count, each_ms, np.float32),
+        np.full(count, each_ms / 2, np.float32),
+        none,
+        none,
+        operations=("submit",),
+        judged=("submit",),
+        planned_s=None,
+        floor_s=0.0,
+        fixed_warmup_s=0.0,
+    )
+    return replace(found, window_start_s=begin_s, window_end_s=end_s)
+
+
+def evaluated(study: Study, recording: list[Tick]) -> Evaluated:
+    rig: Any = SimpleNamespace(target=SimpleNamespace(embedded=True), counter_specs=())
+    requests: Any = None
+    loaded = Loaded(requests, summary(recording[0].monotonic_s, recording[-1].monotonic_s), None, None, False)
+    return evaluate(loaded, recording, study, rig, one_lock=True)
+
+
+@pytest.fixture
+def study() -> Study:
+    return parse(QUEUE)
+
+
+def test_what_a_group_does_not_count_is_unknown_in_the_step_not_0(study: Study) -> None:
+    seen = evaluated(study, ticks())
+    assert [one.counter for one in seen.blind] == ["target.cage.write_bytes"]
+    assert not {"target.cage.write_bytes", "target.cage.writes"} & seen.metrics.keys()
+    assert seen.metrics["target.io.write_bytes"] > 30e6
+    assert seen.metrics["system.disk.flushes_per_request"] > 3
+
+
+def test_a_disk_whose_counters_stand_still_gives_no_0_either(study: Study) -> None:
+    """As bind-mounted over /proc/diskstats in a container; here the group counts."""
+    still = RECORDED["ticks"][0]["entries"]["system:/proc/diskstats"]
+    written = iter((0, 40_000_000))
+
+    def edit(source: str, said: str) -> str:
+        if source.endswith("io_service_bytes"):
+            return f"254:0 Write {next(written)}\n"
+        return still if source == "system:/proc/diskstats" else said
+
+    seen = evaluated(study, ticks(edit))
+    assert [one.counter for one in seen.blind] == ["system.disk.write_bytes"]
+    assert not [name for name in seen.metrics if name.startswith("system.disk.")]
+
+
+def test_processes_that_were_not_followed_leave_the_studys_share_unknown(study: Study) -> None:
+    def edit(source: str, said: str) -> str:
+        return (
+            RECORDED["ticks"][0]["entries"].get(source, said) if ":/proc/" in source and "target:" in source else said
+        )
+
+    def idle(source: str, said: str) -> str:
+        return "0\n" if source.endswith(":cpu") else edit(source, said)
+
+    seen = evaluated(study, ticks(idle))
+    assert "target.cpu.cores" in {one.counter for one in seen.blind}
+    assert not {"target.cpu.cores", "target.saturation", "system.cpu.own", "system.cpu.foreign"} & seen.metrics.keys()
+
+
+def steps(study: Study, make_step: StepMaker) -> list[Step]:
+    """The recorded window at each level, three times."""
+    seen = evaluated(study, ticks())
+    return [
+        make_step(level, throughput, seen.metrics, block=block, blind=seen.blind)
+        for block in (1, 2, 3)
+        for level, throughput in ((1, 1180.0 + block), (2, 1220.0 - block), (4, 1210.0 + block))
+    ]
+
+
+def test_the_disk_that_every_commit_waits_for_is_not_ruled_out(study: Study, make_step: StepMaker) -> None:
+    taken = steps(study, make_step)
+    one = examine(
+        taken,
+        number=1,
+        treatment="A",
+        state=TargetState(),
+        effective={},
+        curve=curve_of(taken, study, "A"),
+        target_kind="sqlite",
+        highest_level=4,
+    ).round
+    assert [finding.id for finding in one.findings][:2] == ["disk.fsync", "lock.writer"]
+    assert "target.cage.writes" not in {item.metric for item in one.findings[0].evidence}
+    assert not [out for out in one.ruled_out if "disk writes of the target" in out.because]
+
+
+def test_a_counter_that_is_blind_in_half_of_the_steps_is_trusted_in_none(study: Study, make_step: StepMaker) -> None:
+    """In the others it agreed by chance: nothing was written in their windows."""
+    taken = [
+        step if step.block < 3 else replace(step, metrics={**step.metrics, "target.cage.writes": 0.0}, blind=())
+        for step in steps(study, make_step)
+    ]
+    one = examine(
+        taken,
+        number=1,
+        treatment="A",
+        state=TargetState(),
+        effective={},
+        curve=curve_of(taken, study, "A"),
+        target_kind="sqlite",
+        highest_level=4,
+    ).round
+    assert "disk.fsync" in [finding.id for finding in one.findings]
+
+
+def test_the_report_names_it_in_words(study: Study, make_step: StepMaker) -> None:
+    told = [
+        sentence for sentence in words.conduct_sentences(conduct_from(steps(study, make_step))) if "blind" in sentence
+    ]
+    (sentence,) = told
+    assert sentence.startswith("a counter is blind in 9 of 9 steps, rules nothing out and confirms nothing: ")
+    assert "bytes written to the disk by the target: 0 B/s, while bytes the target wrote towards disks" in sentence
+    assert conduct_from([make_step(1, 1.0, {})]).blind == ()
