@@ -6,8 +6,8 @@ falsely. A file is a study with a table [planted]:
 
     cause      what was planted, in words; for nothing planted, "nothing"
     first      ids of findings, each of which is right as the first one; empty: nothing may be confirmed
-    status     what the planted cause must become: "confirmed" where a remedy exists that may be tried, else "suspected"
-    also       ids of other findings that are true as well once the planted cause is gone, and may be confirmed
+    status     what the planted cause must become: "confirmed" where a remedy exists that may be tried, "suspected"
+               where none does, "helped" where the remedy leaves the cause's own evidence as it is
     setting    a setting that a kept remedy must change, where the finding alone does not tell the cause
     strangers  how many processes outside the study use a CPU each
     flag       a flag that most steps must carry: a disturbance is not a cause, and has to be seen
@@ -52,7 +52,6 @@ class Planted:
     cause: str
     first: tuple[str, ...] = ()
     status: str = "confirmed"
-    also: tuple[str, ...] = ()
     setting: str = ""
     strangers: int = 0
     flag: str = ""
@@ -71,8 +70,7 @@ def read(path: Path) -> Planted:
     """A planted cause from its file."""
     tables = tomllib.loads(path.read_text())
     expected = tables.pop("planted")
-    for key in ("first", "also"):
-        expected[key] = tuple(expected.get(key, ()))
+    expected["first"] = tuple(expected.get("first", ()))
     return Planted(path.stem, validate(tables, text=path.read_text(), name=path.name), **expected)
 
 
@@ -80,7 +78,7 @@ def score(planted: Planted, found: Investigation) -> Score:
     """Compare what was found with what was planted."""
     findings = [finding for one in found.rounds for finding in one.findings]
     confirmed = {finding.id for finding in findings if finding.status == "confirmed"}
-    false = tuple(sorted(confirmed - {*planted.first, *planted.also}))
+    false = tuple(sorted(confirmed - {*planted.first}))
     flagged = not planted.flag or 2 * found.conduct.flags.get(planted.flag, 0) >= found.conduct.steps
     first = first_finding(found)
     if not planted.first:

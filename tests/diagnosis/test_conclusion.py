@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import pytest
 
 from loadframe.analysis.comparison import verdict
@@ -20,7 +17,6 @@ from loadframe.model import (
     Price,
     Remedy,
     Round,
-    Step,
     TargetState,
     Trial,
 )
@@ -84,35 +80,6 @@ def test_without_a_price_there_is_no_second_gain() -> None:
 def test_nothing_gained_is_said_so(rounds: list[Round], kind: str) -> None:
     assert conclusion.outcome(rounds).kind == kind
     assert conclusion.outcome(rounds, interrupted=True).kind == "interrupted"
-
-
-def test_a_cause_is_confirmed_only_when_its_cost_moves_with_the_throughput(make_step: Callable[..., Step]) -> None:
-    cause = finding("disk.fsync")
-    before = [make_step(1, 100, {"system.disk.flushes_per_request": 4.0})]
-    moved = [make_step(1, 800, {"system.disk.flushes_per_request": 1.0})]
-    unmoved = [make_step(1, 800, {"system.disk.flushes_per_request": 4.0})]
-    better, same = trial("wal", 8.0), trial("wal", 1.0)
-    assert conclusion.judge(cause, better.remedy, better.verdict, before, moved) == "confirmed"
-    assert conclusion.judge(cause, better.remedy, better.verdict, before, unmoved) == "suspected"
-    assert conclusion.judge(cause, same.remedy, same.verdict, before, unmoved) == "refuted"
-
-
-def test_failures_that_end_are_worth_something_even_without_more_throughput(make_step: Callable[..., Step]) -> None:
-    failing = [replace(make_step(1, 100, {"system.disk.flushes_per_request": 4.0}), errors=50)]
-    sound = [make_step(1, 100, {"system.disk.flushes_per_request": 1.0})]
-    same = trial("wal", 1.0)
-    assert same.verdict.decision == "no-proven-difference"
-    assert conclusion.cures_failures(failing, sound)
-    assert not conclusion.cures_failures(sound, sound)
-    assert not conclusion.cures_failures(failing, [replace(sound[0], errors=20)])
-    assert conclusion.judge(finding("disk.fsync"), same.remedy, same.verdict, failing, sound) == "confirmed"
-
-
-def test_a_remedy_says_nothing_about_other_findings(make_step: Callable[..., Step]) -> None:
-    other = finding("lock.row")
-    better = trial("wal", 8.0)
-    steps = [make_step(1, 100, {})]
-    assert conclusion.judge(other, better.remedy, better.verdict, steps, steps) == "suspected"
 
 
 def test_next_comes_what_grows_with_the_load_and_runs_out_first() -> None:

@@ -113,7 +113,7 @@ def _from_all(one: Round, steps: Sequence[Step], study: Study) -> Round:
         highest_level=study.levels[-1],
     ).round
     anew = {finding.id: finding for finding in again.findings}
-    findings = tuple(settle(anew.get(old.id, old), old.status) for old in one.findings)
+    findings = tuple(settle(anew.get(old.id, old), old) for old in one.findings)
     return replace(one, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
 
 

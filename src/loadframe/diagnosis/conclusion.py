@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from loadframe.analysis import comparison
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.metrics import metric as metric_of
 from loadframe.model import (
     Finding,
-    FindingStatus,
     LadderStep,
     Limit,
     NextLimit,
     Outcome,
-    Remedy,
     Round,
     StateSummary,
-    Step,
     Trial,
     Verdict,
 )
 from loadframe.units import show_metric
-
-NO_EFFECT = 1.1
-"""A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays
-below it helps too little to confirm a cause."""
-SATURATED = 0.6
-"""A share of time (a lock held, a disk busy) bounds the throughput by X <= 1 / D (utilisation law) only near one; below
-this, a rise of the throughput says nothing about it."""
-MOVED = 0.7
-"""A cause has moved when what it costs per request fell below this share."""
 
 
 def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
@@ -68,69 +54,6 @@ def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
 def summary(one: Round) -> StateSummary:
     """A round's curve in two numbers."""
     return StateSummary(one.curve.peak, one.curve.knee)
-
-
-FAILING = 0.01
-"""One request in a hundred failing is too many."""
-CURED = 0.1
-"""A remedy cures failures when a tenth of them or less is left."""
-
-
-def failed_share(steps: Sequence[Step]) -> float:
-    """The share of all requests of these steps that failed."""
-    failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
-    return failed / (failed + done) if failed + done else 0.0
-
-
-def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether requests that failed before no longer do: worth something even where no more of them are done."""
-    share = failed_share(before)
-    return share >= FAILING and failed_share(after) <= CURED * share
-
-
-def judge(
-    finding: Finding, remedy: Remedy, verdict: Verdict, before: Sequence[Step], after: Sequence[Step]
-) -> FindingStatus:
-    """What a trial says about a finding: confirmed where throughput rose, or failures ended, and what the cause costs
-    per request fell; refuted where neither the throughput nor anything of value moved; else still suspected."""
-    if finding.id not in remedy.addresses:
-        return finding.status
-    if verdict.decision != "worse" and cures_failures(before, after):
-        return "confirmed" if _moved(finding, before, after) else "suspected"
-    if verdict.decision == "better":
-        return "confirmed" if verdict.ratio >= NO_EFFECT and _moved(finding, before, after) else "suspected"
-    return "refuted" if verdict.high < NO_EFFECT else "suspected"
-
-
-def _moved(finding: Finding, before: Sequence[Step], after: Sequence[Step]) -> bool:
-    costs = [item.metric for item in finding.evidence if _is_cost(item.metric)]
-    if not costs:
-        return True
-    metric = costs[0]
-    if metric_of(metric).unit == "share" and _mean(metric, before) < SATURATED:
-        return False
-    one, two = _per_request(metric, before), _per_request(metric, after)
-    return one is None or two is None or two < MOVED * one
-
-
-def _mean(metric: str, steps: Sequence[Step]) -> float:
-    values = [step.metrics[metric] for step in steps if metric in step.metrics]
-    return fmean(values) if values else 0.0
-
-
-def _is_cost(metric: str) -> bool:
-    unit = metric_of(metric).unit
-    return unit in ("1/s", "share") or metric.endswith("_per_request")
-
-
-def _per_request(metric: str, steps: Sequence[Step]) -> float | None:
-    values = [(step.metrics[metric], step.throughput) for step in steps if metric in step.metrics]
-    requests = sum(throughput for _, throughput in values)
-    if not values or requests <= 0:
-        return None
-    if metric.endswith("_per_request"):
-        return sum(value * throughput for value, throughput in values) / requests
-    return sum(value for value, _ in values) / requests
 
 
 def next_limit(last: Round) -> NextLimit | None:

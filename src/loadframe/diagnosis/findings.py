@@ -10,7 +10,7 @@ from dataclasses import replace
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES, Condition, Signature
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.metrics import METRICS
-from loadframe.model import Evidence, Finding, FindingStatus, Limit, LoadInterval, RuledOut, Step
+from loadframe.model import Evidence, Finding, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import show_metric
 
 REACHED = 0.97
@@ -306,6 +306,6 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
 
 
-def settle(finding: Finding, status: FindingStatus) -> Finding:
-    """The same finding after an intervention."""
-    return replace(finding, status=status)
+def settle(finding: Finding, settled: Finding) -> Finding:
+    """A finding with the standing that the trials gave to the same one."""
+    return replace(finding, status=settled.status, mechanism=settled.mechanism)

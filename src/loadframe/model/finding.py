@@ -31,14 +31,37 @@ class RuledOut:
     because: str
 
 
-FindingStatus = Literal["suspected", "confirmed", "refuted"]
+FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
+"""helped: a change for this cause has a proven gain, but the cause's own evidence was not seen to recede, or the same
+change confirmed another cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """Whether a cause's own evidence receded with a change, from the blocks of its proof.
+
+    metric: what was looked at; "" where nothing of this cause is counted. before, after: its means, per request where
+    per_request; None where it was not measured. wanted: what `after` must reach by the model of the cause: no more than
+    this, or more than this where `rises` (what a lifted limit lets pass). because: the same in words.
+    """
+
+    metric: str
+    before: float | None
+    after: float | None
+    wanted: float | None
+    per_request: bool
+    receded: bool
+    because: str
+    rises: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause with evidence. Only an intervention that moved the curve makes it confirmed (or refuted).
+    """A cause with evidence. Only an intervention that moved the curve makes it more than suspected: confirmed where
+    the cause's own evidence receded too, helped where that was not seen, refuted where the curve did not move.
 
-    reached_at: the load at which it begins to act. score: 0..1, how well the evidence explains the bend.
+    reached_at: the load at which it begins to act. score: 0..1, how well the evidence explains the bend. mechanism: of
+    the trial that settled it.
     """
 
     id: str
@@ -49,6 +72,7 @@ class Finding:
     ruled_out: tuple[RuledOut, ...]
     score: float
     explanation: str = ""
+    mechanism: Mechanism | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +113,32 @@ class Remedy:
     source: str = ""
 
 
+ControlKind = Literal["sham", "dose", "without"]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a kept remedy was held against besides the state before it.
+
+    kind: "sham", its restart without its change; "dose", half the way; "without", the whole of several changes against
+    the same without one of them, which `title` names. verdict: of a sham and a dose against the state before; of
+    "without" the whole against the rest: what that change is worth. None where it was left out. holds: whether it bears
+    the remedy out; None where that cannot be told. because: in words.
+    """
+
+    kind: ControlKind
+    title: str
+    verdict: Verdict | None
+    holds: bool | None
+    because: str
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A remedy that was tried, its verdict against the state before, and what became of it.
 
     effective: what the target really used after the change, for every setting that the remedy named. operations: what
-    each kind of request took, by level.
+    each kind of request took, by level. controls: what a kept remedy was held against besides.
     """
 
     remedy: Remedy
@@ -106,6 +150,7 @@ class Trial:
     treatment_after: str = ""
     note: str = ""
     operations: tuple[OperationTimes, ...] = ()
+    controls: tuple[Control, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,10 @@ def _lead(inv: Investigation) -> str:
     start = _start(inv, first)
     if first.status == "suspected":
         return f"{start}. The suspected cause, not proved, is: {words.strip(first.title)}"
-    titles = "; then: ".join(words.strip(finding.title) for finding in findings)
+    if first.status == "helped":
+        return f"{start}. A change for this cause helped; that it is the cause was not seen: {words.strip(first.title)}"
+    confirmed = (finding for finding in findings if finding.status == "confirmed")
+    titles = "; then: ".join(words.strip(finding.title) for finding in confirmed)
     return f"{start}: {titles}"
 
 
@@ -94,6 +97,9 @@ def _fruitless(inv: Investigation) -> str:
     return f"none of the {tried} remedies that were tried shows a proven gain" if tried else "no remedy was tried"
 
 
+_STANDING = {"confirmed": "had been confirmed", "helped": "was what a change for it had helped against, not confirmed"}
+
+
 def _interrupted(inv: Investigation) -> str:
     taken = "not every change could be taken back" if inv.conduct.standing else "every change was taken back"
     begun = f"Interrupted after {inv.conduct.steps} steps; {taken}."
@@ -103,7 +109,7 @@ def _interrupted(inv: Investigation) -> str:
     )
     if not findings:
         return f"{begun}{proved}" if proved else f"{begun} No cause had been named by then."
-    standing = "had been confirmed" if findings[0].status == "confirmed" else "was suspected, not proved"
+    standing = _STANDING.get(findings[0].status, "was suspected, not proved")
     return f"{begun}{proved} By then this {standing}: {words.strip(findings[0].title)}."
 
 

@@ -52,15 +52,14 @@ def kept_trials(inv: Investigation) -> tuple[Trial, ...]:
 
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """What gave: the confirmed findings in the order in which they were confirmed, each id once; where none is, the
-    best suspected one of the first round that has one; else nothing."""
-    confirmed: dict[str, Finding] = {}
-    for round_ in inv.rounds:
-        for finding in round_.findings:
-            if finding.status == "confirmed":
-                confirmed.setdefault(finding.id, finding)
-    if confirmed:
-        return tuple(confirmed.values())
+    """What gave: the confirmed findings in the order in which they were confirmed, then those that a change helped
+    against, each id once; where none is, the best suspected one of the first round that has one; else nothing."""
+    moved: dict[str, Finding] = {}
+    for status in ("confirmed", "helped"):
+        for finding in (each for round_ in inv.rounds for each in round_.findings if each.status == status):
+            moved.setdefault(finding.id, finding)
+    if moved:
+        return tuple(moved.values())
     for round_ in inv.rounds:
         suspected = [finding for finding in round_.findings if finding.status == "suspected"]
         if suspected:
@@ -79,11 +78,12 @@ def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[Rule
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes seen in the last state besides the main ones, and that no trial has confirmed or refuted: what an earlier
-    state was suspected of and the last one no longer shows went with the changes."""
-    settled = {f.id for r in inv.rounds for f in r.findings if f.status != "suspected"}
-    settled |= {finding.id for finding in main_findings(inv)}
-    return tuple(finding for round_ in inv.rounds[-1:] for finding in round_.findings if finding.id not in settled)
+    """Causes seen in the last state besides the main ones, and that no trial has settled there: what an earlier state
+    was suspected of and the last one no longer shows went with the changes, and what was refuted in an earlier state is
+    open again in another."""
+    main = {finding.id for finding in main_findings(inv)}
+    last = (finding for round_ in inv.rounds[-1:] for finding in round_.findings)
+    return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
 
 
 def ruled_out_alone(inv: Investigation) -> tuple[RuledOut, ...]:
@@ -126,10 +126,11 @@ def disturbed_steps(inv: Investigation) -> int:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that a trial showed not to be it, each id once, unless another round confirmed them."""
+    """Causes that a trial showed not to be it, each id once, unless a change helped against them in another round, or a
+    later state shows them again."""
     shown = {finding.id for finding in main_findings(inv)}
-    refuted = {f.id: f for r in inv.rounds for f in r.findings if f.status == "refuted" and f.id not in shown}
-    return tuple(refuted.values())
+    latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
+    return tuple(f for f in latest.values() if f.status == "refuted" and f.id not in shown)
 
 
 def round_of(inv: Investigation, finding: Finding) -> Round:

@@ -66,8 +66,10 @@ def _findings(inv: Investigation) -> list[Part]:
     room = MOST_EVIDENCE
     for finding in facts.main_findings(inv)[:3]:
         evidence = [f"- {words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
+        evidence += [f"- {said}" for said in (words.mechanism_sentence(finding),) if said]
         room = max(2, room - len(evidence))
-        parts.append(("Gave" if not parts else "Then", [words.finding_sentence(finding, unit), *evidence]))
+        label = "Helped" if finding.status == "helped" else "Then" if parts else "Gave"
+        parts.append((label, [words.finding_sentence(finding, unit), *evidence]))
     out = [item for finding in facts.main_findings(inv)[:1] for item in _ruled_out(finding.ruled_out)][:4]
     out += _ruled_out(facts.ruled_out_alone(inv))[:6]
     out += [f"- {finding.id}: {words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
@@ -93,6 +95,7 @@ def _changes(inv: Investigation) -> list[Part]:
         for change in facts.needed_changes(trial.remedy)
     ]
     changes += [words.sentence(trial.note) for trial in kept if trial.note]
+    changes += [f"- {words.control_sentence(control)}" for trial in kept for control in trial.controls]
     taken_back = [
         f"- {trial.remedy.title}: {words.trial_sentence(trial)}"
         for round_ in inv.rounds

@@ -16,6 +16,7 @@ from loadframe.model import (
     Change,
     Comparison,
     Conduct,
+    Control,
     Curve,
     CurvePoint,
     Decision,
@@ -50,7 +51,8 @@ COMPARISONS = {
 }
 
 STATUS = {
-    "confirmed": "confirmed: changing it moved the curve",
+    "confirmed": "confirmed: changing it moved the curve, and its own evidence receded",
+    "helped": "helped: a change for it moved the curve, and that this was the mechanism was not seen",
     "suspected": "suspected: no change has proved it",
     "refuted": "refuted: changing it did not move the curve",
 }
@@ -323,6 +325,13 @@ def evidence_sentence(evidence: Evidence) -> str:
     return f"{metric_words(evidence.metric)}: {value}{f' ({note})' if note else ''}"
 
 
+def mechanism_sentence(finding: Finding) -> str:
+    """What became of the cause's own evidence with the change for it; empty where there was none that helped."""
+    if finding.mechanism is None:
+        return ""
+    return f"{'its evidence receded' if finding.status == 'confirmed' else 'its evidence'}: {finding.mechanism.because}"
+
+
 def finding_sentence(finding: Finding, unit: str) -> str:
     """A finding's title with its standing and the load at which it begins."""
     start = f", from {load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
@@ -380,6 +389,15 @@ def price_sentences(price: Price) -> list[str]:
 def trial_sentence(trial: Trial) -> str:
     """What became of a remedy that was tried."""
     return f"{'kept' if trial.kept else 'taken back'}: {gain_sentence(trial.verdict)}"
+
+
+CONTROLS = {"sham": "control", "dose": "dose", "without": "worth of this among the others"}
+
+
+def control_sentence(control: Control) -> str:
+    """What a kept remedy was held against besides the state before it, in a line."""
+    measured = f"{gain_sentence(control.verdict)}; " if control.verdict and control.kind == "without" else ""
+    return f"{CONTROLS[control.kind]} ({control.title}): {measured}{control.because}"
 
 
 def operations_sentence(trial: Trial, unit: str) -> str:

@@ -1,0 +1,89 @@
+"""What a trial says of the causes that its remedy is for.
+
+A proven gain shows that a change helped. It confirms a cause only where that cause's own evidence receded too
+(mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A remedy without effect
+refutes its cause only where nothing else holds the throughput back after it: of two limits in series neither helps
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadframe.diagnosis.mechanism import CURED, Moved, moved
+from loadframe.model import Finding, Remedy, Step, Verdict
+
+NO_EFFECT = 1.1
+"""A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays
+below it helps too little to confirm a cause."""
+FAILING = 0.01
+"""One request in a hundred failing is too many."""
+
+
+def failed_share(steps: Sequence[Step]) -> float:
+    """The share of all requests of these steps that failed."""
+    failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
+    return failed / (failed + done) if failed + done else 0.0
+
+
+def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
+    """Whether requests that failed before no longer do: worth something even where no more of them are done."""
+    share = failed_share(before)
+    return share >= FAILING and failed_share(after) <= CURED * share
+
+
+def without_effect(verdict: Verdict) -> bool:
+    """Whether it is known that a change moves the curve by less than a tenth."""
+    return verdict.high < NO_EFFECT
+
+
+def judge(
+    findings: Sequence[Finding],
+    remedy: Remedy,
+    verdict: Verdict,
+    before: Sequence[Step],
+    after: Sequence[Step],
+    *,
+    refutes: bool = True,
+    confirms: bool = True,
+) -> tuple[Finding, ...]:
+    """The findings after a trial of this remedy, from the steps of its proof; those that it is not for stay.
+
+    Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
+    receded, first and most. Helped: it rose, and that was not seen. Refuted: neither the throughput nor anything of
+    value moved. Else as before. refutes: not where something else may have kept the throughput where it was. confirms:
+    not where several changes were made at once.
+    """
+    aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
+    cured = verdict.decision != "worse" and cures_failures(before, after)
+    if not cured and verdict.decision != "better":
+        refuted = refutes and without_effect(verdict)
+        return tuple(replace(each, status="refuted") if refuted and each in aimed_at else each for each in findings)
+    seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
+    receded = sorted((each for each in aimed_at if seen[each.id].mechanism.receded), key=lambda one: seen[one.id].order)
+    first = receded[0] if receded else None
+    why_not = "" if confirms else "several changes were made at once"
+    if not cured and verdict.ratio < NO_EFFECT:
+        why_not = "the gain is too small to confirm a cause"
+    return tuple(_settled(each, seen[each.id], first, why_not) if each in aimed_at else each for each in findings)
+
+
+def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str) -> Finding:
+    """A cause after a change that helped. first: the one whose evidence receded first and most. why_not: why the change
+    confirms none."""
+    if first is finding and not why_not:
+        return replace(finding, status="confirmed", mechanism=seen.mechanism)
+    if finding.status == "confirmed":
+        return finding
+    if not why_not and first is not None and seen.mechanism.receded:
+        why_not = f"the same change confirms {first.id}, whose evidence moved first or more"
+    return only_helped(replace(finding, mechanism=seen.mechanism), why_not)
+
+
+def only_helped(finding: Finding, because: str = "") -> Finding:
+    """A cause that a change helped against and that is not confirmed, with the reason, where its evidence is none."""
+    mechanism = finding.mechanism
+    if mechanism is not None and because:
+        mechanism = replace(mechanism, because=f"{mechanism.because}; {because}")
+    return replace(finding, status="helped", mechanism=mechanism)

@@ -1,0 +1,236 @@
+"""Whether a cause's own evidence receded with a change, by as much as the model of that cause says.
+
+A gain proves that a change helped, not why. Each cause has a trace: one metric, and what must become of it where that
+cause was what held the throughput back. g is the gain at the low end of its interval, so that noise is not held against
+a cause. Before and after are the two sides of a proof, block by block.
+
+events    what each request pays for (a table opened, a page read again, a request refused). Where the time of a request
+          is T = T0 + c e, with e events of a constant price c, a gain of g needs e' <= e / g (Amdahl's law: T' >= T0 +
+          c e'), and never more than 0.7 e. Where the price changes with the remedy, 0.7 e alone.
+waiting   a number of requests that wait, on average (Little's law: L = X W). Divided by the throughput it falls
+          whenever that rises; so it must fall itself: what a request does besides waiting, (N - L) / X, stays as it is,
+          so L' <= N - g (N - L), with N requests in progress, and never more than 0.7 L.
+share     a share of time. It must fall itself, to 0.7 of what it was, for the same reason.
+passes    what a limit lets pass. X <= C / D (utilisation law) where D is used per request of at most C per second. Once
+          C is raised, use / C falls by arithmetic alone, whatever the cause was; so the use itself must rise above the
+          former C, which no request could have had before.
+
+What must hold, holds for the mean over the blocks with a one-sided 95 % confidence (Student's t). A metric that is
+missing on either side has not receded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Literal
+
+from loadframe.analysis import student
+from loadframe.metrics import IN_FRONT
+from loadframe.metrics import metric as metric_of
+from loadframe.model import Finding, Mechanism, Step
+from loadframe.units import show_metric
+
+Form = Literal["events", "waiting", "share", "passes"]
+MOVED = 0.7
+"""A cause has moved when no more than this is left of its evidence."""
+CURED = 0.1
+"""A remedy cures failures when a tenth of them or less is left."""
+PASSES = 1.05
+"""What passes a raised limit exceeds what passed before by a twentieth: bursts and slack of the limit are less."""
+CONFIDENCE = 0.95
+FEWEST_BLOCKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where the working of a cause shows, and in which form. price: whether an event costs the same before and after,
+    so that the gain bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes")."""
+
+    metric: str
+    form: Form = "events"
+    price: bool = True
+    ceiling: str = ""
+
+
+def _cage(component: str, layer: str) -> dict[str, Trace]:
+    cage = f"{component}.cage"
+    rates = {"cpu_quota": "cpu", **{name: name for name in ("read_bytes", "write_bytes", "reads", "writes")}}
+    return {
+        f"{layer}.{limit}": Trace(f"{cage}.{use}", "passes", ceiling=f"{cage}.{use}.limit")
+        for limit, use in rates.items()
+    }
+
+
+TRACES: Mapping[str, Trace] = {
+    **_cage("target", "cage"),
+    **{limit: trace for name in IN_FRONT for limit, trace in _cage(name, f"cage.{name}").items()},
+    # A rollback journal's flushes are others than a log's: of files that are made and removed for each commit.
+    "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
+    "lock.writer": Trace("workload.lock_waiting", "waiting"),
+    "lock.row": Trace("postgres.waiting_lock", "waiting"),
+    "memory.mmap_page_faults": Trace("target.paging.major_faults"),
+    "spawn.per_file": Trace("system.processes.created"),
+    "mariadb.buffer_pool": Trace("mariadb.pool_reads"),
+    # A page is flushed beside the requests or while they wait: its price depends on how full the log is. How full the
+    # log is falls with its size alone.
+    "mariadb.redo_log": Trace("mariadb.pages_flushed", price=False),
+    "postgres.shared_buffers": Trace("postgres.blocks_read"),
+    "postgres.checkpoints": Trace("postgres.wal_pages", price=False),
+    "nginx.worker_processes": Trace("target.cpu.cores", "passes", ceiling="nginx.workers"),
+    "nginx.blocked_workers": Trace("nginx.worker_blocked", "share"),
+}
+"""By finding. Of others the first evidence that counts events (1/s, or per request) is their trace."""
+
+
+def trace_of(finding: Finding) -> Trace | None:
+    """The trace of a finding; None where nothing of it is counted."""
+    if finding.id in TRACES:
+        return TRACES[finding.id]
+    counted = (item.metric for item in finding.evidence if item.comparison in (">=", ">"))
+    return next((Trace(name) for name in counted if metric_of(name).unit == "1/s" or _is_per_request(name)), None)
+
+
+def _is_per_request(metric: str) -> bool:
+    return metric.endswith("_per_request")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """mechanism: what became of the evidence. first: the place of the first block from which on it had receded in each.
+    left: the share of it that is left. Of two causes that one change moved, the lower `order` moved first and most."""
+
+    mechanism: Mechanism
+    first: int
+    left: float
+
+    @property
+    def order(self) -> tuple[int, float]:
+        return self.first, self.left
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A trace in one block of one treatment. beside: requests in progress ("waiting"), or the ceiling ("passes"); NaN
+    where that was not measured."""
+
+    value: float
+    beside: float = math.nan
+
+
+def moved(
+    finding: Finding, before: Sequence[Step], after: Sequence[Step], gain: float, *, cured: bool = False
+) -> Moved:
+    """What became of a finding's own evidence in a proof in which the throughput rose at least `gain` times. cured: it
+    is failures that ended: then a tenth of the events may be left."""
+    trace = trace_of(finding)
+    if trace is None:
+        return _unseen("", False, "nothing of this cause is counted for each request")
+    one, two = _by_block(trace, before), _by_block(trace, after)
+    per_request = trace.form == "events"
+    if None in one.values() or None in two.values() or not one or not two:
+        when = "before" if None in one.values() or not one else "after"
+        return _unseen(
+            trace.metric, per_request, f"{_what(trace.metric, per_request)} was not measured {when} the change"
+        )
+    blocks = sorted(one.keys() & two.keys())
+    pairs = [(first, second) for block in blocks if (first := one[block]) and (second := two[block])]
+    bounds = [_bound(trace, first, max(1.0, gain), cured) for first, _ in pairs]
+    return _judged(trace, pairs, bounds)
+
+
+def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence[float]) -> Moved:
+    """From the two sides of each block and what the model asks of the second one."""
+    rises = trace.form == "passes"
+    excess = [
+        (bound - two.value if rises else two.value - bound) for (_, two), bound in zip(pairs, bounds, strict=True)
+    ]
+    before, after, wanted = fmean(one.value for one, _ in pairs), fmean(two.value for _, two in pairs), fmean(bounds)
+    receded = _surely_negative(excess) and before > 0
+    late = max((place for place, value in enumerate(excess) if value >= 0), default=-1)
+    mechanism = Mechanism(
+        metric=trace.metric,
+        before=before,
+        after=after,
+        wanted=wanted if math.isfinite(wanted) else None,
+        per_request=trace.form == "events",
+        receded=receded,
+        because=_because(trace, before, after, wanted, receded),
+        rises=rises,
+    )
+    more, less = (after, before) if rises else (before, after)
+    return Moved(mechanism, late + 1, less / more if more > 0 else 1.0)
+
+
+def _unseen(metric: str, per_request: bool, because: str) -> Moved:
+    return Moved(Mechanism(metric, None, None, None, per_request, False, because), 0, 1.0)
+
+
+def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:
+    """The trace in each block; None where a step of it lacks the metric: a mean over the others would be another
+    load's."""
+    return {block: _side(trace, [step for step in steps if step.block == block]) for block in {s.block for s in steps}}
+
+
+def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
+    values = [step.metrics.get(trace.metric) for step in steps]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    if trace.form == "events":
+        requests = sum(step.throughput for step in steps)
+        rates = [
+            value * step.throughput if _is_per_request(trace.metric) else value
+            for value, step in zip(known, steps, strict=True)
+        ]
+        return _Side(sum(rates) / requests) if requests > 0 else None
+    beside = {"waiting": "workload.concurrency", "passes": trace.ceiling}.get(trace.form, "")
+    return _Side(fmean(known), fmean(step.metrics.get(beside, math.nan) for step in steps))
+
+
+def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
+    """What the model of the cause says of the value after a gain; an infinite one that is to be exceeded: nothing is
+    known to have been held back."""
+    if trace.form == "passes":
+        return math.inf if math.isnan(before.beside) else PASSES * max(before.value, before.beside)
+    if trace.form == "events":
+        priced = 1 / gain if trace.price else 1.0
+        return (CURED if cured else min(MOVED, priced)) * before.value
+    if trace.form == "waiting" and not math.isnan(before.beside):
+        return min(MOVED * before.value, before.beside - gain * max(0.0, before.beside - before.value))
+    return MOVED * before.value
+
+
+def _surely_negative(values: Sequence[float]) -> bool:
+    """Whether the mean is below zero, by Student's t, one-sided. One value shows nothing of its noise."""
+    if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
+        return False
+    quantile = float(student.quantile(CONFIDENCE, len(values) - 1))
+    return fmean(values) + quantile * stdev(values) / math.sqrt(len(values)) < 0
+
+
+def _because(trace: Trace, before: float, after: float, wanted: float, receded: bool) -> str:
+    """ "disk flushes per request: 3.9 before, 1 after the change; the model of this cause asks for at most 2.7"."""
+    per_request = trace.form == "events"
+    what = _what(trace.metric, per_request)
+    shown = [_show(trace.metric, value, per_request) for value in (before, after, wanted)]
+    if trace.form == "passes" and not math.isfinite(wanted):
+        return f"{what}: {shown[0]} before, {shown[1]} after; what it was held to is not known"
+    asked = f"the model of this cause asks for {'at least' if trace.form == 'passes' else 'at most'} {shown[2]}"
+    sure = "" if receded or not _reaches(trace, after, wanted) else ", which its blocks do not show surely"
+    return f"{what}: {shown[0]} before, {shown[1]} after the change; {asked}{sure}"
+
+
+def _reaches(trace: Trace, after: float, wanted: float) -> bool:
+    return after > wanted if trace.form == "passes" else after < wanted
+
+
+def _what(metric: str, per_request: bool) -> str:
+    what = metric_of(metric).what
+    return f"{what}, per request" if per_request and not _is_per_request(metric) else what
+
+
+def _show(metric: str, value: float, per_request: bool) -> str:
+    return f"{max(0.0, value):.3g}" if per_request else show_metric(metric, max(0.0, value))

@@ -1,0 +1,196 @@
+"""A cause is confirmed only where its own evidence receded; without that a change has helped, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from loadframe.analysis.comparison import verdict
+from loadframe.diagnosis.judging import cures_failures, judge
+from loadframe.diagnosis.mechanism import TRACES, moved, trace_of
+from loadframe.diagnosis.remedies import BUILDERS
+from loadframe.diagnosis.signatures import SIGNATURES
+from loadframe.ledger.rules import RULES
+from loadframe.metrics import METRICS
+from loadframe.model import Evidence, Finding, Price, Remedy, Step, Verdict
+
+StepMaker = Callable[..., Step]
+Metrics = Mapping[str, float]
+FLUSHES = "system.disk.flushes_per_request"
+WAITING, HELD, CONCURRENCY = "workload.lock_waiting", "workload.lock_held", "workload.concurrency"
+REDO, FLUSHED = "mariadb.redo_fill", "mariadb.pages_flushed"
+BEFORE = 100.0
+
+
+def finding(name: str, *metrics: str) -> Finding:
+    evidence = tuple(Evidence(metric, 4.0, ">=", 0.5, "past the bend") for metric in metrics)
+    return Finding(name, "suspected", name, None, evidence, (), 0.6)
+
+
+def gain(factor: float) -> Verdict:
+    before = {4.0: [100.0, 101.0, 99.0]}
+    return verdict(before, {4.0: [factor * value for value in before[4.0]]})
+
+
+def side(make_step: StepMaker, throughput: float, *metrics: Metrics, treatment: str = "A") -> list[Step]:
+    """A step of each of three blocks; with several metrics each block has its own."""
+    blocks = metrics if len(metrics) > 1 else metrics * 3
+    return [
+        make_step(4, throughput, each, block=block, treatment=treatment) for block, each in enumerate(blocks, start=1)
+    ]
+
+
+def judged(
+    make_step: StepMaker,
+    causes: Sequence[Finding],
+    factor: float,
+    before: Metrics | Sequence[Metrics],
+    after: Metrics | Sequence[Metrics],
+) -> list[str]:
+    remedy = Remedy("change", "change", tuple(cause.id for cause in causes), (), Price())
+    one, two = ([each] if isinstance(each, Mapping) else each for each in (before, after))
+    first, second = side(make_step, BEFORE, *one), side(make_step, factor * BEFORE, *two, treatment="B")
+    return [each.status for each in judge(causes, remedy, gain(factor), first, second)]
+
+
+def test_a_cause_is_confirmed_where_what_requests_pay_for_it_falls_with_the_gain(make_step: StepMaker) -> None:
+    cause = [finding("disk.fsync", FLUSHES)]
+    assert judged(make_step, cause, 8, {FLUSHES: 4.0}, {FLUSHES: 1.0}) == ["confirmed"]
+    assert judged(make_step, cause, 8, {FLUSHES: 4.0}, {FLUSHES: 4.0}) == ["helped"]
+    assert judged(make_step, cause, 1, {FLUSHES: 4.0}, {FLUSHES: 4.0}) == ["refuted"]
+    assert judged(make_step, cause, 1.05, {FLUSHES: 4.0}, {FLUSHES: 1.0}) == ["helped"], "too small a gain"
+
+
+def test_a_metric_that_is_missing_after_the_change_confirms_nothing(make_step: StepMaker) -> None:
+    cause = [finding("disk.fsync", FLUSHES)]
+    assert judged(make_step, cause, 8, {FLUSHES: 4.0}, {}) == ["helped"]
+    in_one_block = [{FLUSHES: 1.0}, {}, {FLUSHES: 1.0}]
+    assert judged(make_step, cause, 8, {FLUSHES: 4.0}, in_one_block) == ["helped"]
+    assert judged(make_step, cause, 8, {}, {FLUSHES: 1.0}) == ["helped"]
+
+
+def test_a_cause_of_which_nothing_is_counted_is_not_confirmed(make_step: StepMaker) -> None:
+    cause = [finding("some.limit", "mariadb.open_tables")]
+    assert judged(make_step, cause, 3, {"mariadb.open_tables": 64.0}, {"mariadb.open_tables": 64.0}) == ["helped"]
+
+
+def test_a_share_that_stays_does_not_recede_because_the_throughput_rose(make_step: StepMaker) -> None:
+    """SQLite's change of journal: held 97 % and waited for by 3.0 before, 95 % and 3.0 after, at 1.43 times as much."""
+    cause = [finding("lock.writer", WAITING, HELD)]
+    before, after = {WAITING: 3.0, HELD: 0.97, CONCURRENCY: 4.0}, {WAITING: 3.0, HELD: 0.95, CONCURRENCY: 4.0}
+    assert judged(make_step, cause, 1.43, before, after) == ["helped"]
+    assert judged(make_step, cause, 1.43, before, {WAITING: 1.5, CONCURRENCY: 4.0}) == ["confirmed"]
+
+
+def test_waiting_must_account_for_the_gain(make_step: StepMaker) -> None:
+    """Three of four requests wait: without any wait at most four times as much is done."""
+    cause = [finding("lock.writer", WAITING)]
+    before = {WAITING: 3.0, CONCURRENCY: 4.0}
+    assert judged(make_step, cause, 3, before, {WAITING: 0.9, CONCURRENCY: 4.0}) == ["confirmed"]
+    assert judged(make_step, cause, 3, before, {WAITING: 1.8, CONCURRENCY: 4.0}) == ["helped"]
+    assert judged(make_step, cause, 8, before, {WAITING: 0.1, CONCURRENCY: 4.0}) == ["helped"]
+
+
+CAGES = [("cpu_quota", "cpu"), *((name, name) for name in ("read_bytes", "write_bytes", "reads", "writes"))]
+
+
+@pytest.mark.parametrize(("limit", "use"), CAGES)
+def test_use_of_a_raised_limit_falls_by_arithmetic_and_must_itself_rise(
+    limit: str, use: str, make_step: StepMaker
+) -> None:
+    cage = f"target.cage.{use}"
+    cause = [finding(f"cage.{limit}", f"{cage}.utilization")]
+
+    def seen(value: float, ceiling: float) -> dict[str, float]:
+        return {cage: value, f"{cage}.limit": ceiling, f"{cage}.utilization": value / ceiling}
+
+    assert judged(make_step, cause, 1.5, seen(95, 100), seen(96, 400)) == ["helped"]
+    assert judged(make_step, cause, 1.5, seen(95, 100), seen(142, 400)) == ["confirmed"]
+    assert judged(make_step, cause, 1.5, {cage: 95.0}, seen(142, 400)) == ["helped"], "its ceiling is not known"
+
+
+def test_a_log_that_is_larger_is_less_full_whatever_the_cause_was(make_step: StepMaker) -> None:
+    cause = [finding("mariadb.redo_log", REDO, FLUSHED)]
+    before = {REDO: 0.9, FLUSHED: 0.9 * BEFORE}
+    assert judged(make_step, cause, 1.5, before, {REDO: 0.2, FLUSHED: 0.9 * 1.5 * BEFORE}) == ["helped"]
+    assert judged(make_step, cause, 1.5, before, {REDO: 0.2, FLUSHED: 0.3 * 1.5 * BEFORE}) == ["confirmed"]
+
+
+def test_evidence_recedes_by_as_much_as_the_gain_asks_for(make_step: StepMaker) -> None:
+    """Pages read for each request fall by a third: that alone cannot make each request three times as fast."""
+    cause = [finding("mariadb.buffer_pool", "mariadb.pool_reads")]
+    before = {"mariadb.pool_reads": 0.9 * BEFORE}
+    assert judged(make_step, cause, 3, before, {"mariadb.pool_reads": 0.6 * 3 * BEFORE}) == ["helped"]
+    assert judged(make_step, cause, 3, before, {"mariadb.pool_reads": 0.2 * 3 * BEFORE}) == ["confirmed"]
+
+
+def test_what_recedes_in_the_mean_alone_is_noise(make_step: StepMaker) -> None:
+    cause = [finding("disk.fsync", FLUSHES)]
+    noisy = [{FLUSHES: value} for value in (0.1, 5.0, 0.2)]
+    assert judged(make_step, cause, 8, {FLUSHES: 4.0}, noisy) == ["helped"]
+
+
+def test_one_change_confirms_one_cause(make_step: StepMaker) -> None:
+    """A write-ahead log is for flushes and for the lock: the one whose evidence moved most is confirmed."""
+    causes = [finding("lock.writer", WAITING), finding("disk.fsync", FLUSHES)]
+    before = {WAITING: 3.0, CONCURRENCY: 4.0, FLUSHES: 4.0}
+    after = {WAITING: 0.9, CONCURRENCY: 4.0, FLUSHES: 0.1}
+    assert judged(make_step, causes, 3, before, after) == ["helped", "confirmed"]
+    assert judged(make_step, causes, 3, before, {**after, WAITING: 0.01}) == ["confirmed", "helped"]
+    late = [{**after, WAITING: 3.0}, {**after, WAITING: 0.0}, {**after, WAITING: 0.0}]
+    assert judged(make_step, causes, 1.2, before, late) == ["helped", "confirmed"]
+
+
+def test_the_one_that_moved_first_is_told_by_its_blocks(make_step: StepMaker) -> None:
+    cause = finding("disk.fsync", FLUSHES)
+    before = side(make_step, BEFORE, {FLUSHES: 4.0})
+    at_once = side(make_step, 800, {FLUSHES: 1.0})
+    later = side(make_step, 800, {FLUSHES: 3.5}, {FLUSHES: 0.5}, {FLUSHES: 0.5})
+    assert moved(cause, before, at_once, 8).order < moved(cause, before, later, 8).order
+
+
+def test_what_was_seen_of_the_mechanism_is_told(make_step: StepMaker) -> None:
+    cause = finding("disk.fsync", FLUSHES)
+    remedy = Remedy("change", "change", (cause.id,), (), Price())
+    before, after = side(make_step, BEFORE, {FLUSHES: 4.0}), side(make_step, 800, {FLUSHES: 1.0}, treatment="B")
+    (found,) = judge([cause], remedy, gain(8), before, after)
+    assert found.mechanism is not None
+    assert (found.mechanism.before, found.mechanism.after, found.mechanism.wanted) == (4.0, 1.0, pytest.approx(2.8))
+    assert "4 before, 1 after the change" in found.mechanism.because
+    (found,) = judge([cause], remedy, gain(8), before, side(make_step, 800, {}, treatment="B"))
+    assert found.mechanism is not None
+    assert "not measured after the change" in found.mechanism.because
+
+
+def test_failures_that_end_are_worth_something_even_without_more_throughput(make_step: StepMaker) -> None:
+    cause = finding("mariadb.max_connections", "mariadb.connection_errors_max")
+    remedy, refused = Remedy("change", "change", (cause.id,), (), Price()), "mariadb.connection_errors_max"
+    failing = [replace(step, errors=50) for step in side(make_step, 100, {refused: 50.0})]
+    sound, fewer = side(make_step, 100, {refused: 0.0}), side(make_step, 100, {refused: 20.0})
+    assert gain(1).decision == "no-proven-difference"
+    assert cures_failures(failing, sound)
+    assert not cures_failures(sound, sound)
+    assert not cures_failures(failing, [replace(step, errors=20) for step in sound])
+    assert judge([cause], remedy, gain(1), failing, sound)[0].status == "confirmed"
+    assert judge([cause], remedy, gain(1), failing, fewer)[0].status == "helped", "a tenth of the refusals may be left"
+
+
+def test_a_remedy_says_nothing_about_other_findings(make_step: StepMaker) -> None:
+    other = finding("lock.row", "mariadb.row_lock_waits")
+    remedy = Remedy("change", "change", ("disk.fsync",), (), Price())
+    steps = side(make_step, BEFORE, {})
+    assert judge([other], remedy, gain(8), steps, steps) == (other,)
+
+
+def test_every_cause_that_a_remedy_is_for_has_a_trace_that_can_be_measured() -> None:
+    harm = {rule.id: rule.thrash or rule.errors for rule in RULES}
+    first = {signature.id: signature.present[0].metric for signature in reversed(SIGNATURES)}
+    for cause in BUILDERS:
+        counted = first.get(cause) or harm.get(cause) or ""
+        trace = trace_of(finding(cause, counted))
+        assert trace is not None, cause
+        assert trace.metric in METRICS
+        assert trace.form != "passes" or trace.ceiling in METRICS
+    assert set(TRACES) <= set(harm) | set(first)

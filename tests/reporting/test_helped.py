@@ -1,0 +1,74 @@
+"""What a change only helped against is said in those words everywhere, and never stated as the cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from loadframe.model import Control, Finding, Investigation, Mechanism
+from loadframe.reporting import answers, facts, words
+from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.page import render_page
+from loadframe.reporting.text import render_text
+
+UNMOVED = Mechanism(
+    "workload.lock_waiting", 3.0, 3.0, 2.1, False, False, "requests waiting for that lock, average: 3 before, 3 after"
+)
+
+
+def with_findings(inv: Investigation, *findings: Finding) -> Investigation:
+    first = inv.rounds[0]
+    return replace(inv, rounds=(replace(first, findings=findings), *inv.rounds[1:]))
+
+
+@pytest.fixture
+def helped(farm: Investigation) -> Investigation:
+    """The farm, whose cache a change helped against and whose mechanism was not seen."""
+    return with_findings(farm, replace(farm.rounds[0].findings[0], status="helped", mechanism=UNMOVED))
+
+
+def test_it_is_said_in_the_answer_the_text_the_page_and_the_record(helped: Investigation) -> None:
+    answer = answers.answer(helped)
+    assert "A change for this cause helped; that it is the cause was not seen" in answer
+    text, page = " ".join(render_text(helped, width=100).split()), " ".join(render_page(helped).split())
+    for said in (text, page):
+        assert words.STATUS["helped"] in said
+        assert "requests waiting for that lock, average: 3 before, 3 after" in said
+    assert '<span class="tag helped">helped</span>' in page
+    assert "Gave " not in text
+    finding = investigation_json(helped)["rounds"][0]["findings"][0]
+    assert finding["status"] == "helped"
+    assert (finding["mechanism"]["before"], finding["mechanism"]["receded"]) == (3.0, False)
+
+
+def test_beside_a_confirmed_cause_it_is_not_stated_as_one(farm: Investigation) -> None:
+    confirmed = farm.rounds[0].findings[0]
+    lock = replace(confirmed, id="lock.writer", status="helped", title="one writer holds the lock", mechanism=UNMOVED)
+    inv = with_findings(farm, lock, confirmed)
+    assert [finding.id for finding in facts.main_findings(inv)] == [confirmed.id, "lock.writer"]
+    assert "one writer" not in answers.answer(inv)
+    assert "Helped" in render_text(inv)
+
+
+def test_a_cause_that_a_later_state_shows_again_is_suspected_there_not_refuted(farm: Investigation) -> None:
+    other = farm.rounds[0].findings[1]
+    assert other.status == "refuted"
+    again = replace(farm.rounds[1], findings=(replace(other, status="suspected"),))
+    inv = replace(farm, rounds=(farm.rounds[0], again))
+    assert facts.refuted_findings(inv) == ()
+    assert [finding.id for finding in facts.suspected_findings(inv)] == [other.id]
+
+
+def test_controls_are_told_with_what_was_left_out(farm: Investigation) -> None:
+    trial = farm.rounds[0].tried[0]
+    control = Control(
+        "sham", "started anew without the change", None, None, "left out: too little of the budget was left"
+    )
+    worth = Control("without", "more bytes", trial.verdict, True, "with it beside the others more is done")
+    tried = replace(trial, controls=(control, worth))
+    inv = replace(farm, rounds=(replace(farm.rounds[0], tried=(tried,)), *farm.rounds[1:]))
+    for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
+        assert "too little of the budget was left" in said
+        assert "more bytes" in said
+    assert investigation_json(inv)["rounds"][0]["tried"][0]["controls"][1]["verdict"]["ratio"] == trial.verdict.ratio
