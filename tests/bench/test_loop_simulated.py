@@ -135,7 +135,8 @@ def test_a_remedy_that_falls_short_is_made_larger_before_it_is_judged(simulated:
     assert float(tried.kept[1].settings["table_open_cache"]) >= 5 * 400 + 3
     assert tried.round.tried[0].verdict.ratio == pytest.approx(3, rel=0.1)
     judged = {step.treatment for step in book.steps if step.block > 0}
-    assert judged == {"A", tried.kept[0]}, "sizes that fell short are not judged"
+    assert not {"B", "C"} & judged, "sizes that fell short are not judged"
+    assert tried.kept[0] == "D"
 
 
 def test_a_server_that_will_not_start_with_a_remedy_keeps_its_state_and_says_why(simulated: Simulated) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from loadframe.bench import sizing
+from loadframe.bench.controls import hold_against
 from loadframe.bench.examination import Examined
 from loadframe.bench.proof import judged_levels, prove
+from loadframe.bench.series import lift_together
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.trying import TOTAL_BLOCKS, Attempt, afterwards_s, attempt, beside, judged
 from loadframe.diagnosis import conclusion
@@ -31,7 +34,7 @@ def try_remedies(
 ) -> Tried:
     """Prove the remedies for a round's findings in turn. Stops at the first that is kept; those that give durability
     up, touch a layer that the study does not allow, cannot be applied or no longer fit into the budget are listed
-    with the reason.
+    with the reason. Where none helps alone, those are lifted together that show another limit behind them.
 
     `already`: ids of remedies that did not help before; grows, and is open again once another state is kept. note: told
     of the round after each trial, so that nothing proved is lost."""
@@ -62,7 +65,11 @@ def try_remedies(
             already.add(proposed.id)
             fruitless.append(tried)
             book.bench.use(one.treatment)
+    if kept is None:
+        one, kept = lift_together(book, examined, one, fruitless, partial(_why_not, book, examined), note)
     if kept is not None:
+        note(one)
+        one = hold_against(book, one, kept, levels)
         already.difference_update(each.applied.remedy.id for each in fruitless)
     note(one)
     return Tried(one, None if kept is None else (kept.applied.treatment, kept.applied.state))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from loadframe.diagnosis.remedies import bulk_loader, cage, mariadb, nginx, postgres, sqlite, squid, varnish
 from loadframe.diagnosis.remedies.situation import Builder, Situation
-from loadframe.model import Finding, Remedy, TargetState
+from loadframe.model import Change, Finding, Price, Remedy, TargetState
 
 ROOMS = (cage, mariadb, postgres, nginx, squid, varnish, sqlite, bulk_loader)
 BUILDERS: dict[str, tuple[Builder, ...]] = {
@@ -30,6 +30,26 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
         for remedy in sorted(remedies, key=lambda remedy: remedy.price.durability is not None):
             chosen.setdefault(remedy.id, remedy)
     return tuple(chosen.values())
+
+
+def joined(remedies: Sequence[Remedy]) -> Remedy:
+    """Several remedies as one, for limits that hold the throughput back one behind the other. A setting that two of
+    them change is as the later one asks for, which was made for the state after the earlier."""
+    changes: dict[tuple[str, str], Change] = {}
+    for change in (change for remedy in remedies for change in remedy.changes):
+        known = changes.get((change.layer, change.setting))
+        if known is None or change.needed:
+            before = change.before if known is None else known.before
+            changes[change.layer, change.setting] = replace(change, before=before)
+    lost = [remedy.price.durability for remedy in remedies if remedy.price.durability is not None]
+    return Remedy(
+        id="+".join(remedy.id for remedy in remedies),
+        title=" and ".join(remedy.title for remedy in remedies),
+        addresses=tuple(dict.fromkeys(cause for remedy in remedies for cause in remedy.addresses)),
+        changes=tuple(changes.values()),
+        price=Price("; ".join(lost) or None, note="; ".join(r.price.note for r in remedies if r.price.note)),
+        source="; ".join(dict.fromkeys(remedy.source for remedy in remedies if remedy.source)),
+    )
 
 
 def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> Remedy | None:
@@ -52,4 +72,4 @@ def state_after(state: TargetState, remedy: Remedy) -> TargetState:
     return replace(state, settings=settings, limits=limits)
 
 
-__all__ = ["Situation", "propose", "resized", "state_after"]
+__all__ = ["Situation", "joined", "propose", "resized", "state_after"]

@@ -1,0 +1,126 @@
+"""Limits in series: what holds the throughput back behind a limit that was lifted without effect.
+
+Lifting one of two limits that are full at nearly the same load shows nothing, and the same is true of the other one:
+each would be refuted. So the state with a remedy that did not help is diagnosed; what is there as well is lifted with
+it, and where both help, each is taken back alone: that tells what each is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loadframe.bench import sizing
+from loadframe.bench.examination import Examined
+from loadframe.bench.proof import judged_levels, prove
+from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.trying import Attempt, afterwards_s, attempt, beside, known, sides
+from loadframe.diagnosis import judging
+from loadframe.diagnosis.remedies import joined, propose, state_after
+from loadframe.model import Control, Remedy, Round, UntriedRemedy, Verdict
+
+MOST_IN_SERIES = 3
+"""Limits that are lifted together at most."""
+
+WhyNot = Callable[[Remedy], str | None]
+Note = Callable[[Round], None]
+
+
+def lift_together(
+    book: Bookkeeping, examined: Examined, one: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
+) -> tuple[Round, Attempt | None]:
+    """The round after remedies were tried together of which none had helped alone, and what is kept of that.
+
+    why_not: the reason why a remedy may not be tried; None where it may."""
+    levels, done = judged_levels(one.curve, examined.bend), set[frozenset[str]]()
+    for first in fruitless:
+        chain, last = [first.applied.remedy], first
+        while len(chain) < MOST_IN_SERIES and (behind := _behind(chain, last, why_not, done)) is not None:
+            one = _with_findings(one, last, behind)
+            chain.append(behind)
+            done.add(frozenset(each.id for each in chain))
+            together = joined(chain)
+            because = why_not(together)
+            if because is None:
+                try:
+                    applied = sizing.apply(book, examined, together, one.curve.points[-1].load)
+                except sizing.UNFIT as error:
+                    because = f"the target cannot work with it: {error.fact}"
+                    book.bench.recover(one.treatment)
+            if because is not None:
+                one = replace(one, untried=(*one.untried, UntriedRemedy(together, because)))
+                break
+            last = attempt(book, examined, applied, levels)
+            one = _judged(one, last)
+            note(one)
+            if last.trial.kept:
+                one = replace(one, tried=(*one.tried[:-1], beside(book, one, last.trial, levels)))
+                note(one)
+                return _taken_back(book, one, last, chain, levels), last
+            book.bench.use(one.treatment)
+    return one, None
+
+
+def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[frozenset[str]]) -> Remedy | None:
+    """The first remedy for what is there with those of the chain, that may be tried with them and was not yet."""
+    lifted = {cause for each in chain for cause in each.addresses}
+    there = [finding for finding in last.after.round.findings if finding.id not in lifted]
+    names = {each.id for each in chain}
+    for remedy in propose(there, last.after.situation):
+        if remedy.id not in names and names | {remedy.id} not in done and why_not(remedy) is None:
+            return remedy
+    return None
+
+
+def _with_findings(one: Round, last: Attempt, remedy: Remedy) -> Round:
+    """The round with the causes that showed only behind another limit."""
+    have = {finding.id for finding in one.findings}
+    more = [f for f in last.after.round.findings if f.id in remedy.addresses and f.id not in have]
+    return replace(one, findings=(*one.findings, *more))
+
+
+def _judged(one: Round, tried: Attempt) -> Round:
+    """The round with a trial of several changes: they helped together, and none of their causes is confirmed by it."""
+    trial = tried.trial
+    before, after = sides(trial, tried.steps)
+    findings = judging.judge(
+        one.findings, trial.remedy, trial.verdict, before, after, refutes=not tried.in_series, confirms=False
+    )
+    return replace(one, tried=(*one.tried, trial), findings=findings)
+
+
+def _taken_back(
+    book: Bookkeeping, one: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
+) -> Round:
+    """The round after each of several changes was taken back alone, as far as the budget goes. The whole against the
+    same without one change is a proof of that change by itself: it may confirm its cause, and refute it."""
+    whole, findings, controls = kept.applied.treatment, one.findings, list[Control]()
+    for remedy in chain:
+        others = [each for each in chain if each is not remedy]
+        if not book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, one, levels, treatments=1)):
+            because = "what it is worth alone was left out: too little of the budget was left"
+            controls.append(Control("without", remedy.title, None, None, because))
+            continue
+        without = book.next_treatment(
+            f"without: {remedy.title}", state_after(one.state, others[0] if len(others) == 1 else joined(others))
+        )
+        try:
+            verdict, _, steps = prove(book, without, whole, levels, round_number=one.number, enough=known)
+        except sizing.UNFIT as error:
+            book.bench.recover(whole)
+            controls.append(Control("without", remedy.title, None, None, f"left out: {error.fact}"))
+            continue
+        before = [step for step in steps if step.treatment == without]
+        after = [step for step in steps if step.treatment == whole]
+        findings = judging.judge(findings, remedy, verdict, before, after)
+        controls.append(_worth(remedy, verdict))
+    trial = replace(one.tried[-1], controls=tuple(controls))
+    return replace(one, tried=(*one.tried[:-1], trial), findings=findings)
+
+
+def _worth(remedy: Remedy, verdict: Verdict) -> Control:
+    if verdict.decision == "better":
+        return Control("without", remedy.title, verdict, True, "with it beside the others more is done than without it")
+    if judging.without_effect(verdict):
+        return Control("without", remedy.title, verdict, False, "without it the others do as much: it may be left out")
+    return Control("without", remedy.title, verdict, None, "what it adds to the others is not proved")
