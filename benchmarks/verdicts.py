@@ -16,6 +16,7 @@ whole bench. The seed is fixed; a share of 5 % in 10,000 series is known to 0.4 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, ttest_ind
 
-from loadframe.analysis.comparison import t_interval
+from loadframe.analysis.comparison import half_width
 from loadframe.analysis.dependence import means
 from loadframe.analysis.samples import batch_means, difference, paired_difference
 from loadframe.analysis.sequential import Plan, planned_level
+from loadframe.bench.proof import MIRRORED, by_level
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -88,6 +90,17 @@ def outliers(random: np.random.Generator, count: int, length: int) -> Numbers:
     return white(random, count, length) + np.log(0.7) * (random.random((count, length)) < 0.05)
 
 
+def periodic(period: float, loudness: float) -> Callable[[np.random.Generator, int, int], Numbers]:
+    """White noise on a wave of this period, in runs, `loudness` times as large (standard deviations)."""
+
+    def generate(random: np.random.Generator, count: int, length: int) -> Numbers:
+        phase = random.random((count, 1)) + (np.arange(length) + 0.5) / period
+        reached = np.sinc(1 / period)  # what is left of a wave averaged over a run
+        return white(random, count, length) + loudness * SIGMA * math.sqrt(2) * reached * np.sin(2 * np.pi * phase)
+
+    return generate
+
+
 NOISES: dict[str, Callable[[np.random.Generator, int, int], Numbers]] = {
     "white": white,
     "AR(1) 0.4": correlated(0.4),
@@ -96,6 +109,8 @@ NOISES: dict[str, Callable[[np.random.Generator, int, int], Numbers]] = {
     "random walk": walk,
     "bursts": bursts,
     "outliers": outliers,
+    "period of two blocks": periodic(4.0, 2.0),
+    "period of four": periodic(8.0, 2.0),
 }
 
 
@@ -112,23 +127,26 @@ class Judged:
 
 
 def loadframe_rule(noise: Numbers, effect: float, random: np.random.Generator, *, plan: Plan = PLAN) -> Judged:
-    """As bench/proof.py measures: the order in a block drawn for every first of two and reversed for the second, a look
-    after each block of the plan, the end at the first decision, as `loadframe compare` ends. The interval is t's; the
-    bootstrap that is taken into the shipped one is wider in one series of a hundred.
+    """As bench/proof.py measures: the order in a block drawn, but for the third, which is the first one's reversed; a
+    look after each block of the plan, the end at the first decision, as `loadframe compare` ends. The interval is that
+    of `half_width`; the bootstrap that is taken into the shipped one is wider in one series of a hundred.
 
     noise: shape (count, 2 plan.last), in time order.
     """
     count = len(noise)
     pairs = noise[:, : 2 * plan.last].reshape(count, plan.last, 2)
-    after_first = np.repeat(random.random((count, (plan.last + 1) // 2)) < 0.5, 2, axis=1)[:, : plan.last]
-    after_first[:, 1::2] = ~after_first[:, 1::2]
-    ratios = np.where(after_first, pairs[..., 0] - pairs[..., 1], pairs[..., 1] - pairs[..., 0]) + np.log1p(effect)
+    after_first = random.random((count, plan.last)) < 0.5
+    if plan.last > MIRRORED:
+        after_first[:, MIRRORED] = ~after_first[:, 0]
+    before = np.where(after_first, pairs[..., 1], pairs[..., 0])
+    after = np.where(after_first, pairs[..., 0], pairs[..., 1]) + np.log1p(effect)
     different, found = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
     runs = np.full(count, 2.0 * plan.last)
     for blocks in range(plan.first, plan.last + 1):
-        _, low, high = t_interval(ratios[:, :blocks], planned_level(plan, blocks, ALPHA))
-        now = ~different & ((low > 0) | (high < 0))
-        found |= now & ((low > 0) if effect >= 0 else (high < 0))
+        centre = (after - before)[:, :blocks].mean(axis=1)
+        half = half_width(before[:, :blocks], after[:, :blocks], planned_level(plan, blocks, ALPHA))
+        now = ~different & (np.abs(centre) > half)
+        found |= now & ((centre > 0) if effect >= 0 else (centre < 0))
         different |= now
         runs[now] = 2 * blocks
     return Judged(different, found, runs)
@@ -385,7 +403,8 @@ def live(times: int) -> None:
             (found,) = loadframe.compare(parse(LIVE), Path(folder), enough=lambda _: False)
             steps = loadframe.open_run(Path(found.run)).steps()
             throughputs.append([step.throughput for step in steps][:RUNS])
-            decisions.append(_sequential(found.verdict.block_ratios))
+            sides = [by_level(steps, name)[16.0] for name in ("A", "B")]
+            decisions.append(_sequential(*(np.log(np.maximum(side, 1e-9)) for side in sides)))
             print(
                 f"live {number} of {times}: {found.verdict.ratio:.3f} {found.verdict.decision}",
                 file=sys.stderr,
@@ -408,14 +427,13 @@ def live(times: int) -> None:
     )
 
 
-def _sequential(ratios: Sequence[float]) -> bool:
+def _sequential(before: Numbers, after: Numbers) -> bool:
     """Whether any look of the plan would have decided: the proof was made to go on, to have all runs for all rules."""
-    logs = np.log(np.array(ratios))
-    for blocks in range(PLAN.first, len(logs) + 1):
-        _, low, high = t_interval(logs[:blocks], planned_level(PLAN, blocks, ALPHA))
-        if low > 0 or high < 0:
-            return True
-    return False
+    looks = range(PLAN.first, len(before) + 1)
+    return any(
+        abs((after - before)[:n].mean()) > half_width(before[:n], after[:n], planned_level(PLAN, n, ALPHA))
+        for n in looks
+    )
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------

@@ -43,11 +43,28 @@ def test_looking_again_and_again_does_not_make_a_difference_of_noise() -> None:
 
 
 @pytest.mark.parametrize(("factor", "decision"), [(1.3, "better"), (1 / 1.3, "worse")])
-def test_a_factor_of_1_3_is_found_in_four_blocks(factor: float, decision: str) -> None:
+def test_a_factor_of_1_3_is_found_in_six_blocks_that_differ_by_as_much(factor: float, decision: str) -> None:
     random = np.random.default_rng(3)
-    found = [verdict(*paired(random, 4, factor, 0.05)) for _ in range(100)]
+    found = [verdict(*paired(random, 6, factor, 0.05)) for _ in range(100)]
     assert sum(each.decision == decision for each in found) >= 95
     assert sum(each.low <= factor <= each.high for each in found) >= 90
+
+
+def test_blocks_without_scatter_prove_nothing() -> None:
+    """24 requests in each window of one side, 25 of the other: what is between them was rounded away."""
+    found = verdict({1: [24] * 3}, {1: [25] * 3})
+    assert (found.decision, found.low) == ("no-proven-difference", 1.0)
+    assert found.high > 25 / 24
+
+
+@pytest.mark.parametrize("requests", [24, 50])
+def test_two_blocks_of_counted_requests_err_as_rarely_as_promised(requests: int) -> None:
+    random = np.random.default_rng(7)
+    sides = np.round(requests * np.exp(random.normal(0, 0.04, (600, 2, 2)))) / 0.3
+    wrong = sum(
+        verdict_at_end({1.0: list(one)}, {1.0: list(two)}).decision != "no-proven-difference" for one, two in sides
+    )
+    assert wrong <= 0.05 * 600 + 2 * math.sqrt(0.05 * 0.95 * 600)
 
 
 def test_one_block_proves_nothing_and_shows_what_was_seen() -> None:

@@ -29,13 +29,14 @@ def by_cache(state: TargetState, level: float) -> tuple[float, dict[str, float]]
     return (1500.0 if float(state.settings["table_open_cache"]) >= 400 else 1000.0), {}
 
 
-def test_orders_are_drawn_in_twos_and_the_second_is_the_reverse() -> None:
-    drawn = list(islice(orders(random.Random(1), ("A", "B"), [1.0, 2.0]), 20))
-    for first, second in zip(drawn[::2], drawn[1::2], strict=True):
-        assert second == first[::-1]
-        assert sorted(first) == [("A", 1.0), ("A", 2.0), ("B", 1.0), ("B", 2.0)]
-        assert [name for name, _ in first] in (["A", "A", "B", "B"], ["B", "B", "A", "A"])
-    assert len({order[0][0] for order in drawn[::2]}) == 2
+def test_orders_are_drawn_and_the_third_is_the_first_one_reversed() -> None:
+    drawn = list(islice(orders(random.Random(1), ("A", "B"), [1.0, 2.0]), 40))
+    for order in drawn:
+        assert sorted(order) == [("A", 1.0), ("A", 2.0), ("B", 1.0), ("B", 2.0)]
+        assert [name for name, _ in order] in (["A", "A", "B", "B"], ["B", "B", "A", "A"])
+    assert drawn[2] == drawn[0][::-1]
+    first = [order[0][0] for order in drawn]
+    assert {one == two for one, two in zip(first[3::2], first[4::2], strict=False)} == {True, False}
 
 
 def test_each_alternative_gets_its_verdict_against_the_study(simulated: Simulated) -> None:

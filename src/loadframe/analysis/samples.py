@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from loadframe.analysis import student
-from loadframe.analysis.comparison import bootstrap_ends, decide, exp_in_range, logarithms, zeros_words
+from loadframe.analysis.comparison import bootstrap_ends, decide, exp_in_range, grains, logarithms, zeros_words
 from loadframe.analysis.dependence import Mean, Numbers, means
 from loadframe.model import Verdict
 
@@ -46,7 +46,7 @@ def unpaired(
         return constant
     x, y = batch_means(first), batch_means(second)
     one, two = (
-        _rounded(mean, each) for mean, each in zip(means(x, y, fitted=fitted), _grains(before, after), strict=True)
+        _rounded(mean, each) for mean, each in zip(means(x, y, fitted=fitted), grains(before, after), strict=True)
     )
     centre, low, high = difference(one, two, alpha)
     boot_low, boot_high = bootstrap_ends([x, y], alpha, seed)
@@ -77,7 +77,7 @@ def paired(before: Sequence[float], after: Sequence[float], *, alpha: float = 0.
         return constant
     ratios = second - first
     batches = batch_means(ratios)
-    centre, low, high = paired_difference(first, second, alpha, grain=math.hypot(*_grains(before, after)))
+    centre, low, high = paired_difference(first, second, alpha, grain=math.hypot(*grains(before, after)))
     boot_low, boot_high = bootstrap_ends([batches], alpha, seed)
     return _verdict(
         float(centre),
@@ -120,16 +120,6 @@ def paired_difference(
     half = student.quantile(1 - alpha / 2, np.maximum(ratio.worth - 1, 1.0)) * np.sqrt(ratio.variance)
     half = half + ratio.drift / 2 + (one.drift + two.drift) / 2 / before.shape[-1] / 2
     return ratio.value, ratio.value - half, ratio.value + half
-
-
-def _grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """To what share of itself a value of either sample is known: the smallest spacing of all values (0 where there is
-    only one), of the sample's median."""
-    spacing = float(np.diff(np.unique([*before, *after])).min(initial=math.inf))
-    if math.isinf(spacing):
-        return 0.0, 0.0
-    one, two = (min(1.0, spacing / max(float(np.median(each)), spacing)) for each in (before, after))
-    return one, two
 
 
 def _rounded(mean: Mean, grain: float) -> Mean:
