@@ -29,12 +29,14 @@ from scipy.stats import mannwhitneyu, ttest_ind
 
 from loadframe.analysis.comparison import half_width
 from loadframe.analysis.dependence import means
-from loadframe.analysis.samples import batch_means, difference, paired_difference
+from loadframe.analysis.quantity import batched
+from loadframe.analysis.samples import LASTING, SHORT, difference, paired_difference
 from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.bench.proof import MIRRORED, by_level
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Generate = Callable[[np.random.Generator, int, int], Numbers]
 
 ALPHA = 0.05
 SIGMA = 0.02
@@ -179,9 +181,10 @@ def fixed_rule(name: str, noise: Numbers, effect: float, *, interleaved: bool = 
 
 def unpaired_rule(before: Numbers, after: Numbers) -> Flags:
     """`loadframe compare A.csv B.csv` without blocks. The block bootstrap could only widen its interval further."""
-    one, two = means(batch_means(before), batch_means(after))
+    one, two = means(batched(before), batched(after))
     _, low, high = difference(one, two, ALPHA)
-    return np.asarray((low > 0) | (high < 0))
+    lasting = LASTING if min(before.shape[-1], after.shape[-1]) < SHORT else 0.0
+    return np.asarray((low > lasting) | (high < -lasting))
 
 
 def paired_rule(before: Numbers, after: Numbers) -> Flags:
@@ -275,7 +278,7 @@ def sample_false_positives(series: int) -> dict[str, float]:
                     worst[name] = max(worst[name], in_blocks)
                 cells.append(f"{in_blocks:.1f}" if arrangement != "one after the other" else "-")
                 exact = length <= 20  # the exact distribution of longer ones takes minutes and changes nothing
-                cells.append(f"{share(benchstat(before, after) if exact else _mann_whitney(before, after)):.1f}")
+                cells.append(f"{share(benchstat(before, after) if exact else mann_whitney(before, after)):.1f}")
             yield name, cells
 
     for arrangement in ARRANGEMENTS:
@@ -284,7 +287,7 @@ def sample_false_positives(series: int) -> dict[str, float]:
     return worst
 
 
-def _mann_whitney(before: Numbers, after: Numbers) -> Flags:
+def mann_whitney(before: Numbers, after: Numbers) -> Flags:
     return np.asarray(mannwhitneyu(before, after, axis=1, method="asymptotic").pvalue < ALPHA)
 
 

@@ -35,10 +35,15 @@ def test_spellings_of_the_same_sample(text: str) -> None:
     assert (sample.values, sample.blocks) == ((1.0, 2.5), None)
 
 
-def test_blocks_are_kept_and_their_medians_taken() -> None:
+def test_blocks_are_kept_with_all_their_values() -> None:
     sample = parse_sample("block,value\n2,10\n1,3\n1,5\n1,100\n", "x")
     assert sample.blocks == ("2", "1", "1", "1")
-    assert sample.by_block() == {"2": 10, "1": 5}
+    assert sample.by_block() == {"2": (10,), "1": (3, 5, 100)}
+
+
+def test_values_with_times_are_put_in_order() -> None:
+    sample = parse_sample("time,value\n3,30\n1,10\n2.5,25\n", "x")
+    assert (sample.values, sample.times) == ((10, 25, 30), (1, 2.5, 3))
 
 
 @pytest.mark.parametrize(

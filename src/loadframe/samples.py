@@ -1,9 +1,9 @@
-"""CSV samples, as other tools and people write them: a column `value` in time order, and perhaps a column `block`."""
+"""CSV samples, as other tools and people write them: a column `value` in time order, and perhaps a column `block`, or
+`time` on a clock that both samples share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 
 from loadframe.csv_text import Row, beginning, header, name_of, number, read_text, rows
 from loadframe.errors import SampleError
@@ -14,18 +14,19 @@ SMALLEST, LARGEST = 1e-100, 1e100
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values (0 or more) in time order; the block of each, or None where the file has no such column."""
+    """Values (0 or more) in time order; the block of each, and its time, or None where the file has no such column."""
 
     name: str
     values: tuple[float, ...]
     blocks: tuple[str, ...] | None
+    times: tuple[float, ...] | None = None
 
-    def by_block(self) -> dict[str, float]:
-        """The median of each block's values, in the order in which the blocks appear."""
+    def by_block(self) -> dict[str, tuple[float, ...]]:
+        """The values of each block, in the order in which the blocks appear."""
         found: dict[str, list[float]] = {}
         for block, value in zip(self.blocks or (), self.values, strict=True):
             found.setdefault(block, []).append(value)
-        return {block: median(values) for block, values in found.items()}
+        return {block: tuple(values) for block, values in found.items()}
 
 
 def read_sample(place: str) -> Sample:
@@ -34,10 +35,10 @@ def read_sample(place: str) -> Sample:
 
 
 def parse_sample(text: str, name: str) -> Sample:
-    """The sample in CSV text; columns other than `value` and `block`, and empty lines, are passed over."""
+    """The sample in CSV text; columns other than `value`, `block` and `time`, and empty lines, are passed over."""
     lines = rows(text, name)
     names = header(lines)
-    if names.count("value") != 1 or names.count("block") > 1:
+    if names.count("value") != 1 or names.count("block") > 1 or names.count("time") > 1:
         raise SampleError(
             f"{name} has no first line that names one column `value`; it begins with {beginning(names)}",
             remedy="Write `value` (and `block`, if there are blocks) above the numbers.",
@@ -50,7 +51,17 @@ def parse_sample(text: str, name: str) -> Sample:
     blocks = tuple(_cell(row, block_at) for row in body) if block_at is not None else None
     if blocks is not None and "" in blocks:
         raise SampleError(f"{body[blocks.index('')].where} has no block", remedy="Give every value its block, or none.")
-    return Sample(name, values, blocks)
+    if "time" not in names:
+        return Sample(name, values, blocks)
+    when = names.index("time")
+    times = tuple(number(_cell(row, when), row.where) for row in body)
+    order = sorted(range(len(times)), key=lambda row: times[row])
+    return Sample(
+        name,
+        tuple(values[row] for row in order),
+        tuple(blocks[row] for row in order) if blocks is not None else None,
+        tuple(times[row] for row in order),
+    )
 
 
 def _cell(row: Row, at: int) -> str:

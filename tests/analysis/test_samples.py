@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from loadframe.analysis.comparison import margin
 from loadframe.analysis.dependence import means
-from loadframe.analysis.samples import MOST_BATCHES, batch_means, paired, unpaired
+from loadframe.analysis.quantity import MOST_BATCHES, TooFewError, batched
+from loadframe.analysis.samples import paired, unpaired
 from loadframe.model import Verdict
 
 
@@ -20,12 +21,56 @@ def noisy(count: int, seed: int, level: float = 100.0, share: float = 0.02) -> l
     return list(level * np.exp(np.random.default_rng(seed).normal(0, share, count)))
 
 
-@pytest.mark.parametrize("count", [20, 60, 1000])
+@pytest.mark.parametrize("count", [40, 60, 1000])
 @pytest.mark.parametrize(("factor", "decision"), [(1.1, "better"), (1 / 1.1, "worse")])
 def test_a_tenth_is_found_in_white_noise(count: int, factor: float, decision: str) -> None:
     found = unpaired(noisy(count, 1), noisy(count, 2, 100 * factor))
     assert found.decision == decision
     assert found.low <= factor <= found.high
+
+
+@pytest.mark.parametrize("count", [5, 10, 20])
+def test_short_samples_of_unknown_order_differ_by_more_than_a_disturbance_takes(count: int) -> None:
+    assert unpaired(noisy(count, 1), noisy(count, 2, 80)).decision == "no-proven-difference"
+    assert unpaired(noisy(count, 1), noisy(count, 2, 250)).decision == "better"
+
+
+@pytest.mark.parametrize("by", ["mean", "p50", "p99", "max"])
+def test_equal_heavy_tails_are_rarely_called_different(by: str) -> None:
+    random = np.random.default_rng(21)
+    wrong = 0
+    for _ in range(300):
+        sides = random.lognormal(1, 1, (2, 1500))
+        wrong += unpaired(list(sides[0]), list(sides[1]), by=by).decision != "no-proven-difference"
+    assert wrong <= 0.05 * 300 + 2 * math.sqrt(0.05 * 0.95 * 300)
+
+
+@pytest.mark.parametrize("by", ["mean", "p50", "p99"])
+def test_a_quantity_has_its_own_ratio_inside_its_interval(by: str) -> None:
+    random = np.random.default_rng(22)
+    held = 0
+    for _ in range(100):
+        before, after = random.lognormal(1, 0.7, (2, 2000))
+        found = unpaired(list(before), list(1.3 * after), by=by)
+        held += found.low <= 1.3 <= found.high
+    assert held >= 90
+
+
+def test_a_quantile_needs_values_beyond_it() -> None:
+    with pytest.raises(TooFewError, match="1000 of each side"):
+        unpaired(noisy(400, 1), noisy(400, 2), by="p99")
+
+
+@pytest.mark.parametrize("count", [5, 10])
+def test_blocks_whose_sides_have_nothing_in_common_find_as_much_as_unpaired_values(count: int) -> None:
+    random = np.random.default_rng(23)
+    found = wrong = 0
+    for _ in range(400):
+        one, two = 100 * np.exp(random.normal(0, 0.02, (2, count)))
+        found += paired(list(one), list(1.05 * two)).decision == "better"
+        wrong += paired(list(one), list(two)).decision != "no-proven-difference"
+    assert found >= (0.65 if count == 5 else 0.9) * 400
+    assert wrong <= 0.05 * 400 + 2 * math.sqrt(0.05 * 0.95 * 400)
 
 
 def test_equal_samples_are_not_different() -> None:
@@ -131,7 +176,7 @@ def test_swapping_the_samples_gives_the_reciprocal(before: list[float], after: l
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=200))
 def test_batches_keep_short_samples_and_cut_long_ones(values: list[float]) -> None:
-    batches = batch_means(np.array(values))
+    batches = batched(np.array(values))
     assert len(batches) == min(len(values), MOST_BATCHES)
     assert min(values) <= batches.min() <= batches.max() <= max(values)
 

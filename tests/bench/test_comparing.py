@@ -113,7 +113,7 @@ def a_run(opened: Callable[[Study], RunFolder], make_step: Callable[..., Step]) 
     return make
 
 
-@pytest.mark.parametrize(("factor", "decision"), [(1.15, "better"), (0.85, "worse"), (1.0, "no-proven-difference")])
+@pytest.mark.parametrize(("factor", "decision"), [(1.5, "better"), (0.6, "worse"), (1.15, "no-proven-difference")])
 def test_runs_are_compared_at_their_common_levels(
     a_run: Callable[..., RunFolder], factor: float, decision: str
 ) -> None:

@@ -110,6 +110,56 @@ def test_blocks_are_compared_within(here: Callable[..., Result], sample: Callabl
     assert "left out" in plain["notes"][0]
 
 
+@pytest.fixture
+def latencies(tmp_path: Path) -> list[str]:
+    """What most requests take fell a little; the mean rose by 17 %, and p99 from 10 to 60 ms."""
+    chance = random.Random(5)
+    for name, usual, slow, share in (("a.csv", 10.0, 10.6, 0.02), ("b.csv", 9.5, 60.0, 0.045)):
+        values = [(slow if chance.random() < share else usual) * chance.gauss(1, 0.02) for _ in range(4000)]
+        (tmp_path / name).write_text("\n".join(["value", *map(str, values)]) + "\n")
+    return ["compare", "a.csv", "b.csv", "--lower-is-better"]
+
+
+def test_the_mean_decides_for_times_and_a_worse_tail_is_told(here: Callable[..., Result], latencies: list[str]) -> None:
+    done = here(*latencies, "--fail-if-worse", "5%", "--json")
+    found = document(done)
+    assert done.exit_code == 3
+    assert (found["decision"], found["by"]) == ("worse", "mean")
+    assert found["low"] < 1.17 < found["high"]
+    rows = {row["name"]: row for row in found["quantities"]}
+    assert rows.keys() == {"p50", "p99", "p99.9", "max"}
+    assert [rows[name]["verdict"] and rows[name]["verdict"]["decision"] for name in ("p50", "p99")] == [
+        "better",
+        "worse",
+    ]
+    assert rows["p99.9"]["verdict"] is None and "10000" in rows["p99.9"]["because"]
+    text = here(*latencies).stdout
+    assert "times the mean of the values" in text
+    assert "- p99: worse, 5." in text
+
+
+def test_the_user_may_name_another_quantity(here: Callable[..., Result], latencies: list[str]) -> None:
+    assert document(here(*latencies, "--by", "p50", "--json"))["decision"] == "better"
+    assert document(here(*latencies, "--by", "p99", "--json"))["decision"] == "worse"
+    few = here(*latencies, "--by", "p99.9")
+    assert (few.exit_code, "10000 of each side" in few.stderr) == (1, True)
+    assert "no quantity" in here(*latencies, "--by", "p98").stderr
+
+
+@pytest.mark.parametrize("in_turns", [True, False])
+def test_few_values_tell_of_a_tenth_only_where_they_were_taken_in_turns(
+    here: Callable[..., Result], tmp_path: Path, in_turns: bool
+) -> None:
+    chance = random.Random(6)
+    for side, (name, level) in enumerate((("a.csv", 100), ("b.csv", 110))):
+        times = [2 * i + side if in_turns else 100 * side + i for i in range(10)]
+        rows = [f"{time},{level * chance.gauss(1, 0.02)}" for time in times]
+        (tmp_path / name).write_text("\n".join(["time,value", *rows]) + "\n")
+    found = document(here("compare", "a.csv", "b.csv", "--json"))
+    assert found["decision"] == ("better" if in_turns else "no-proven-difference")
+    assert any("not taken in turns" in note for note in found["notes"]) is not in_turns
+
+
 def test_one_side_from_standard_input(sample: Callable[..., str], tmp_path: Path) -> None:
     sample("a.csv", 100)
     done = subprocess.run(

@@ -68,11 +68,12 @@ def verdict(
     averaged over the levels; ratio = exp(mean over the blocks): the mean, because the interval below is centred on it.
     The interval is the wider, at each end, of the paired t-interval on the block log ratios and their bootstrap: with
     few blocks the bootstrap is too narrow (it resamples n - 1 degrees of freedom as if they were n), with many the t
-    trusts symmetry too much; below FEW_ORDERS blocks at least UNPAIRED of that of the two sides unpaired. A throughput is
-    known to the smallest spacing of all those of its level only, which adds to the variance; where no side scatters at
-    all, nothing is proven. With a `plan` (from which block to which one the caller looks) the intervals of all its
-    looks hold at once with the given confidence. Without one, `looks` counts how often the caller has looked so far,
-    this time included, and the sum over all looks stays below 1 - confidence however often one looks; that costs more.
+    trusts symmetry too much; below FEW_ORDERS blocks it is at least UNPAIRED of that of the two sides unpaired. A
+    throughput is known to the smallest spacing of all those of its level only, which adds to the variance; where no
+    side scatters at all, nothing is proven. With a `plan` (from which block to which one the caller looks) the
+    intervals of all its looks hold at once with the given confidence. Without one, `looks` counts how often the caller
+    has looked so far, this time included, and the sum over all looks stays below 1 - confidence however often one
+    looks; that costs more.
 
     A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
     together; where both sides are zero the ratio is 1. A change that makes a level fail thus cannot look better.

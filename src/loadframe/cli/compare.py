@@ -12,14 +12,15 @@ import typer
 
 import loadframe
 from loadframe.analysis import comparison as verdicts
-from loadframe.analysis import samples
+from loadframe.analysis import quantity
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit
 from loadframe.csv_text import STDIN
 from loadframe.errors import SampleError, StudyError
 from loadframe.model import Comparison, Margin, Verdict
-from loadframe.samples import Sample, read_sample
+from loadframe.sampled import arrange
+from loadframe.samples import read_sample
 
 FAILED = 3
 """Exit code of a verdict that the user asked to fail on."""
@@ -37,6 +38,14 @@ def compare(
     lower_is_better: Annotated[
         bool, typer.Option("--lower-is-better/--higher-is-better", help="What better is for the values of CSV files.")
     ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUANTITY",
+            help="What of the values of CSV files decides: mean, p50, p90, p95, p99, p99.9, max or typical. The mean "
+            "where the lower are better, else typical, which single outliers hardly move.",
+        ),
+    ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
@@ -45,15 +54,15 @@ def compare(
     with command(as_json, measures=second is None):
         allowed = _share(fail_if_worse) if fail_if_worse is not None else None
         if second is None:
-            _refuse_direction(lower_is_better)
+            _refuse_direction(lower_is_better, by)
             found = _alternatives(first, overrides or [], allowed, runs, as_json)
         elif overrides:
             raise StudyError("--set changes a study, and none was given", remedy="Leave it out.")
         elif is_folder(first) or is_folder(second):
-            _refuse_direction(lower_is_better)
+            _refuse_direction(lower_is_better, by)
             found = [loadframe.compare_runs(loadframe.open_run(Path(first)), loadframe.open_run(Path(second)))]
         else:
-            found = [_csv(first, second, lower_is_better=lower_is_better)]
+            found = [_csv(first, second, lower_is_better=lower_is_better, by=by)]
         found = [_with_margin(each, allowed) for each in found]
         if as_json:
             emit(loadframe.comparison_json(found), run=found[0].run)
@@ -78,39 +87,31 @@ def _answers(allowed: float) -> Callable[[Verdict], bool]:
     return lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell"
 
 
-def _csv(first: str, second: str, *, lower_is_better: bool) -> Comparison:
+def _csv(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:
     if first == second == STDIN:
         raise SampleError("standard input was given twice", remedy="Give one of the two as a file.")
+    chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
+    if chosen not in quantity.QUANTITIES:
+        raise SampleError(f"--by {chosen!r} is no quantity", remedy=f"One of {', '.join(quantity.QUANTITIES)}.")
     before, after = read_sample(first), read_sample(second)
-    notes: list[str] = []
     try:
-        verdict = _verdict(before, after, notes)
+        arranged = arrange(before, after)
+        found = arranged.judged(chosen)
     except ValueError as error:
         raise SampleError(f"{before.name} and {after.name}: {error}", remedy="Measure more, or differently.") from error
+    turned = verdicts.turned if lower_is_better else (lambda verdict: verdict)
     return Comparison(
         before=before.name,
         after=after.name,
-        verdict=verdicts.turned(verdict) if lower_is_better else verdict,
-        what="value",
+        verdict=turned(found),
+        what="value" if chosen == quantity.TYPICAL else f"{chosen} of the values",
         lower_is_better=lower_is_better,
-        notes=tuple(notes),
+        notes=arranged.notes,
+        by=chosen,
+        quantities=tuple(
+            replace(each, verdict=each.verdict and turned(each.verdict)) for each in arranged.table(chosen)
+        ),
     )
-
-
-def _verdict(before: Sample, after: Sample, notes: list[str]) -> Verdict:
-    """By blocks where both samples have them, else as two samples; adds to the notes what a reader must know."""
-    if before.blocks is None or after.blocks is None:
-        if (before.blocks is None) != (after.blocks is None):
-            notes.append("Only one sample has blocks, so they were not used.")
-        notes.append("Without blocks, a change of the machine between the two samples counts as a difference.")
-        return samples.unpaired(before.values, after.values)
-    one, two = before.by_block(), after.by_block()
-    common = [block for block in one if block in two]
-    if not common:
-        raise ValueError("they have no block in common")
-    if left := len({*one, *two}) - len(common):
-        notes.append(f"{left} blocks are in one sample only and were left out.")
-    return samples.paired([one[block] for block in common], [two[block] for block in common])
 
 
 def _with_margin(found: Comparison, allowed: float | None) -> Comparison:
@@ -120,10 +121,11 @@ def _with_margin(found: Comparison, allowed: float | None) -> Comparison:
     return replace(found, margin=Margin(allowed, answer))
 
 
-def _refuse_direction(lower_is_better: bool) -> None:
-    if lower_is_better:
+def _refuse_direction(lower_is_better: bool, by: str | None) -> None:
+    if lower_is_better or by is not None:
         raise SampleError(
-            "--lower-is-better is for CSV files", remedy="Runs and studies are compared by their throughput."
+            f"{'--lower-is-better' if lower_is_better else '--by'} is for CSV files",
+            remedy="Runs and studies are compared by their throughput.",
         )
 
 

@@ -132,6 +132,7 @@ from loadframe.model.verdict import (
     LevelRatio,
     Margin,
     OperationTimes,
+    Quantity,
     Verdict,
 )
 
@@ -211,6 +212,7 @@ __all__ = [
     "ProfilePlace",
     "ProfileSource",
     "ProfiledStep",
+    "Quantity",
     "Reached",
     "Remedy",
     "Requirement",

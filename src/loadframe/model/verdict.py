@@ -60,11 +60,24 @@ class Margin:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantity:
+    """One quantity of the values of both sides (name: "mean", "p99", ...), and the verdict on it. verdict: None where
+    the values say too little of it; `because` says what is missing."""
+
+    name: str
+    before: float | None
+    after: float | None
+    verdict: Verdict | None
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A verdict on `after` against `before` (names), outside an investigation. what: the thing compared, in words.
 
     lower_is_better: then the verdict's "better" is a ratio below 1. margin: where one was asked for. notes: what a
-    reader must know to trust it, in sentences. run: the run folder that was made for it; "" where none was.
+    reader must know to trust it, in sentences. run: the run folder that was made for it; "" where none was. by: the
+    quantity of the values that decides; "" where they are throughputs of steps. quantities: the others beside it.
     """
 
     before: str
@@ -77,3 +90,5 @@ class Comparison:
     notes: tuple[str, ...] = ()
     run: str = ""
     axis_unit: str = ""
+    by: str = ""
+    quantities: tuple[Quantity, ...] = ()

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Comparison, Conduct, Curve, Investigation, RuledOut
+from loadframe.model import Comparison, Conduct, Curve, Investigation, Quantity, RuledOut
 from loadframe.reporting import alternatives, answers, facts, forecasts, profiles, rounding, words
 
 LABEL_WIDTH = 11
@@ -135,6 +135,7 @@ def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     ratios = [words.level_ratio(each, comparison.axis_unit) for each in comparison.levels]
     parts: list[Part] = [
         ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
+        ("Besides", [f"- {_quantity(each)}" for each in comparison.quantities]),
         ("Allowed", [words.margin_sentence(comparison.margin)] if comparison.margin else []),
         ("Method", [words.sentence(comparison.verdict.method)]),
         ("Note", list(comparison.notes)),
@@ -144,6 +145,14 @@ def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     for label, items in parts:
         lines += _part(label, items, width)
     return "\n".join(lines)
+
+
+def _quantity(row: Quantity) -> str:
+    """ "p99: worse, 5.7 times (4.9 to 6.6), 10.6 before, 60 after"."""
+    if row.verdict is None or row.before is None or row.after is None:
+        return f"{row.name}: not told, {row.because}"
+    values = f"{rounding.plain(row.before)} before, {rounding.plain(row.after)} after"
+    return f"{row.name}: {words.DECISIONS[row.verdict.decision]}, {words.ratio_words(row.verdict)}, {values}"
 
 
 def render_curve(curve: Curve, *, unit: str = "", conduct: Conduct | None = None) -> str:

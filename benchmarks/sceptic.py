@@ -1,0 +1,279 @@
+"""What a sceptic would try, in one table: python benchmarks/sceptic.py [--only ROW ...] [--quick] [--list]
+
+A row is a claim with its goal, the figure that the shipped code reaches on simulated data whose truth is known, and the
+figure of a rival where there is one. A row is a function with `@row`: it is told how many series to draw and returns a
+Figure. Seeds are fixed. Ends with 1 where a goal is missed by more than chance explains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import verdicts as noises
+from loadframe.analysis import samples
+from loadframe.analysis.comparison import at_each_level, verdict_at_end
+from loadframe.analysis.sequential import Plan
+from loadframe.sampled import arrange
+from loadframe.samples import Sample
+
+SERIES, QUICK = 4000, 600
+UNDECIDED = "no-proven-difference"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a row reached; doubt: what chance explains beyond the goal. rival: its figure, in words."""
+
+    value: float
+    doubt: float = 0.0
+    rival: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A claim of a section of the issue. most: the goal is at most that, else at least."""
+
+    name: str
+    section: int
+    claim: str
+    goal: float
+    unit: str
+    most: bool
+    measure: Callable[[int], Figure]
+
+    def met(self, figure: Figure) -> bool:
+        """Whether the goal is met, but for chance."""
+        if self.most:
+            return figure.value <= self.goal + figure.doubt
+        return figure.value >= self.goal - figure.doubt
+
+
+ROWS: list[Row] = []
+
+
+def row(
+    name: str, claim: str, *, section: int, goal: float, unit: str = "%", most: bool = True
+) -> Callable[[Callable[[int], Figure]], Callable[[int], Figure]]:
+    """Add a function as a row."""
+
+    def add(measure: Callable[[int], Figure]) -> Callable[[int], Figure]:
+        ROWS.append(Row(name, section, claim, goal, unit, most, measure))
+        return measure
+
+    return add
+
+
+def rate(wrong: int, of: int, goal: float = 5.0, rival: str = "") -> Figure:
+    """A share in per cent, with the doubt of so many series around the goal."""
+    share = goal / 100
+    return Figure(100 * wrong / of, 196 * math.sqrt(share * (1 - share) / of), rival)
+
+
+# --- 4. what is compared: blocks --------------------------------------------------------------------------------------
+
+
+def in_blocks(generate: noises.Generate, series: int, plan: Plan = noises.PLAN) -> Figure:
+    """False positives of a proof, beside Welch's test on interleaved runs."""
+    random = np.random.default_rng(1)
+    noise = generate(random, series, 2 * plan.last)
+    wrong = int(noises.loadframe_rule(noise, 0.0, random, plan=plan).different.sum())
+    others = [noises.share(noises.fixed_rule(rule, noise, 0.0).different) for rule in ("welch", "benchstat")]
+    return rate(wrong, series, rival=f"A then B: Welch {others[0]:.0f}, Mann-Whitney {others[1]:.0f}")
+
+
+for _name, _generate in noises.NOISES.items():
+    row(f"blocks: {_name}", f"equal servers called different, 3 to 10 blocks, {_name}", section=4, goal=5)(
+        partial(in_blocks, _generate)
+    )
+for _runs, _loudness in ((4, 1), (4, 3), (4, 7), (6, 7), (8, 7), (3, 2), (2.5, 2)):
+    row(
+        f"blocks: period {_runs / 2:g}, x{_loudness}",
+        f"the same, a wave of {_runs / 2:g} blocks, {_loudness} times the noise",
+        section=4,
+        goal=5,
+    )(partial(in_blocks, noises.periodic(_runs, _loudness)))
+for _blocks in (3, 5):
+    row(f"blocks: {_blocks} alone, period 2, x3", f"the same, one look after {_blocks} blocks", section=4, goal=5)(
+        partial(in_blocks, noises.periodic(4, 3), plan=Plan(_blocks, _blocks))
+    )
+
+
+@row("blocks: counted, 2", "two blocks of counted throughputs (24 and 50 in a window, 4 % noise)", section=4, goal=5)
+def counted(series: int) -> Figure:
+    """The worse of the two counts."""
+    random, drawn = np.random.default_rng(7), min(series, 1000)
+    worst = 0
+    for requests in (24, 50):
+        sides = np.round(requests * np.exp(random.normal(0, 0.04, (drawn, 2, 2)))) / 0.3
+        wrong = sum(verdict_at_end({1.0: list(a)}, {1.0: list(b)}).decision != UNDECIDED for a, b in sides)
+        worst = max(worst, wrong)
+    return rate(worst, drawn)
+
+
+@row("levels: counted, 2", "the same at each of two levels", section=4, goal=5)
+def counted_levels(series: int) -> Figure:
+    """Any level wrong."""
+    random, drawn = np.random.default_rng(8), min(series, 1000)
+    wrong = 0
+    for _ in range(drawn):
+        counts = np.round(24 * np.exp(random.normal(0, 0.04, (2, 2, 2)))) / 0.3
+        sides = [{1.0: list(side[0]), 2.0: list(side[1])} for side in counts]
+        wrong += any(one.decision != UNDECIDED for one in at_each_level(*sides))
+    return rate(wrong, drawn)
+
+
+@row("blocks: power", "5 % found in white noise of 2 % (20 runs at most)", section=4, goal=90, most=False)
+def power(series: int) -> Figure:
+    """Beside Mann-Whitney's, which takes all 20 runs."""
+    random = np.random.default_rng(3)
+    noise = noises.white(random, series, noises.RUNS)
+    judged = noises.loadframe_rule(noise, 0.05, random)
+    rival = noises.share(noises.fixed_rule("benchstat", noise, 0.05).found)
+    words = f"in {judged.runs.mean():.1f} runs; Mann-Whitney {rival:.0f} in {noises.RUNS}"
+    return Figure(noises.share(judged.found), 2.0, words)
+
+
+# --- 4. what is compared: samples -------------------------------------------------------------------------------------
+
+
+def long_bursts(random: np.random.Generator, count: int, length: int) -> noises.Numbers:
+    """White noise; 14 % of the time, for twenty values on average, a stranger takes a fifth away."""
+    busy = np.empty((count, length), dtype=np.bool_)
+    busy[:, 0] = random.random(count) < 0.14
+    for i in range(1, length):
+        chance = random.random(count)
+        busy[:, i] = np.where(busy[:, i - 1], chance < 0.95, chance < 0.05 * 0.14 / 0.86)
+    return noises.white(random, count, length) + np.log(0.8) * busy
+
+
+def of_samples(arrangement: str, length: int, series: int) -> Figure:
+    """False positives of samples of unknown order in bursts of twenty, beside Mann-Whitney's."""
+    random = np.random.default_rng(2)
+    if arrangement == "apart":
+        before, after = long_bursts(random, series, length), long_bursts(random, series, length)
+    else:
+        noise = long_bursts(random, series, 2 * length)
+        before, after = noise[:, :length], noise[:, length:]
+    wrong = int(noises.unpaired_rule(before, after).sum())
+    rival = noises.share(noises.benchstat(before, after) if length <= 20 else noises.mann_whitney(before, after))
+    return rate(wrong, series, rival=f"Mann-Whitney {rival:.0f}")
+
+
+for _length in (5, 10, 20, 40, 100):
+    for _arrangement in ("apart", "one after the other"):
+        row(
+            f"csv: bursts of 20, n = {_length}, {_arrangement}",
+            f"equal samples of {_length} values called different, taken {_arrangement}, bursts of 20 values",
+            section=4,
+            goal=5,
+        )(partial(of_samples, _arrangement, _length))
+
+
+def in_turns(generate: noises.Generate, length: int, series: int, effect: float = 0.0) -> Figure:
+    """Samples with times that were taken in drawn turns, beside Mann-Whitney on the same values."""
+    random, drawn = np.random.default_rng(4), min(series, 1000)
+    noise = generate(random, drawn, 2 * length)
+    swapped = random.random((drawn, length)) < 0.5
+    first, second = noise[:, ::2], noise[:, 1::2]
+    before = np.where(swapped, second, first)
+    after = np.where(swapped, first, second) + math.log1p(effect)
+    found = 0
+    for one, two, turns in zip(before, after, swapped, strict=True):
+        times = [2 * i + turn for i, turn in enumerate(turns)], [2 * i + 1 - turn for i, turn in enumerate(turns)]
+        sides = [
+            Sample(str(side), tuple(np.exp(values)), None, tuple(map(float, at)))
+            for side, (values, at) in enumerate(zip((one, two), times, strict=True))
+        ]
+        found += arrange(*sides).judged("typical").decision != UNDECIDED
+    rival = noises.share(noises.benchstat(before, after))
+    return rate(found, drawn, rival=f"Mann-Whitney {rival:.0f}")
+
+
+for _length in (5, 7, 10):
+    row(
+        f"csv in turns: power, n = {_length}",
+        f"5 % found, {_length} values taken in turns, white 2 %",
+        section=4,
+        goal={5: 65, 7: 80, 10: 90}[_length],
+        most=False,
+    )(partial(in_turns, noises.white, _length, effect=0.05))
+    for _name in ("white", "AR(1) 0.8", "linear drift", "period of two blocks"):
+        row(
+            f"csv in turns: {_name}, n = {_length}",
+            f"equal values in turns called different, {_name}",
+            section=4,
+            goal=5,
+        )(partial(in_turns, noises.NOISES[_name], _length))
+    row(f"csv in turns: bursts of 20, n = {_length}", "the same, bursts of 20", section=4, goal=5)(
+        partial(in_turns, long_bursts, _length)
+    )
+
+
+def of_quantity(by: str, series: int) -> Figure:
+    """False positives by a quantity, and how often its interval holds a true ratio, heavy tails."""
+    random, drawn = np.random.default_rng(5), min(series, 400)
+    wrong = held = 0
+    for _ in range(drawn):
+        one, two = random.lognormal(1, 1, (2, 2000))
+        wrong += samples.unpaired(list(one), list(two), by=by).decision != UNDECIDED
+        found = samples.unpaired(list(one), list(1.2 * two), by=by)
+        held += found.low <= 1.2 <= found.high
+    return rate(wrong, drawn, rival=f"its interval holds x1.2 in {100 * held / drawn:.0f} %")
+
+
+for _by in ("mean", "p50", "p99", "max"):
+    row(f"csv: by {_by}", f"equal latencies called different by {_by}, 2,000 log-normal", section=4, goal=5)(
+        partial(of_quantity, _by)
+    )
+
+
+@row("csv: a worse tail", "mean +17 %, p99 10 to 60 ms, medians -5 %: told as worse", section=4, goal=95, most=False)
+def worse_tail(series: int) -> Figure:
+    """Beside the typical value, which decided before."""
+    random, drawn = np.random.default_rng(6), min(series, 300)
+    told, typical = 0, 0
+    for _ in range(drawn):
+        one, two = (
+            np.where(random.random(4000) < share, slow, usual) * random.normal(1, 0.02, 4000)
+            for usual, slow, share in ((10.0, 10.6, 0.02), (9.5, 60.0, 0.045))
+        )
+        told += samples.unpaired(list(one), list(two), by="mean").low > 1
+        typical += samples.unpaired(list(one), list(two)).high < 1
+    return Figure(100 * told / drawn, 0.0, f"by the typical value called better in {100 * typical / drawn:.0f} %")
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Print the table; 1 where a goal is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="ROW", help="rows whose name begins so")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} series of each kind instead of {SERIES:,}")
+    parser.add_argument("--list", action="store_true", help="the rows' names")
+    arguments = parser.parse_args()
+    chosen = [one for one in ROWS if not arguments.only or one.name.startswith(tuple(arguments.only))]
+    if arguments.list or not chosen:
+        print("\n".join(one.name for one in ROWS))
+        return 0 if arguments.list else 2
+    missed = 0
+    print(f"{'':2}{'claim':88}{'goal':>9}{'figure':>9}  rival")
+    for one in chosen:
+        figure = one.measure(QUICK if arguments.quick else SERIES)
+        missed += not one.met(figure)
+        goal = f"{'<=' if one.most else '>='} {one.goal:g} {one.unit}"
+        mark = " " if one.met(figure) else "!"
+        print(f"{one.section} {one.claim:88}{goal:>9}{figure.value:>9.3g} {mark} {figure.rival}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} goals met; ! missed by more than chance")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Two CSV samples against each other: how they were taken, and the verdict on each quantity of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from loadframe.analysis import quantity, samples
+from loadframe.analysis.interleaving import taken_in_turns
+from loadframe.model import Quantity, Verdict
+from loadframe.samples import Sample
+
+APART = "Without blocks or times, a change of the machine between the two samples counts as a difference."
+NOT_IN_TURNS = (
+    "By their times the two samples were not taken in turns: a change of the machine between them counts as a "
+    "difference."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Two samples as they were taken. pairs: the values of each block on either side; None where there are no blocks.
+    notes: what a reader must know of it."""
+
+    before: Sample
+    after: Sample
+    pairs: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] | None
+    notes: tuple[str, ...]
+
+    def judged(self, by: str) -> Verdict:
+        """The verdict by a quantity. ValueError where the samples cannot be compared, TooFewError where they say too
+        little of it."""
+        if self.pairs is None:
+            return samples.unpaired(self.before.values, self.after.values, by=by)
+        reduce = partial(quantity.of, quantity=by)
+        sides = [[reduce(pair[side]) for pair in self.pairs] for side in (0, 1)]
+        return samples.paired(*sides, by=by)
+
+    def table(self, but: str) -> tuple[Quantity, ...]:
+        """The quantities that are shown beside the one that decides."""
+        return tuple(self._row(name) for name in quantity.SHOWN if name != but)
+
+    def _row(self, name: str) -> Quantity:
+        try:
+            verdict = self.judged(name)
+            before, after = (quantity.of(side.values, name) for side in (self.before, self.after))
+        except quantity.TooFewError as error:
+            return Quantity(name, None, None, None, str(error))
+        return Quantity(name, before, after, verdict)
+
+
+def arrange(before: Sample, after: Sample) -> Arranged:
+    """By blocks where both samples have them; where both have times and were taken in turns, the n-th values of both
+    are a block; else one after the other. ValueError where they have no block in common."""
+    if before.blocks is not None and after.blocks is not None:
+        return _by_blocks(before, after)
+    notes = []
+    if (before.blocks is None) != (after.blocks is None):
+        notes.append("Only one sample has blocks, so they were not used.")
+    if before.times is None or after.times is None:
+        return Arranged(before, after, None, (*notes, APART))
+    if not taken_in_turns(before.times, after.times):
+        return Arranged(before, after, None, (*notes, NOT_IN_TURNS))
+    if left := abs(len(before.values) - len(after.values)):
+        notes.append(f"The last {left} values of the longer sample have no partner and were left out.")
+    pairs = tuple(((one,), (two,)) for one, two in zip(before.values, after.values, strict=False))
+    return Arranged(before, after, pairs, tuple(notes))
+
+
+def _by_blocks(before: Sample, after: Sample) -> Arranged:
+    one, two = before.by_block(), after.by_block()
+    common: Sequence[str] = [block for block in one if block in two]
+    if not common:
+        raise ValueError("they have no block in common")
+    left = len({*one, *two}) - len(common)
+    notes = (f"{left} blocks are in one sample only and were left out.",) if left else ()
+    return Arranged(before, after, tuple((one[block], two[block]) for block in common), notes)
