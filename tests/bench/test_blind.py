@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from loadframe.analysis.window import Summary, summarise
-from loadframe.bench.evaluation import Evaluated, evaluate
+from loadframe.bench.evaluation import Evaluated, derived, evaluate
 from loadframe.bench.examination import examine
 from loadframe.bench.loading import Loaded
 from loadframe.bench.sweep import curve_of
@@ -115,6 +115,23 @@ def test_processes_that_were_not_followed_leave_the_studys_share_unknown(study: 
     seen = evaluated(study, ticks(idle))
     assert "target.cpu.cores" in {one.counter for one in seen.blind}
     assert not {"target.cpu.cores", "target.saturation", "system.cpu.own", "system.cpu.foreign"} & seen.metrics.keys()
+
+
+@pytest.mark.parametrize(
+    ("waits", "embedded", "wanted"),
+    [
+        ({"target.cpu.run_delay": 0.9}, True, 0.9),
+        ({"target.cpu.run_delay": 0.9, "driver.cpu.run_delay": 0.3}, True, 0.9),
+        ({"target.cpu.run_delay": 0.6, "driver.cpu.run_delay": 0.3}, False, 0.9),
+        ({}, True, None),
+    ],
+)
+def test_what_waits_in_line_does_not_hide_that_who_is_at_work_has_no_cpu(
+    study: Study, waits: dict[str, float], embedded: bool, wanted: float | None
+) -> None:
+    """Two workers, of which one waits for the lock all the time: one request is at work."""
+    found = derived(waits, summary(0.0, 1.0), study, embedded=embedded, one_lock=True)
+    assert found.get("workload.cpu_wait") == (None if wanted is None else pytest.approx(wanted, rel=0.02))
 
 
 def steps(study: Study, make_step: StepMaker) -> list[Step]:

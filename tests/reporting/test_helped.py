@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Control, Finding, Investigation, Mechanism
+from loadframe.model import OTHERS, Control, Finding, Investigation, Mechanism
 from loadframe.reporting import answers, facts, words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
@@ -72,3 +72,13 @@ def test_controls_are_told_with_what_was_left_out(farm: Investigation) -> None:
         assert "too little of the budget was left" in said
         assert "more bytes" in said
     assert investigation_json(inv)["rounds"][0]["tried"][0]["controls"][1]["verdict"]["ratio"] == trial.verdict.ratio
+
+
+def test_others_that_took_the_cpu_come_before_what_only_helped(helped: Investigation) -> None:
+    first = helped.rounds[0].findings[0]
+    crowded = replace(first, id=OTHERS, status="suspected", title="others take the CPU", mechanism=None)
+    found = with_findings(helped, crowded, *helped.rounds[0].findings)
+    assert facts.main_findings(found)[0].id == OTHERS
+    assert answers.answer(found).startswith("Others took the CPU while it was measured")
+    confirmed = with_findings(helped, crowded, replace(first, status="confirmed"))
+    assert OTHERS not in [finding.id for finding in facts.main_findings(confirmed)]

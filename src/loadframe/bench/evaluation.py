@@ -30,6 +30,8 @@ FREQUENCY_DROP = 0.10
 """What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
 DRIVER_LAG = 0.20
 """A fifth of the latency was the driver waiting for a CPU, not the target."""
+FEWEST_WORKING = 0.5
+"""Where nearly all requests wait in line, half of one is taken to be at work."""
 BUSY_MACHINE = 0.95
 """Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
 
@@ -88,6 +90,7 @@ def derived(
         found |= {"workload.lock_held": summary.lock_held, "workload.lock_waiting": summary.waiting}
     if "driver.cpu.run_delay" in metrics and not embedded and summary.concurrency > 0:
         found["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
+    found |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
     if "driver.cpu.cores" in metrics:
         found |= _cpu_shares(study, metrics)
     parts = ("target.cpu.cores", "driver.cpu.cores")
@@ -98,6 +101,18 @@ def derived(
     if flushes is not None and summary.throughput > 0:
         found["system.disk.flushes_per_request"] = flushes / summary.throughput
     return found
+
+
+def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> dict[str, float]:
+    """The time in which threads of the target, or of its driver, were runnable and not running (schedstat), per time of
+    the requests in progress. Those that wait in line for the one lock ask for no CPU: they would hide that the one that
+    has it does not get on."""
+    names = ("target.cpu.run_delay", *(() if embedded else ("driver.cpu.run_delay",)))
+    waits = [metrics[name] for name in names if name in metrics]
+    working = summary.concurrency - (summary.waiting if one_lock else 0.0)
+    if not waits or summary.concurrency <= 0:
+        return {}
+    return {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
 
 
 def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> dict[str, float]:

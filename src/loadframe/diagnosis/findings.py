@@ -10,7 +10,7 @@ from dataclasses import replace
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES, Condition, Signature
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.metrics import METRICS
-from loadframe.model import Evidence, Finding, Limit, LoadInterval, RuledOut, Step
+from loadframe.model import OTHERS, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import show_metric
 
 REACHED = 0.97
@@ -25,7 +25,8 @@ THRASH_RISES = 3.0
 
 def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
     """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out, for the case
-    that nothing is suspected: nothing was reached and no signature holds."""
+    that nothing is suspected: nothing was reached and no signature holds. Where others take the CPU that comes first,
+    and nothing is ruled out."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
     for limit in limits:
@@ -45,6 +46,10 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, 
             RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck") for finding in others
         ]
         found = limited
+    crowded = [finding for finding in found if finding.id == OTHERS]
+    if crowded:
+        found = [*crowded, *(finding for finding in found if finding not in crowded)]
+        cleared = []  # what hardly runs hardly uses anything: that it is little rules nothing out
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
 
 

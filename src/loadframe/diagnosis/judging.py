@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
+from loadframe.diagnosis.others import uncontrolled
 from loadframe.model import Finding, Remedy, Step, Verdict
 
 NO_EFFECT = 1.1
@@ -58,12 +59,14 @@ def judge(
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     cured = verdict.decision != "worse" and cures_failures(before, after)
     if not cured and verdict.decision != "better":
-        refuted = refutes and without_effect(verdict)
+        refuted = refutes and without_effect(verdict) and not uncontrolled(before, after, 0.0)
         return tuple(replace(each, status="refuted") if refuted and each in aimed_at else each for each in findings)
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
     receded = sorted((each for each in aimed_at if seen[each.id].mechanism.receded), key=lambda one: seen[one.id].order)
     first = receded[0] if receded else None
-    why_not = "" if confirms else "several changes were made at once"
+    why_not = (
+        uncontrolled(before, after, 0.0 if cured else NO_EFFECT) if confirms else "several changes were made at once"
+    )
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
     return tuple(_settled(each, seen[each.id], first, why_not) if each in aimed_at else each for each in findings)

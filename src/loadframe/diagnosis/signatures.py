@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loadframe.metrics import IN_FRONT
+from loadframe.model import OTHERS
 
 Comparison = Literal[">=", "<=", ">", "<"]
 
@@ -82,6 +83,36 @@ LIMITED_DRIVER = Signature(
 )
 
 
+STRANGERS = Condition("system.cpu.foreign", ">=", 0.2, "a fifth of the CPUs changes what two of them can do")
+STOLEN = Condition("system.cpu.steal", ">=", 0.1, "netdata: the warning level for stolen CPU time")
+
+CROWDED: tuple[Signature, ...] = (
+    Signature(
+        id=OTHERS,
+        title="others take the CPU",
+        present=(
+            STRANGERS,
+            Condition(
+                "workload.cpu_wait", ">=", 0.2, "a fifth of the requests' time: their threads could run and do not"
+            ),
+        ),
+        absent=(),
+        explanation="Processes that belong to nobody in the study run while its threads wait for a CPU. End them, or "
+        "measure when the machine is quiet: what else may hold the target back cannot be judged until then.",
+        explains_falling=True,
+    ),
+    Signature(
+        id=OTHERS,
+        title="others take the CPU",
+        present=(STOLEN,),
+        absent=(),
+        explanation="The hypervisor gives the CPU to other machines. Measure when these are quiet, or on CPUs of its "
+        "own: what else may hold the target back cannot be judged until then.",
+        explains_falling=True,
+    ),
+)
+
+
 def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
     """layer: what the ids begin with."""
     cage = f"{component}.cage"
@@ -132,6 +163,7 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
 
 SIGNATURES: tuple[Signature, ...] = (
     LIMITED_DRIVER,
+    *CROWDED,
     *CAGE_SIGNATURES,
     Signature(
         id="memory.swap",
@@ -399,8 +431,8 @@ SIGNATURES: tuple[Signature, ...] = (
             Condition("system.pressure.cpu.some", ">=", 0.3, "psi: some task waited for a CPU 30 % of the time"),
         ),
         absent=(
-            Condition("system.cpu.foreign", ">=", 0.2, "somebody else uses the CPU"),
-            Condition("system.cpu.steal", ">=", 0.1, "the hypervisor gives the CPU to somebody else"),
+            STRANGERS,
+            STOLEN,
         ),
         explanation="All CPUs are busy with the work that was asked for.",
     ),
@@ -409,7 +441,15 @@ SIGNATURES: tuple[Signature, ...] = (
 
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
     """Whether the driver is the bottleneck where these metrics were measured."""
-    present = all(one.metric in metrics and one.holds(metrics[one.metric]) for one in LIMITED_DRIVER.present)
-    return present and not any(
-        one.metric in metrics and one.holds(metrics[one.metric]) for one in LIMITED_DRIVER.absent
-    )
+    return all(one.metric in metrics for one in LIMITED_DRIVER.present) and _holds(LIMITED_DRIVER, metrics)
+
+
+def is_crowded(metrics: Mapping[str, float]) -> bool:
+    """Whether others take the CPU where these metrics were measured."""
+    return any(one.present[0].metric in metrics and _holds(one, metrics) for one in CROWDED)
+
+
+def _holds(signature: Signature, metrics: Mapping[str, float]) -> bool:
+    """Of what was measured all that must be present, and nothing that must be absent."""
+    present = all(one.holds(metrics[one.metric]) for one in signature.present if one.metric in metrics)
+    return present and not any(one.holds(metrics[one.metric]) for one in signature.absent if one.metric in metrics)

@@ -40,6 +40,7 @@ driver.memory.rss                 | bytes | resident memory of the driver, large
 recorder.cpu.cores                | cores | CPU of Loadframe's own recorder
 recorder.tick_gap                 | ms    | time since the tick before: a stalled machine shows as a gap
 workload.driver_lag               | share | part of the requests' time in which the load driver waited for a CPU
+workload.cpu_wait                 | share | part of the requests' time, waits in line left out, without a CPU to run on
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.errors                   | 1/s   | requests that failed

@@ -27,6 +27,7 @@ from loadframe.model.curve import (
     Shape,
 )
 from loadframe.model.finding import (
+    OTHERS,
     Change,
     Control,
     ControlKind,
@@ -141,6 +142,7 @@ __all__ = [
     "DISTURBED",
     "FLAGS",
     "OPEN_LOOP_AXES",
+    "OTHERS",
     "WARMING",
     "Alternative",
     "Answer",

@@ -31,6 +31,9 @@ class RuledOut:
     because: str
 
 
+OTHERS = "cpu.others"
+"""The finding that others take the CPU: while it holds, what the target waits for is them."""
+
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
 """helped: a change for this cause has a proven gain, but the cause's own evidence was not seen to recede, or the same
 change confirmed another cause."""

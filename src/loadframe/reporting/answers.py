@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from loadframe.model import Finding, Investigation, LoadInterval, NextLimit
+from loadframe.model import OTHERS, Finding, Investigation, LoadInterval, NextLimit
 from loadframe.reporting import facts, rounding, words
 
 
@@ -46,6 +46,8 @@ def _lead(inv: Investigation) -> str:
         return f"Throughput {words.curve_phrase(inv.rounds[0].curve, words.axis_unit(inv))}"
     first = findings[0]
     start = _start(inv, first)
+    if first.id == OTHERS:
+        return "Others took the CPU while it was measured, so that what holds the target back was not judged"
     if first.status == "suspected":
         return f"{start}. The suspected cause, not proved, is: {words.strip(first.title)}"
     if first.status == "helped":

@@ -12,6 +12,7 @@ from typing import Literal
 
 from loadframe.model import (
     DISTURBED,
+    OTHERS,
     Change,
     Curve,
     CurvePoint,
@@ -53,13 +54,16 @@ def kept_trials(inv: Investigation) -> tuple[Trial, ...]:
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     """What gave: the confirmed findings in the order in which they were confirmed, then those that a change helped
-    against, each id once; where none is, the best suspected one of the first round that has one; else nothing."""
+    against, each id once; where none is, the best suspected one of the first round that has one; else nothing. That
+    others took the CPU comes before all that is not confirmed."""
+    crowded = [each for round_ in inv.rounds for each in round_.findings if each.id == OTHERS][:1]
     moved: dict[str, Finding] = {}
     for status in ("confirmed", "helped"):
         for finding in (each for round_ in inv.rounds for each in round_.findings if each.status == status):
             moved.setdefault(finding.id, finding)
     if moved:
-        return tuple(moved.values())
+        confirmed = any(finding.status == "confirmed" for finding in moved.values())
+        return (*(() if confirmed else crowded), *moved.values())
     for round_ in inv.rounds:
         suspected = [finding for finding in round_.findings if finding.status == "suspected"]
         if suspected:

@@ -1,0 +1,38 @@
+"""Whether a proof tells of the target where others took the CPU meanwhile.
+
+Both sides of a proof have the same neighbours, so the gain is proved; but of which cause it cured the target is not: it
+may only need less of what the neighbours leave. What confirms or refutes a cause is then held against a quiet control:
+the steps of the same proof in which nobody took the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from loadframe.diagnosis.signatures import is_crowded
+from loadframe.model import Step
+
+FEWEST_QUIET = 2
+"""Quiet steps of each side at each level: one alone has no spread."""
+
+
+def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) -> str:
+    """Why a proof with these two sides confirms nothing; "" where it may: where nobody took the CPU, or where it did
+    enough steps in quiet to see the throughput rise `least` times at each level."""
+    crowded = sum(is_crowded(step.metrics) for step in (*before, *after))
+    if not crowded:
+        return ""
+    said = f"others took the CPU in {crowded} of the {len(before) + len(after)} steps of its proof"
+    quiet = [
+        [
+            [step.throughput for step in side if step.level == level and not is_crowded(step.metrics)]
+            for side in (before, after)
+        ]
+        for level in sorted({step.level for step in (*before, *after)})
+    ]
+    if any(len(side) < FEWEST_QUIET for sides in quiet for side in sides):
+        return f"{said}, and too few quiet ones are left to hold it against"
+    if any(fmean(two) < least * fmean(one) for one, two in quiet):
+        return f"{said}, and in the quiet ones the throughput does not rise so at every level"
+    return ""

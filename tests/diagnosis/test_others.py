@@ -1,0 +1,158 @@
+"""Where others take the CPU that comes first, nothing is ruled out by what little happens, and nothing is confirmed or
+refuted but against quiet steps. The numbers are those of the demo's queue beside a compiler, Linux 6.18, two CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from loadframe.analysis.comparison import verdict
+from loadframe.analysis.curve import LevelSample, fit
+from loadframe.diagnosis.findings import diagnose
+from loadframe.diagnosis.judging import judge
+from loadframe.diagnosis.others import uncontrolled
+from loadframe.diagnosis.signatures import is_crowded
+from loadframe.diagnosis.windows import look
+from loadframe.model import OTHERS, Evidence, Finding, Price, Remedy, RuledOut, Step
+
+StepMaker = Callable[..., Step]
+FLUSHES = "system.disk.flushes_per_request"
+CROWDED = {
+    "system.cpu.utilization": 1.0,
+    "system.cpu.foreign": 0.979,
+    "system.cpu.own": 0.02,
+    "system.cpu.count": 2.0,
+    "workload.cpu_wait": 0.929,
+    "workload.lock_waiting": 1.0,
+    "workload.lock_held": 0.997,
+    "system.pressure.io.some": 0.0204,
+    "system.pressure.cpu.some": 0.93,
+    "target.cage.writes": 750.0,
+    FLUSHES: 3.99,
+}
+QUIET = {
+    **CROWDED,
+    "system.cpu.utilization": 0.46,
+    "system.cpu.foreign": 0.18,
+    "system.cpu.own": 0.18,
+    "workload.cpu_wait": 0.0454,
+    "system.pressure.io.some": 0.489,
+    "target.cage.writes": 15_000.0,
+}
+
+
+def diagnosed(make_step: StepMaker, metrics: Mapping[str, float]) -> tuple[list[str], tuple[RuledOut, ...]]:
+    steps = [make_step(level, 100.0 + block, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+    samples = [LevelSample(level, (101.0, 102.0, 103.0), (2.0, 2.0, 2.0)) for level in (1.0, 2.0, 4.0)]
+    findings, ruled_out = diagnose(look(fit(samples, axis="concurrency", treatment="A"), steps), ())
+    return [finding.id for finding in findings], ruled_out
+
+
+def test_others_come_first_and_what_hardly_runs_rules_nothing_out(make_step: StepMaker) -> None:
+    found, ruled_out = diagnosed(make_step, CROWDED)
+    assert found[0] == OTHERS
+    assert "lock.writer" in found
+    assert ruled_out == ()
+
+
+def test_in_quiet_the_disk_comes_first(make_step: StepMaker) -> None:
+    found, ruled_out = diagnosed(make_step, QUIET)
+    assert found[:2] == ["disk.fsync", "lock.writer"]
+    assert OTHERS in {one.id for one in ruled_out}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "crowded"),
+    [
+        (CROWDED, True),
+        (QUIET, False),
+        ({**QUIET, "system.cpu.foreign": 0.555, "workload.cpu_wait": 0.087}, False),
+        ({**CROWDED, "system.cpu.foreign": 0.01}, False),
+        ({**QUIET, "system.cpu.steal": 0.3}, True),
+        ({"system.cpu.foreign": 0.6}, True),
+        ({"workload.cpu_wait": 0.6}, False),
+        ({}, False),
+    ],
+    ids=[
+        "beside a compiler",
+        "quiet",
+        "neighbours that leave a CPU free",
+        "its own threads wait for one another",
+        "the hypervisor gives the CPU away",
+        "the waits of threads are not known",
+        "the neighbours are not known",
+        "nothing is known",
+    ],
+)
+def test_neighbours_count_where_threads_wait_for_the_cpus_that_they_have(
+    metrics: Mapping[str, float], crowded: bool
+) -> None:
+    assert is_crowded(metrics) is crowded
+
+
+# --- proofs -----------------------------------------------------------------------------------------------------------
+
+
+def side(
+    make_step: StepMaker, throughput: float, flushes: float, around: Sequence[Mapping[str, float]], treatment: str
+) -> list[Step]:
+    """A step for each of these surroundings, each in a block of its own."""
+    return [
+        make_step(4, throughput, {**each, FLUSHES: flushes}, block=block, treatment=treatment)
+        for block, each in enumerate(around, start=1)
+    ]
+
+
+def judged(
+    make_step: StepMaker,
+    around: Sequence[Mapping[str, float]],
+    factor: float = 8.0,
+    quiet_factor: float | None = None,
+) -> Finding:
+    """Of a remedy with which flushes fall from 4 to 1."""
+    cause = Finding("disk.fsync", "suspected", "", None, (Evidence(FLUSHES, 4.0, ">=", 0.5, "past the bend"),), (), 0.6)
+    before, after = side(make_step, 100.0, 4.0, around, "A"), side(make_step, 100.0 * factor, 1.0, around, "B")
+    if quiet_factor is not None:
+        after = [
+            step if is_crowded(step.metrics) else make_step(
+                4, 100.0 * quiet_factor, step.metrics, block=step.block, treatment="B"
+            )
+            for step in after
+        ]  # fmt: skip
+    found = verdict({4.0: [100.0, 101.0, 99.0]}, {4.0: [factor * value for value in (100.0, 101.0, 99.0)]})
+    (finding,) = judge([cause], Remedy("wal", "wal", ("disk.fsync",), (), Price()), found, before, after)
+    return finding
+
+
+def test_in_quiet_the_cause_is_confirmed(make_step: StepMaker) -> None:
+    assert judged(make_step, [QUIET] * 3).status == "confirmed"
+
+
+def test_beside_others_it_only_helped_and_the_reason_is_said(make_step: StepMaker) -> None:
+    finding = judged(make_step, [CROWDED, CROWDED, CROWDED, QUIET])
+    assert finding.status == "helped"
+    assert finding.mechanism is not None
+    assert "others took the CPU in 6 of the 8 steps of its proof" in finding.mechanism.because
+    assert "too few quiet ones" in finding.mechanism.because
+
+
+def test_a_quiet_control_confirms_it(make_step: StepMaker) -> None:
+    assert judged(make_step, [CROWDED, QUIET, CROWDED, QUIET]).status == "confirmed"
+
+
+def test_a_gain_that_is_gone_in_quiet_confirms_nothing(make_step: StepMaker) -> None:
+    finding = judged(make_step, [CROWDED, QUIET, CROWDED, QUIET], quiet_factor=1.02)
+    assert finding.status == "helped"
+    assert finding.mechanism is not None
+    assert "in the quiet ones the throughput does not rise" in finding.mechanism.because
+
+
+def test_what_had_no_effect_beside_others_is_not_refuted(make_step: StepMaker) -> None:
+    assert judged(make_step, [QUIET] * 3, factor=1.0).status == "refuted"
+    assert judged(make_step, [CROWDED] * 3, factor=1.0).status == "suspected"
+
+
+def test_a_proof_without_neighbours_needs_no_control(make_step: StepMaker) -> None:
+    quiet = side(make_step, 100.0, 4.0, [QUIET], "A")
+    assert uncontrolled(quiet, quiet, 1.1) == ""
