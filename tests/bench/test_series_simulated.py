@@ -96,7 +96,7 @@ def test_what_two_changes_are_worth_alone_is_left_out_where_there_is_no_time(sim
     assert "several changes" in mechanism.because
 
 
-def test_a_change_that_adds_nothing_to_the_other_is_told(simulated: Simulated) -> None:
+def test_a_change_that_adds_nothing_to_the_other_is_left_out(simulated: Simulated) -> None:
     """More bytes did not help at first, as something was cold; once it is warm they alone do it all."""
     book = simulated(caged)
     examined, bench = in_cage(book), book.bench
@@ -108,8 +108,12 @@ def test_a_change_that_adds_nothing_to_the_other_is_told(simulated: Simulated) -
 
     bench.model = warmed  # type: ignore[attr-defined]
     tried = try_remedies(book, examined, set())
-    assert [control.holds for control in tried.round.tried[-1].controls if control.kind == "without"] == [True, False]
+    together, alone = tried.round.tried[-2:]
+    assert {control.holds for control in together.controls} == {True, False}
     assert statuses(tried)["cage.writes"] == "refuted"
+    assert (together.kept, alone.kept) == (False, True)
+    assert tried.kept is not None
+    assert (tried.kept[1].limits[WRITES], tried.kept[1].limits[BYTES]) == (60, 720_000)
 
 
 def test_what_did_not_help_before_is_open_again_once_another_state_is_kept(simulated: Simulated) -> None:

@@ -56,7 +56,8 @@ def lift_together(
             if last.trial.kept:
                 one = replace(one, tried=(*one.tried[:-1], beside(book, one, last.trial, levels)))
                 note(one)
-                return _taken_back(book, one, last, chain, levels), last
+                one = _taken_back(book, one, last, chain, levels)
+                return _without_idle(book, examined, one, last, chain, levels, why_not)
             book.bench.use(one.treatment)
     return one, None
 
@@ -116,6 +117,32 @@ def _taken_back(
         controls.append(_worth(remedy, verdict))
     trial = replace(one.tried[-1], controls=tuple(controls))
     return replace(one, tried=(*one.tried[:-1], trial), findings=findings)
+
+
+def _without_idle(
+    book: Bookkeeping,
+    examined: Examined,
+    one: Round,
+    kept: Attempt,
+    chain: Sequence[Remedy],
+    levels: Sequence[float],
+    why_not: WhyNot,
+) -> tuple[Round, Attempt]:
+    """The round and what is kept of several changes once those that are known to add nothing are left out, and the rest
+    is proved by itself; as before where it is not."""
+    idle = {control.title for control in one.tried[-1].controls if control.holds is False}
+    needed = [remedy for remedy in chain if remedy.title not in idle]
+    if not idle or not needed:
+        return one, kept
+    remedy = needed[0] if len(needed) == 1 else joined(needed)
+    if why_not(remedy) is not None:
+        return one, kept
+    alone = attempt(book, examined, sizing.apply(book, examined, remedy, one.curve.points[-1].load), levels)
+    if not alone.trial.kept:
+        return one, kept
+    whole = replace(one.tried[-1], kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")
+    trial = beside(book, one, alone.trial, levels)
+    return replace(one, tried=(*one.tried[:-1], whole, trial)), alone
 
 
 def _worth(remedy: Remedy, verdict: Verdict) -> Control:

@@ -70,7 +70,6 @@ TRACES: Mapping[str, Trace] = {
     # A rollback journal's flushes are others than a log's: of files that are made and removed for each commit.
     "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
     "lock.writer": Trace("workload.lock_waiting", "waiting"),
-    "lock.row": Trace("postgres.waiting_lock", "waiting"),
     "memory.mmap_page_faults": Trace("target.paging.major_faults"),
     "spawn.per_file": Trace("system.processes.created"),
     "mariadb.buffer_pool": Trace("mariadb.pool_reads"),

@@ -329,7 +329,8 @@ def mechanism_sentence(finding: Finding) -> str:
     """What became of the cause's own evidence with the change for it; empty where there was none that helped."""
     if finding.mechanism is None:
         return ""
-    return f"{'its evidence receded' if finding.status == 'confirmed' else 'its evidence'}: {finding.mechanism.because}"
+    moved = "its mechanism moved" if finding.status == "confirmed" else "its mechanism"
+    return f"{moved}: {finding.mechanism.because}"
 
 
 def finding_sentence(finding: Finding, unit: str) -> str:
