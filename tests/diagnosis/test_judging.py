@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 from loadframe.model import Evidence, Finding, Price, Remedy, Step, Verdict
+from loadframe.runs.folder import RunFolder
 
 StepMaker = Callable[..., Step]
 Metrics = Mapping[str, float]
@@ -141,6 +143,23 @@ def test_one_change_confirms_one_cause(make_step: StepMaker) -> None:
     assert judged(make_step, causes, 3, before, {**after, WAITING: 0.01}) == ["confirmed", "helped"]
     late = [{**after, WAITING: 3.0}, {**after, WAITING: 0.0}, {**after, WAITING: 0.0}]
     assert judged(make_step, causes, 1.2, before, late) == ["helped", "confirmed"]
+
+
+def test_of_a_recorded_queue_the_flushes_receded_and_the_lock_did_not() -> None:
+    """Four flushes per commit before the write-ahead log, one after; the lock was held and waited for as before."""
+    run = RunFolder.open(Path(__file__).parents[1] / "data/runs/investigation")
+    one, steps = run.rounds()[0], run.steps()
+    trial = one.tried[0]
+    before, after = (
+        [step for step in steps if step.treatment == name and step.block > 0 and step.level in trial.verdict.levels]
+        for name in (trial.treatment_before, trial.treatment_after)
+    )
+    open_again = [replace(each, status="suspected") for each in one.findings]
+    found = {each.id: each for each in judge(open_again, trial.remedy, trial.verdict, before, after)}
+    assert {name: each.status for name, each in found.items()} == {"disk.fsync": "confirmed", "lock.writer": "helped"}
+    lock = found["lock.writer"].mechanism
+    assert lock is not None
+    assert lock.after == pytest.approx(lock.before, rel=0.02)
 
 
 def test_the_one_that_moved_first_is_told_by_its_blocks(make_step: StepMaker) -> None:
