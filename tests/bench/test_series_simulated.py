@@ -218,5 +218,8 @@ def test_half_the_way_is_a_middle_of_every_number() -> None:
     assert half is not None
     assert [(change.setting, change.after) for change in half.changes] == [("table_open_cache", 128)]
     assert halved(replace(remedy, changes=(size, Change("server", "journal_mode", "delete", "WAL")))) is None
+    pool = halved(replace(remedy, changes=(Change("server", "shared_buffers", 2 << 20, 16 << 20),)))
+    assert pool is not None
+    assert pool.changes[0].after == 6 << 20, "whole MiB, as servers count them in pages"
     assert halved(replace(remedy, changes=(Change("server", "x", 1, 2),))) is None, "nothing lies between"
     assert halved(replace(remedy, changes=(Change("server", "x", True, False),))) is None

@@ -22,6 +22,7 @@ from loadframe.model import Change, Control, Remedy, Round, SettingValue, Step, 
 
 BLOCKS = 3
 """Of each control: two have one degree of freedom."""
+MIB = 1 << 20
 NO_BUDGET = "left out: too little of the budget was left"
 
 
@@ -143,8 +144,9 @@ def _half(change: Change) -> Change | None:
     if before is None or after is None:
         return None
     middle = math.sqrt(before * after) if before > 0 and after > 0 else (before + after) / 2
-    if float(after).is_integer():
-        middle = round(middle)
+    if after.is_integer():
+        grain = MIB if before % MIB == after % MIB == 0 else 1  # sizes in bytes stay whole pages
+        middle = round(middle / grain) * grain
     return None if middle in (before, after) else replace(change, after=middle)
 
 
