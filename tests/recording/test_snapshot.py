@@ -154,7 +154,7 @@ def test_rates_come_from_two_moments(tree: Path) -> None:
     assert values["system.cpu.throttled"] == pytest.approx(0.1)
     assert values["system.cpu.frequency_missing"] == pytest.approx(0.75)
     assert values["system.disk.busy"] == pytest.approx(0.5)
-    assert (values["system.disk.queue"], values["system.disk.queue_limit"]) == (pytest.approx(1.25), 256)
+    assert (values["system.disk.queue_fullest"], values["system.disk.queue_limit"]) == (pytest.approx(1.25), 256)
 
 
 def test_overflows_of_the_accept_queue_and_drops_of_packets(tree: Path) -> None:

@@ -11,6 +11,7 @@ from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig
 from loadframe.diagnosis.signatures import is_driver_limited
+from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.model import Blind
 from loadframe.recording.frames import Tick
@@ -60,6 +61,8 @@ def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, o
     blind = contradictions({**found, **own})
     found = without(found, blind)
     found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind))
+    if "target.memory.rss" in found:  # else it is not on this machine, whose ceilings are not its own
+        found, _ = derive(found, {})
     length = summary.window_end_s - summary.window_start_s
     if loaded.offered is not None:
         found["workload.offered"] = loaded.offered / length

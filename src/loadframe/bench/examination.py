@@ -10,6 +10,7 @@ import numpy as np
 
 from loadframe.analysis import exhaustion
 from loadframe.analysis.soundness import sound
+from loadframe.bench.memory_budget import with_memory_at_full
 from loadframe.cage.processes import most_open_files
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.remedies import Situation
@@ -45,7 +46,7 @@ def examine(
     free_disk_bytes: float = math.inf,
 ) -> Examined:
     """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes: as of a Situation."""
-    steps = sighted(steps)
+    steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     windows = look(curve, sound(steps))

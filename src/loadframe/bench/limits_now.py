@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from loadframe.analysis.exhaustion import demand_at
 from loadframe.analysis.trend import runs_out_in
 from loadframe.bench.caged import make_target
 from loadframe.bench.checking import check_consent
 from loadframe.bench.driver_user import driver_user
+from loadframe.bench.memory_budget import FEWEST_COUNTS, memory_at_full
 from loadframe.cage.identity import Identity, alive, identify
 from loadframe.cage.leases import Lease
 from loadframe.cage.signals import tell
@@ -400,20 +400,14 @@ def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float,
 def _add_memory(
     kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
 ) -> None:
-    """The memory with every connection taken: the measured line taken at max_connections, plus what the server's cache
-    has not filled yet."""
-    metric, most, allowed = f"{kind}.memory_at_full", f"{kind}.max_connections", "target.memory.allowed"
-    if len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
-    elif allowed in values and most in values:
-        loads, uses = (np.array([pair[at] for pair in pairs], dtype=float) for at in (0, 1))
-        expected = demand_at(loads, uses, values[allowed], values[most])
-        unused = values.get(f"{kind}.pool_pages_free", 0.0) * values.get(f"{kind}.pool_page_bytes", 0.0)
-        unused += max(0.0, values.get(f"{kind}.shared_buffers.asked", 0.0) - values.get("target.memory.shared", 0.0))
-        values |= {} if expected is None else {metric: expected + unused}
+    """The memory with every connection taken, or why it is not known."""
+    expected = memory_at_full(kind, pairs, values)
+    if expected is not None:
+        values[f"{kind}.memory_at_full"] = expected
+    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
+        missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
 
 
-FEWEST_COUNTS = 3
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each of them takes"
 
 

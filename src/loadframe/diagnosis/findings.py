@@ -10,9 +10,12 @@ from dataclasses import replace
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES, Condition, Signature
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.metrics import METRICS
+from loadframe.metrics import metric as metric_of
 from loadframe.model import OTHERS, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import show_metric
 
+EVENTS = ("1/s", "")
+"""Units of what is counted by the event; a metric that is not registered has none."""
 REACHED = 0.97
 """A limit counts as reached at this share of its ceiling: caches keep a few entries free."""
 THRASH_PER_REQUEST = 0.05
@@ -74,8 +77,9 @@ def _collect(result: Finding | RuledOut | None, found: list[Finding], cleared: l
 
 
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
-    """A limit that was reached and whose counter of harm rises; None for shares, which signatures judge."""
-    if not limit.thrash_metric:
+    """A limit that was reached and whose counter of harm rises; None for shares and times, which signatures judge: only
+    of events it can be said how many a request pays for."""
+    if not limit.thrash_metric or metric_of(limit.thrash_metric).unit not in EVENTS:
         return None
     uses = [window.get(limit.use_metric) for window in windows.each if window.levels[0] in windows.past.levels]
     use = max((value for value in uses if value is not None), default=None)

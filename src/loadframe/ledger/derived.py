@@ -69,7 +69,12 @@ DERIVED: tuple[Derived, ...] = (
         lambda share, waiting: share * waiting,
     ),
     Derived("target.cpus.allowed", ("target.cpus.named", "system.cpu.count"), min),
-    Derived("target.memory.allowed", ("target.cgroup.memory.limit", "system.memory.limit"), min, either=True),
+    Derived(
+        "target.memory.allowed",
+        ("target.cgroup.memory.limit", "target.cage.memory.limit", "system.memory.limit"),
+        min,
+        either=True,
+    ),
     Derived(
         "system.network.local_ports.per_second",
         ("system.network.local_ports.limit",),

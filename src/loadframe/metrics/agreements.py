@@ -149,7 +149,7 @@ OF_SERVERS: tuple[Agreement, ...] = (
             (("mariadb.questions",), ("mariadb.",)),
             (("postgres.commits", "postgres.rollbacks"), ("postgres.blocks_hit", "postgres.blocks_read",
              "postgres.temp_files", "postgres.temp_bytes", "postgres.deadlocks", "postgres.wal_records",
-             "postgres.wal_pages", "postgres.wal_bytes")),
+             "postgres.wal_pages")),
             (("nginx.requests",), ("nginx.accepts", "nginx.handled")),
             (("varnish.requests",), ("varnish.",)),
             (("squid.requests",), ("squid.",)),

@@ -61,13 +61,15 @@ system.cpu.frequency_lost         | share | speed that busy CPUs did not get
 system.cpu.throttled              | share | time for which a CPU was slowed because of heat
 system.swap.used                  | bytes | swap space in use
 system.swap.limit                 | bytes | swap space
+system.memory.unwritten           | bytes | dirty pages and pages under writeback
 system.memory.dirty_limit         | bytes | dirty pages at which writers are stopped
 system.paging.background_scan     | 1/s   | pages scanned by the kernel's own reclaim
 system.paging.direct_share        | share | page scanning done by direct reclaim
 system.paging.refault_share       | share | bytes read from disks that were dropped a short while ago
 system.paging.refault_wait        | share | time in which tasks waited for pages dropped a short while ago
 system.disk.flushing              | share | the disk that flushes most emptied its cache
-system.disk.queue_limit           | count | requests that a disk queues
+system.disk.queue_fullest         | count | requests outstanding on the disk whose queue is fullest, average
+system.disk.queue_limit           | count | requests that this disk queues
 system.filesystem.space           | share | space in use on the fullest file system
 system.filesystem.inodes          | share | inodes in use on the file system with fewest left
 system.files.per_process_limit    | count | fs.nr_open

@@ -293,7 +293,8 @@ def _allowed_cpus(window: Window, processes: Sequence[ProcessInWindow]) -> dict[
         return {}
     # An affinity mask may name CPUs that the machine does not have.
     limit = min(max(allowed), window.facts.cpus)
-    return {"cpu.limit": limit, "cpu.utilization": sum(process.cores for process in processes) / limit}
+    used = {"cpu.limit": limit, "cpu.utilization": sum(process.cores for process in processes) / limit}
+    return used | {"cpus.named": max(allowed)}
 
 
 def _threads(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
@@ -375,18 +376,22 @@ def _open_files(window: Window, processes: Sequence[ProcessInWindow]) -> dict[st
 def _memory(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
     """The largest of all ticks. What processes share (a server's buffers, its program) is theirs together."""
     ticks: dict[float, list[tuple[int, int]]] = {}
+    touched: list[int] = []
     for process in processes:
         source = process.file("stat")
         text = window.nearest(source)
         status = window.nearest(process.file("status"))
-        shared = procfs.parse_process_status(status).shared_bytes or 0
+        told = procfs.parse_process_status(status)
+        shared = told.shared_bytes or 0
+        touched += [told.shared_memory_bytes] if told.shared_memory_bytes is not None else []
         for tick in process.present:
             text = tick.entries.get(source, text)
             if text:
                 whole = procfs.parse_process_stat(text).rss_pages * window.facts.page_bytes
                 ticks.setdefault(tick.monotonic_s, []).append((whole, min(whole, shared)))
     most = max((procfs.together_bytes(resident) for resident in ticks.values()), default=None)
-    return {} if most is None else {"memory.rss": most}
+    found = {} if most is None else {"memory.rss": float(most)}
+    return found | ({"memory.shared": float(max(touched))} if touched else {})
 
 
 def _io(_window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:

@@ -148,7 +148,7 @@ def _writing(pair: Pair) -> dict[str, float]:
         return {}
     return {
         "system.memory.dirty_limit": float(last["nr_dirty_threshold"] * PAGE_BYTES),
-        "system.memory.dirty": float((last["nr_dirty"] + last.get("nr_writeback", 0)) * PAGE_BYTES),
+        "system.memory.unwritten": float((last["nr_dirty"] + last.get("nr_writeback", 0)) * PAGE_BYTES),
     }
 
 
@@ -212,7 +212,7 @@ def _queues(pair: Pair) -> dict[str, float]:
     if not queues:
         return {}
     queue, most = max(queues, key=lambda one: one[0] / one[1])
-    return {"system.disk.queue": queue, "system.disk.queue_limit": most}
+    return {"system.disk.queue_fullest": queue, "system.disk.queue_limit": most}
 
 
 def fetch_filesystems(place: Place, name: str) -> bytes:
@@ -299,7 +299,7 @@ SOURCES: tuple[Source, ...] = (
         path="proc/meminfo",
     ),
     Source("paging", (*_RATES, *_SHARES), _paging, path="proc/vmstat"),
-    Source("writing", ("system.memory.dirty", "system.memory.dirty_limit"), _writing, path="proc/vmstat"),
+    Source("writing", ("system.memory.unwritten", "system.memory.dirty_limit"), _writing, path="proc/vmstat"),
     *(_pressure(resource) for resource in ("cpu", "memory", "io")),
     Source(
         "disks",
@@ -317,7 +317,7 @@ SOURCES: tuple[Source, ...] = (
     ),
     Source(
         "queues",
-        ("system.disk.queue", "system.disk.queue_limit"),
+        ("system.disk.queue_fullest", "system.disk.queue_limit"),
         _queues,
         fetch_queues,
         "no disk tells how many requests it queues",

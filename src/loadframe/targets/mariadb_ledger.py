@@ -8,16 +8,12 @@ from loadframe.targets import mariadb_settings
 
 STATUS = (
     *mariadb_settings.STATUS,
-    CounterSpec("Table_open_cache_hits", "mariadb.table_cache_hits", cumulative=True),
     CounterSpec("Threads_created", "mariadb.threads_created", cumulative=True),
     CounterSpec("Connections", "mariadb.new_connections", cumulative=True),
     CounterSpec("Created_tmp_tables", "mariadb.temporary_tables", cumulative=True),
     CounterSpec("Table_locks_immediate", "mariadb.table_locks_immediate", cumulative=True),
     CounterSpec("Prepared_stmt_count", "mariadb.prepared_statements", cumulative=False),
-    CounterSpec("Innodb_buffer_pool_pages_total", "mariadb.pool_pages", cumulative=False),
-    CounterSpec("Innodb_buffer_pool_pages_free", "mariadb.pool_pages_free", cumulative=False),
     CounterSpec("Innodb_buffer_pool_pages_dirty", "mariadb.pool_pages_dirty", cumulative=False),
-    CounterSpec("Innodb_page_size", "mariadb.pool_page_bytes", cumulative=False),
     CounterSpec("Innodb_log_write_requests", "mariadb.log_write_requests", cumulative=True),
     CounterSpec("Innodb_checkpoint_age", "mariadb.checkpoint_age", cumulative=False),
     CounterSpec("Innodb_checkpoint_max_age", "mariadb.checkpoint_max_age", cumulative=False),

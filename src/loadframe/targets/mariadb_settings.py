@@ -196,6 +196,7 @@ def _count(name: str, metric: str) -> CounterSpec:
 STATUS = (
     _gauge("Open_tables", "open_tables"),
     _count("Opened_tables", "opened_tables"),
+    _count("Table_open_cache_hits", "table_cache_hits"),
     _count("Table_open_cache_misses", "table_cache_misses"),
     _count("Table_open_cache_overflows", "table_cache_overflows"),
     _gauge("Table_open_cache_active_instances", "table_cache_instances"),
@@ -210,6 +211,9 @@ STATUS = (
     _count("Aborted_connects", "aborted_connects"),
     _count("Questions", "questions"),
     _count("Innodb_data_fsyncs", "data_fsyncs"),
+    _gauge("Innodb_buffer_pool_pages_total", "pool_pages"),
+    _gauge("Innodb_buffer_pool_pages_free", "pool_pages_free"),
+    _gauge("Innodb_page_size", "pool_page_bytes"),
     _count("Innodb_buffer_pool_reads", "pool_reads"),
     _count("Innodb_buffer_pool_read_requests", "pool_read_requests"),
     _count("Innodb_buffer_pool_wait_free", "pool_wait_free"),
