@@ -19,6 +19,7 @@ from loadframe.cage.leases import Lease
 from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
 from loadframe.metrics import METRICS
+from loadframe.metrics.agreements import OF_SERVERS
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.targets import registry
 from loadframe.targets.base import Target
@@ -329,6 +330,12 @@ def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:
         with pytest.raises(TargetError):
             ask()
     assert not target.healthy()
+
+
+def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(target: Target) -> None:
+    told = {spec.metric for spec in target.counter_specs}
+    requests = [row for row in OF_SERVERS if row.witnesses == (("throughput",),) and told.issuperset(row.counter)]
+    assert target.embedded or requests
 
 
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
