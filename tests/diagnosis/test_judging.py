@@ -118,6 +118,7 @@ def test_a_log_that_is_larger_is_less_full_whatever_the_cause_was(make_step: Ste
     before = {REDO: 0.9, FLUSHED: 0.9 * BEFORE}
     assert judged(make_step, cause, 1.5, before, {REDO: 0.2, FLUSHED: 0.9 * 1.5 * BEFORE}) == ["helped"]
     assert judged(make_step, cause, 1.5, before, {REDO: 0.2, FLUSHED: 0.3 * 1.5 * BEFORE}) == ["confirmed"]
+    assert judged(make_step, cause, 1.5, before, {REDO: 0.2, FLUSHED: 0.9 * BEFORE}) == ["helped"], "as many a second"
 
 
 def test_evidence_recedes_by_as_much_as_the_gain_asks_for(make_step: StepMaker) -> None:

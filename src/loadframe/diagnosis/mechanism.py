@@ -7,6 +7,8 @@ a cause. Before and after are the two sides of a proof, block by block.
 events    what each request pays for (a table opened, a page read again, a request refused). Where the time of a request
           is T = T0 + c e, with e events of a constant price c, a gain of g needs e' <= e / g (Amdahl's law: T' >= T0 +
           c e'), and never more than 0.7 e. Where the price changes with the remedy, 0.7 e alone.
+rate      events that also happen by themselves (pages written in the background, processes of others). As many a
+          second as before are fewer per request whenever the throughput rises; so there must be fewer a second: 0.7.
 waiting   a number of requests that wait, on average (Little's law: L = X W). Divided by the throughput it falls
           whenever that rises; so it must fall itself: what a request does besides waiting, (N - L) / X, stays as it is,
           so L' <= N - g (N - L), with N requests in progress, and never more than 0.7 L.
@@ -33,7 +35,7 @@ from loadframe.metrics import metric as metric_of
 from loadframe.model import Finding, Mechanism, Step
 from loadframe.units import show_metric
 
-Form = Literal["events", "waiting", "share", "passes"]
+Form = Literal["events", "rate", "waiting", "share", "passes"]
 MOVED = 0.7
 """A cause has moved when no more than this is left of its evidence."""
 CURED = 0.1
@@ -71,11 +73,10 @@ TRACES: Mapping[str, Trace] = {
     "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
     "lock.writer": Trace("workload.lock_waiting", "waiting"),
     "memory.mmap_page_faults": Trace("target.paging.major_faults"),
-    "spawn.per_file": Trace("system.processes.created"),
+    "spawn.per_file": Trace("system.processes.created", "rate"),
     "mariadb.buffer_pool": Trace("mariadb.pool_reads"),
-    # A page is flushed beside the requests or while they wait: its price depends on how full the log is. How full the
-    # log is falls with its size alone.
-    "mariadb.redo_log": Trace("mariadb.pages_flushed", price=False),
+    # How full the log is falls with its size alone; pages are flushed in the background, too.
+    "mariadb.redo_log": Trace("mariadb.pages_flushed", "rate"),
     "postgres.shared_buffers": Trace("postgres.blocks_read"),
     "postgres.checkpoints": Trace("postgres.wal_pages", price=False),
     "nginx.worker_processes": Trace("target.cpu.cores", "passes", ceiling="nginx.workers"),
