@@ -8,17 +8,21 @@ Figure. Seeds are fixed. Ends with 1 where a goal is missed by more than chance 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 import verdicts as noises
 from loadframe.analysis import samples
 from loadframe.analysis.comparison import at_each_level, verdict_at_end
+from loadframe.analysis.curve import LevelSample, fit
+from loadframe.analysis.reach import reach
 from loadframe.analysis.sequential import Plan
 from loadframe.sampled import arrange
 from loadframe.samples import Sample
@@ -247,6 +251,43 @@ def worse_tail(series: int) -> Figure:
         told += samples.unpaired(list(one), list(two), by="mean").low > 1
         typical += samples.unpaired(list(one), list(two)).high < 1
     return Figure(100 * told / drawn, 0.0, f"by the typical value called better in {100 * typical / drawn:.0f} %")
+
+
+def published() -> dict[str, list[tuple[float, float]]]:
+    """MariaDB's published thread pool curves, by name."""
+    curves = json.loads((Path(__file__).parents[1] / "tests" / "data" / "curves.json").read_text())
+    pools = curves["mariadb_threadpool"]
+    return {name: list(zip(pools["clients"], one["X"], strict=False)) for name, one in pools["curves"].items()}
+
+
+@row(
+    "headline: ends",
+    "headline for levels that end at 256, 1,024, 4,096: largest over smallest",
+    section=4,
+    goal=1.05,
+    unit="x",
+)
+def headline(_series: int) -> Figure:
+    """Peak against peak of the published curves, beside the ratio at the highest level; the worst pair of each."""
+    curves = published()
+    peaks, ratios = [], []
+    for name, threads in curves.items():
+        pool = curves.get(name.replace("thread-per-connection", "threadpool"))
+        if pool is None or pool is threads:
+            continue
+        found, told = [], []
+        for end in (256, 1024, 4096):
+            sides = [
+                fit([LevelSample(load, (x,), ()) for load, x in side if load <= end], axis="clients", treatment="A")
+                for side in (threads, pool)
+            ]
+            worth = reach(*sides)
+            assert worth is not None
+            found.append(worth.ratio)
+            told.append(sides[1].points[-1].throughput / sides[0].points[-1].throughput)
+        peaks.append(max(found) / min(found))
+        ratios.append(max(told) / min(told))
+    return Figure(max(peaks), 0.0, f"at the highest level: {max(ratios):.3g}x")
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

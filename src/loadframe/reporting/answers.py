@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from loadframe.model import OTHERS, Finding, Investigation, LoadInterval, NextLimit
-from loadframe.reporting import facts, rounding, words
+from loadframe.model import OTHERS, Finding, Investigation, LoadInterval, NextLimit, Verdict
+from loadframe.reporting import facts, reaching, rounding, words
 
 
 def answer(inv: Investigation) -> str:
@@ -20,8 +20,7 @@ def answer(inv: Investigation) -> str:
 def _answer(inv: Investigation) -> str:
     match inv.outcome.kind:
         case "gained" if inv.gain:
-            gives = f"{words.changes_words(inv)} gives {words.gain_sentence(inv.gain, words.axis_unit(inv))}"
-            return f"{_lead(inv)}. {words.sentence(gives)}"
+            return f"{_lead(inv)}. {_gain(inv, inv.gain)}"
         case "gained":
             return words.sentence(inv.outcome.text)
         case "cpu-saturated":
@@ -36,6 +35,16 @@ def _answer(inv: Investigation) -> str:
             return f"{_lead(inv)}. {words.sentence(f'{_fruitless(inv)}, and {_untouched(inv)}')}"
         case "interrupted":
             return _interrupted(inv)
+
+
+def _gain(inv: Investigation, gain: Verdict) -> str:
+    """First what holds wherever the levels end, then the ratio at the loads at which it was proved."""
+    unit, found = words.axis_unit(inv), reaching.of(inv)
+    at_loads = words.gain_sentence(gain, unit)
+    if found is None:
+        return words.sentence(f"{words.changes_words(inv)} gives {at_loads}")
+    gives = words.sentence(f"{words.changes_words(inv)} gives {reaching.sentence(found, unit)}")
+    return f"{gives} {words.sentence(f'Proved: {at_loads}')}"
 
 
 def _lead(inv: Investigation) -> str:

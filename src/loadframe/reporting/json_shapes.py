@@ -30,6 +30,7 @@ from loadframe.model import (
     Trial,
     Verdict,
 )
+from loadframe.reporting import reaching
 
 Json = dict[str, Any]
 
@@ -99,6 +100,7 @@ def investigation_json(inv: Investigation) -> Json:
             "rounds": [_round(round_) for round_ in inv.rounds],
             "before": _state(inv.before),
             "after": _state(inv.after),
+            "reach": _reach(inv),
             "gain": _verdict(inv.gain),
             "gain_durability_kept": _verdict(inv.gain_durability_kept),
             "ladder": [_record(step) for step in inv.ladder],
@@ -163,6 +165,11 @@ def _trial(trial: Trial) -> Json:
 
 def _verdict(verdict: Verdict | None) -> Json | None:
     return verdict_json(verdict) if verdict else None
+
+
+def _reach(inv: Investigation) -> Json | None:
+    found = reaching.of(inv)
+    return _record(found) if found else None
 
 
 def _state(state: StateSummary | None) -> Json | None:

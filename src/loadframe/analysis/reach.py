@@ -1,0 +1,61 @@
+"""What a change is worth without choosing a load: peak against peak, capacity, and where the curve bends.
+
+The ratio at a load depends on which load: past a collapse it grows without bound with the levels that were measured.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from loadframe.model import Curve, CurvePoint, LoadInterval, Peak
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """ratio: the peak after over the one before, with its interval (95 %). rising: whether throughput still grows at
+    the highest level measured after the change, so that the peak is higher still. knee, capacity: before and after;
+    None where a curve has none."""
+
+    ratio: float
+    low: float
+    high: float
+    before: Peak
+    after: Peak
+    rising: bool
+    knee: tuple[LoadInterval | None, LoadInterval | None]
+    capacity: tuple[LoadInterval | None, LoadInterval | None]
+
+    @property
+    def higher(self) -> bool:
+        """Whether the peak is proven to be higher: single blocks prove nothing."""
+        return self.high > self.low > 1
+
+
+def reach(before: Curve, after: Curve) -> Reach | None:
+    """From the curves of both states; None where nothing was done in either. The interval combines those of the points
+    at the peaks, in quadrature of logarithms; a point of one block has none and gives none."""
+    one, two = _at_peak(before), _at_peak(after)
+    if min(one.throughput, two.throughput) <= 0:
+        return None
+    centre = math.log(two.throughput / one.throughput)
+    down = math.hypot(_log(two.throughput, two.throughput_low), _log(one.throughput_high, one.throughput))
+    up = math.hypot(_log(two.throughput_high, two.throughput), _log(one.throughput, one.throughput_low))
+    return Reach(
+        ratio=math.exp(centre),
+        low=math.exp(centre - min(down, 700.0)),
+        high=math.exp(min(centre + up, 700.0)),
+        before=before.peak,
+        after=after.peak,
+        rising=after.shape == "linear",
+        knee=(before.knee, after.knee),
+        capacity=(before.capacity, after.capacity),
+    )
+
+
+def _at_peak(curve: Curve) -> CurvePoint:
+    return next(point for point in curve.points if point.load == curve.peak.load)
+
+
+def _log(more: float, less: float) -> float:
+    return math.log(more / less) if less > 0 and math.isfinite(more) else math.inf
