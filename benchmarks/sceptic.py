@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import verdicts as noises
+from correlated import search_it
 from loadframe.analysis import samples
 from loadframe.analysis.comparison import at_each_level, verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
@@ -288,6 +289,23 @@ def headline(_series: int) -> Figure:
         peaks.append(max(found) / min(found))
         ratios.append(max(told) / min(told))
     return Figure(max(peaks), 0.0, f"at the highest level: {max(ratios):.3g}x")
+
+
+def capacity(noise: float, correlation: float, series: int) -> Figure:
+    """Brackets that do not hold the capacity."""
+    found = [search_it(noise, correlation, seed) for seed in range(max(20, series // 40))]
+    trials = sum(one.trials for one in found) / len(found)
+    stated = 100 * sum(one.stated for one in found) / len(found)
+    return rate(sum(not one.held for one in found), len(found), rival=f"stated {stated:.1f} %, {trials:.0f} trials")
+
+
+for _noise, _correlation in ((0.02, 0.0), (0.02, 0.8), (0.05, 0.8)):
+    row(
+        f"capacity: noise {100 * _noise:g} %, r {_correlation:g}",
+        f"brackets of a capacity that do not hold it, noise {100 * _noise:g} %, AR(1) {_correlation:g}",
+        section=4,
+        goal=5,
+    )(partial(capacity, _noise, _correlation))
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

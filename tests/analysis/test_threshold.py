@@ -70,3 +70,15 @@ def test_a_guess_counts_until_trials_prove_it_wrong(load: float) -> None:
 def test_a_guess_outside_of_the_range_is_none() -> None:
     nothing = told().below([500])[0]
     assert told(guess=LoadInterval(1e8, 1e8, 1e8)).below([500])[0] == pytest.approx(nothing)
+
+
+def test_trials_that_resemble_their_neighbours_count_for_less() -> None:
+    """The same outcomes at the same load, in turns and in long stretches."""
+    turns, stretches = (Threshold(50, 5000, step=0.0122) for _ in range(2))
+    for met in [True, False] * 16:
+        turns.update(600, met)
+    for met in ([True] * 8 + [False] * 8) * 2:
+        stretches.update(600, met)
+    assert turns.worth == 1
+    assert stretches.worth < 0.5
+    assert stretches.below([560])[0] > 2 * turns.below([560])[0]

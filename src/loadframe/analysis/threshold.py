@@ -12,6 +12,7 @@ with an oracle whose error is learnt instead of known. docs/mathematics.md has t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -42,6 +43,13 @@ CELLS = 2
 GUESS_TRUST = 0.8
 """Weight of a first guess; the rest says that nothing is known."""
 
+OPEN = 0.1
+FEWEST_OPEN = 8
+MOST_ALIKE = 0.9
+"""Trials whose chance to meet lies between OPEN and 1 - OPEN tell whether neighbours resemble one another, from
+FEWEST_OPEN of them on. With noise of 5 % whose neighbours are correlated by 0.8, 17 % of the brackets were wrong, told
+as 1.9 %, where each trial counted as independent: benchmarks/sceptic.py."""
+
 NORMAL_90 = 1.645
 """A forecast's interval of 90 % is this many standard deviations wide to either side."""
 
@@ -62,14 +70,49 @@ class Threshold:
             bell = np.exp(-0.5 * ((self.log_capacity - math.log(guess.load)) / deviation) ** 2)
             if bell.sum() > 0:
                 prior = GUESS_TRUST * bell / bell.sum() + (1 - GUESS_TRUST) * prior
-        self._log_weight = np.log(prior)[:, None] - CALM * np.log(self._spread)
+        self._prior = np.log(prior)[:, None] - CALM * np.log(self._spread)
+        self._evidence = np.zeros_like(self._prior)
+        self._trials: list[tuple[float, bool]] = []
         self._settle()
 
     def update(self, load: float, met: bool) -> None:
-        """One more trial."""
+        """One more trial, after all that came before it."""
         chance = _chance(self.log_capacity, np.log([load]), self._spread)[0]
-        self._log_weight += np.log(chance if met else 1 - chance)
+        self._evidence += np.log(chance if met else 1 - chance)
+        self._trials.append((load, met))
         self._settle()
+
+    @property
+    def worth(self) -> float:
+        """How many independent trials one is worth (0..1): trials of a machine that is slow for a while resemble the
+        ones before, as far as their outcomes show beyond what is believed of the capacity.
+
+        With q the correlation of neighbours among the trials whose outcome was open, the noise behind the outcomes has
+        r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard 1899), and (1 - r) / (1 + r) of such trials
+        are independent.
+        """
+        return self._worth
+
+    def _resemblance(self) -> float:
+        """The correlation behind the outcomes of neighbouring trials, 0 where too few were open."""
+        chance = self._expected()
+        open_ = [
+            ((met - p) / math.sqrt(p * (1 - p)))
+            for (_, met), p in zip(self._trials, chance, strict=True)
+            if OPEN < p < 1 - OPEN
+        ]
+        if len(open_) < FEWEST_OPEN:
+            return 0.0
+        power = sum(value**2 for value in open_)
+        alike = sum(one * two for one, two in itertools.pairwise(open_)) / power
+        return math.sin(math.pi / 2 * min(max(alike, 0.0), MOST_ALIKE))
+
+    def _expected(self) -> list[float]:
+        """The chance that each trial met, by what is believed now."""
+        loads = sorted({load for load, _ in self._trials})
+        chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
+        known = dict(zip(loads, chances.tolist(), strict=True))
+        return [known[load] for load, _ in self._trials]
 
     def below(self, loads: Sequence[float]) -> NDArray[np.float64]:
         """The probability that the capacity is below each of these loads."""
@@ -92,8 +135,15 @@ class Threshold:
 
     def _settle(self) -> None:
         """The weights anew, adding up to 1."""
-        self._log_weight -= self._log_weight.max()
-        joint = np.maximum(np.exp(self._log_weight), 1e-300)
+        self._believe(1.0)
+        self._worth = 1.0
+        if len(self._trials) >= FEWEST_OPEN and (alike := self._resemblance()) > 0:
+            self._worth = (1 - alike) / (1 + alike)
+            self._believe(self._worth)
+
+    def _believe(self, worth: float) -> None:
+        log_weight = self._prior + worth * self._evidence
+        joint = np.maximum(np.exp(log_weight - log_weight.max()), 1e-300)
         self._joint = joint / joint.sum()
         self.weight: NDArray[np.float64] = self._joint.sum(axis=1)
 
