@@ -134,6 +134,7 @@ class SimulatedBench:
             treatment=treatment,
             latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
             flags=self.flags,
+            errors=round(metrics.get("workload.errors", 0.0)),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -208,6 +209,58 @@ def test_controls_are_left_out_where_there_is_no_time_and_that_is_said(simulated
     assert [control.verdict for control in controls] == [None, None]
     assert all("left out" in control.because for control in controls)
     assert book.budget.left_s() > 0
+
+
+def test_a_server_that_is_not_ours_is_not_restarted_for_a_control(simulated: Simulated) -> None:
+    book = simulated(churning)
+    examined, study = farm(book), book.bench.study
+    book.bench.study = study.model_copy(update={"target": study.target.model_copy(update={"attach": "somebody's"})})
+    sham, dose = try_remedies(book, examined, set()).round.tried[0].controls
+    assert sham.verdict is None
+    assert "not Loadframe's to restart" in sham.because
+    assert dose.holds
+
+
+def test_a_dose_that_the_target_does_not_take_is_left_out(simulated: Simulated) -> None:
+    book = simulated(churning, refuses=lambda state: 64 < float(state.settings["table_open_cache"]) < 150)
+    tried = try_remedies(book, farm(book), set())
+    dose = tried.round.tried[0].controls[-1]
+    assert (dose.kind, dose.verdict) == ("dose", None)
+    assert "will not start" in dose.because
+    assert tried.round.findings[0].status == "confirmed"
+    assert tried.kept is not None
+    assert book.bench.used[-1] == tried.kept[0]  # type: ignore[attr-defined]
+
+
+def refusing(state: TargetState, level: float) -> Answer:
+    """Clients beyond the connections are refused, and ask again: those that are served are as many."""
+    most = float(state.settings["max_connections"])
+    refused = max(0.0, level - most) * 20
+    return 1000.0, {
+        "system.cpu.utilization": 0.5,
+        "mariadb.max_used_connections": min(level, most),
+        "mariadb.max_connections": most,
+        "mariadb.connection_errors_max": refused,
+        "workload.errors": refused,
+    }
+
+
+def test_failures_that_a_restart_ends_as_well_are_not_the_cause_s(simulated: Simulated) -> None:
+    for restarts_help in (False, True):
+        book = simulated(refusing, "target.settings={max_connections=10}")
+        examined, bench = farm(book), book.bench
+
+        def model(state: TargetState, level: float, helps: bool = restarts_help, bench: Any = bench) -> Answer:
+            if helps and bench.used[-1] != "A":
+                state = TargetState({"max_connections": 1000})
+            return refusing(state, level)
+
+        bench.model = model  # type: ignore[attr-defined]
+        tried = try_remedies(book, examined, set())
+        trial = tried.round.tried[0]
+        assert (trial.kept, trial.verdict.decision) == (True, "no-proven-difference")
+        assert [(control.kind, control.holds) for control in trial.controls] == [("sham", not restarts_help)]
+        assert tried.round.findings[0].status == ("helped" if restarts_help else "confirmed")
 
 
 def test_half_the_way_is_a_middle_of_every_number() -> None:
