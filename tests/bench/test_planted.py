@@ -83,5 +83,7 @@ def test_where_nothing_is_planted_nothing_may_be_confirmed_or_changed() -> None:
 
 def test_a_disturbance_has_to_be_seen() -> None:
     stranger = planted.read(PLANTED / "mariadb-stranger.toml")
-    assert planted.score(stranger, found(gain=False, flags={"stranger": 9})).right
-    assert not planted.score(stranger, found(gain=False, flags={"stranger": 2})).right
+    others = ("cpu.others", "suspected")
+    assert planted.score(stranger, found(others, gain=False, flags={"stranger": 9})).right
+    assert not planted.score(stranger, found(others, gain=False, flags={"stranger": 2})).right
+    assert not planted.score(stranger, found(("lock.row", "suspected"), others, flags={"stranger": 9})).right
