@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from loadframe.metrics import METRICS
-from loadframe.metrics.agreements import OF_A_COMPONENT, OF_SERVERS, OF_THE_MACHINE, contradictions, without
+from loadframe.metrics.agreements import (
+    OF_A_COMPONENT,
+    OF_CONNECTIONS,
+    OF_SERVERS,
+    OF_THE_MACHINE,
+    contradictions,
+    without,
+)
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.metrics import window_metrics
 
@@ -102,6 +109,12 @@ def test_each_counter_that_stays_0_is_found_with_all_that_comes_from_it(lying: s
     assert set(one.metrics) == {lying, *goes}
 
 
+def test_clients_that_a_web_server_keeps_waiting_accuse_nobody() -> None:
+    """Seen with a new connection for each of 19,200 requests offered per second."""
+    waiting = {"throughput": 900.0, "workload.concurrency": 2173.0, "nginx.requests": 901.0, "nginx.connections": 2.0}
+    assert blind(waiting) == set()
+
+
 def test_a_0_that_nothing_contradicts_stays_0() -> None:
     idle = {**AGREEING, "target.cage.write_bytes": 0.0, "target.io.write_bytes": 0.0}
     assert blind(idle) == set()
@@ -134,7 +147,7 @@ def test_of_a_target_in_pieces_each_is_looked_at_and_what_they_tell_together_goe
 
 
 def test_every_row_speaks_of_metrics_that_there_are() -> None:
-    for row in (*OF_A_COMPONENT, *OF_THE_MACHINE, *OF_SERVERS):
+    for row in (*OF_A_COMPONENT, *OF_THE_MACHINE, *OF_SERVERS, *OF_CONNECTIONS):
         for name in (*row.counter, *row.also, *(name for names in row.witnesses for name in names)):
             for component in ("target", "driver") if name.startswith("C.") else ("",):
                 full = component + name[1:] if component else name

@@ -57,7 +57,9 @@ def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, o
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )
-    own = {"throughput": summary.throughput, "workload.concurrency": summary.concurrency}
+    own = {"throughput": summary.throughput}
+    if loaded.offered is None:  # else most of what is in progress may wait in the driver
+        own["workload.concurrency"] = summary.concurrency
     blind = contradictions({**found, **own})
     found = without(found, blind)
     found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind))

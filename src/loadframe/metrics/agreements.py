@@ -67,7 +67,7 @@ def _disk(name: str, words: str) -> tuple[Agreement, ...]:
             ((group,), (machine,)),
             SILENT,
             100e3,
-            "/proc/PID/io knows nothing of children that ended",
+            "/proc/PID/io counts a page when it is changed, not when it is written, and no children that ended",
             ("C.io.write_calls",) if name == "write" else (),
         ),
         Agreement(
@@ -141,7 +141,6 @@ OF_THE_MACHINE: tuple[Agreement, ...] = (
 )  # fmt: skip
 
 REQUESTS = "the server asked is not the one that is loaded, or tells its counters late"
-CONNECTIONS = "the server asked is not the one that is loaded"
 OF_SERVERS: tuple[Agreement, ...] = (
     *(
         Agreement(counted, (("throughput",),), SILENT, 10.0, REQUESTS, blind)
@@ -155,17 +154,20 @@ OF_SERVERS: tuple[Agreement, ...] = (
             (("squid.requests",), ("squid.",)),
         )
     ),
-    *(
-        Agreement((gauge,), (("workload.concurrency",),), 0.001, 1.0, CONNECTIONS)
-        for gauge in ("mariadb.connections", "postgres.connections", "nginx.connections", "squid.client_connections")
-    ),
 )  # fmt: skip
-"""Requests as the driver counts them, and connections of requests that are in progress, as the server does. A server
-may keep nearly all that ask waiting before it counts them as connected: only none at all contradicts."""
+"""Requests, as the server counts them and as the driver does."""
+
+OF_CONNECTIONS: tuple[Agreement, ...] = tuple(
+    Agreement((gauge,), (("workload.concurrency",),), PARTIAL, 4.0, "the server asked is not the one that is loaded")
+    for gauge in ("mariadb.connections", "postgres.connections")
+)
+"""Each request in progress in a closed loop has a connection. Web servers and caches count whom they have accepted, and
+may keep nearly all waiting: of them no number contradicts."""
 
 
 def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
-    """The counters of one step that contradict what must agree with them. metrics: its own, with its throughput."""
+    """The counters of one step that contradict what must agree with them. metrics: its own, with its throughput, and in
+    a closed loop its concurrency."""
     found: list[Blind] = []
     seen = dict(metrics)
     for row in _rows(seen):
@@ -194,6 +196,7 @@ def _rows(metrics: Mapping[str, float]) -> Iterator[Agreement]:
             yield _of(component, row)
     yield from OF_THE_MACHINE
     yield from OF_SERVERS
+    yield from () if pieces else OF_CONNECTIONS  # of shards the fullest one's connections are told
 
 
 _PIECES = (*IN_FRONT, *(f"shard{number}" for number in range(1, MOST_SHARDS + 1)))
