@@ -1,4 +1,4 @@
-"""Forecasts against a known truth: python benchmarks/forecasts.py [--systems N] [--latency N] [--live N]
+"""Forecasts against a known truth: python benchmarks/forecasts.py [--systems N] [--latency N] [--live]
 
 Simulated systems: closed networks (clients, or pipelines without think time) and offered rates, of two to four
 resources with one to eight servers, whose demands stay or grow until saturation by up to a half, in five ways; two of
@@ -14,12 +14,15 @@ and four times that load are forecast, and the load and throughput of saturation
 have resources that do not follow the load. Both should be refused. p95 latencies are compared with those of a
 discrete-event simulation of such networks.
 
---live N runs the case bulk-ingest N times, each time with other cages (CAGES, in turn): forecast from one and two
-pipelines what 4, 8 and 12 will give, then measure these. It saturates at about 8; its real saturation is where the line
-through one pipeline reaches the highest throughput that was measured.
+--live is the headline: it measures the studies of server_curves.toml that nothing was built on (whole kinds of server
+that were held out, and other settings of the library's kinds) and forecasts each without any curve of its own kind;
+forecast_claims.py says how, and prints the rivals beside it. --recorded FILE... does the same with curves that
+server_curves.py recorded. --library does it with the library's own curves, --published with what others published,
+which have no utilisations.
 
-It ends with 1 where a goal is missed: over all systems, a median error of at most 10 %, and 85 to 95 % of the intervals
-held; live, the same, and eight of ten saturations inside their intervals.
+It ends with 1 where a goal is missed: simulated, a median error of at most 10 %, and 85 to 95 % of the intervals held;
+of real servers, 85 to 95 % held, an error of at most that of the better of the scalability law and the straight line,
+and no most that lies below what was seen.
 """
 
 from __future__ import annotations
@@ -28,14 +31,18 @@ import argparse
 import heapq
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+import forecast_claims
+import server_curves
 from loadframe.analysis.queueing import convolution
 from loadframe.model import Estimate, Forecast, Observation, Observations
+from loadframe.prediction import library as libraries
+from loadframe.prediction.calibration import Curve
 from loadframe.prediction.forecasting import forecast
 
 GROWTHS = ("steady", "logarithmic", "linear", "power 1.5", "levelling")
@@ -45,26 +52,7 @@ ASKED = (0.5, 1.0, 2.0, 4.0)
 """Shares of the load of saturation that are forecast."""
 
 LOWEST_SATURATION = 12.0
-CAGES: tuple[dict[str, object], ...] = (
-    {"loader.cpu_quota": 0.5},
-    {"shard.cpu_quota": 0.15},
-    {"driver.read_rate": "8MB/s"},
-    {"driver.cpu_quota": 0.3},
-    {"loader.cpu_quota": 0.4},
-    {"shard.cpu_quota": 0.12},
-    {"driver.read_rate": "7MB/s"},
-    {"loader.cpu_quota": 0.6},
-    {"driver.cpu_quota": 0.25},
-    {"loader.cpu_quota": 0.45, "shard.cpu_quota": 0.2},
-)
-"""What is allowed less than others: the loader, the shards, or the clients with their input."""
-
-ROOMY = ("cage.loader.cpu_quota=1.5", "cage.shard.cpu_quota=1.0", 'cage.driver.read_rate="100MB/s"')
-"""The others are allowed more than they can use here; their cages stay, so that each is measured as its own machine."""
-
-LIVE = ("measure.window=2s", "measure.blocks={min=3,max=3}", "measure.budget=3m", "measure.profile=off")
 MOST_ERROR = 0.1
-SATURATIONS_INSIDE = 0.8
 HELD = (0.85, 0.95)
 HEAD = f"{'systems':34} {'forecasts':>9} {'refused':>8} {'error':>8} {'inside':>8} {'width':>8}"
 
@@ -304,42 +292,28 @@ def p95_ms(truth: Truth, clients: int, random: np.random.Generator, requests: in
     return 1000 * float(np.quantile(found[requests // 5 :], 0.95))
 
 
-def live(times: int, runs: Path) -> bool:
-    """Print a line for each run of the case and the table over all; whether the goals are met."""
+def real(curves: Sequence[Curve], *, alone: bool = False) -> bool:
+    """Print what forecasts of real servers came to; whether the goals are met."""
+    outcomes = [forecast_claims.judge(curve, alone=alone) for curve in curves]
+    print("\n".join(forecast_claims.table(outcomes)), flush=True)
+    return forecast_claims.met(outcomes)
+
+
+def live(runs: Path) -> list[Curve]:
+    """The studies that nothing was built on, measured now."""
     import loadframe
 
     loadframe.sweep_leftovers()
-    throughputs, saturations = Row(), Row()
-    print(f"\n{'cage':44} {'first: forecast / measured':36} {'saturation':>24} {'measured':>9} {'loads inside':>13}")
-    for number in range(times):
-        cage = CAGES[number % len(CAGES)]
-        sets = [f"cage.{name}={json.dumps(value)}" for name, value in cage.items()]
-        study = loadframe.case("bulk-ingest").study(which="pipelines", overrides=[*LIVE, *ROOMY, *sets])
-        found = loadframe.open_run(loadframe.measure(study, runs).run).forecast()
-        if found is not None:
-            _note_live(", ".join(sets), found, throughputs, saturations)
-    print(f"\n{HEAD}\n{throughputs.line('live: throughput')}\n{saturations.line('live: saturation, load')}")
-    error, held = float(np.median(throughputs.errors)), float(np.mean(throughputs.inside))
-    reached = float(np.mean(saturations.inside))
-    return error <= MOST_ERROR and HELD[0] <= held <= HELD[1] and reached >= SATURATIONS_INSIDE
+    return [
+        libraries.recorded(declared["study"]["name"], server_curves.measured(declared, runs))
+        for role in ("held", "fresh")
+        for declared in server_curves.declared(role, [])
+    ]
 
 
-def _note_live(cage: str, found: Forecast, throughputs: Row, saturations: Row) -> None:
-    for row in (throughputs, saturations):
-        row.forecasts += 1
-        row.refused += found.refused is not None
-    for one in found.scored:
-        throughputs.note(Estimate(one.predicted, one.low, one.high), one.actual)
-    if found.capacity is None or found.reached is None:
-        print(f"{cage:44} refused: {found.refused}", flush=True)
-        return
-    at, load = found.reached.saturated_at, found.capacity.load
-    if at is not None:
-        saturations.note(load, at)
-    inside = f"{sum(one.inside for one in found.scored)} of {len(found.scored)}"
-    first = f"{found.capacity.limited_by} / {found.reached.limited_by}"
-    interval = f"{load.value:.1f} ({load.low:.1f} to {load.high:.1f})"
-    print(f"{cage:44} {first:36} {interval:>24} {'none' if at is None else f'{at:.1f}':>9} {inside:>13}", flush=True)
+def recorded(path: Path) -> list[Curve]:
+    """Curves that server_curves.py wrote."""
+    return [libraries.recorded(name, one) for name, one in json.loads(path.read_text()).items()]
 
 
 def main() -> int:
@@ -347,16 +321,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--systems", type=int, default=20, help="of each way, noise and number of levels")
     parser.add_argument("--latency", type=int, default=40, help="systems for the latencies")
-    parser.add_argument("--live", type=int, default=0, metavar="N", help="runs of the case bulk-ingest")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where these leave their folders")
+    parser.add_argument("--live", action="store_true", help="measure real servers that nothing was built on")
+    parser.add_argument(
+        "--recorded", type=Path, nargs="*", default=[], metavar="FILE", help="curves that were measured"
+    )
+    parser.add_argument("--library", action="store_true", help="the library's curves with their utilisations")
+    parser.add_argument("--published", action="store_true", help="what others published")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where --live leaves its folders")
     arguments = parser.parse_args()
     held = [simulated(arguments.systems)] if arguments.systems else []
     if arguments.systems:
         refusals(2 * arguments.systems)
     if arguments.latency:
         latencies(arguments.latency)
-    if arguments.live:
-        held.append(live(arguments.live, arguments.runs))
+    measured = [curve for path in arguments.recorded for curve in recorded(path)]
+    if arguments.live or measured:
+        held.append(real([*(live(arguments.runs) if arguments.live else []), *measured]))
+    if arguments.library:
+        held.append(real([curve for curve in libraries.curves() if curve.observations.resources]))
+    if arguments.published:
+        held.append(real([curve for curve in libraries.curves() if not curve.observations.resources], alone=True))
     return 0 if all(held) else 1
 
 

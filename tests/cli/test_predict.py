@@ -96,7 +96,11 @@ def test_a_refusal_is_an_answer(here: Command, tmp_path: Path) -> None:
     assert "2 loads" in document(here("few.csv", "--json"))["refused"]
     assert here("few.csv").stdout.startswith("No forecast. 2 windows at 2 loads")
     (tmp_path / "bare.csv").write_text("load,throughput\n1,10\n2,20\n3,30\n")
-    assert "No utilisation" in document(here("bare.csv", "--json"))["refused"]
+    bare = document(here("bare.csv", "--at", "6", "--json"))
+    assert (bare["refused"], bare["capacity"], bare["at_least"]) == (None, None, 30)
+    assert "No utilisation" in bare["unexplained"]
+    assert bare["at"][0]["throughput"]["low"] < 60 < bare["at"][0]["throughput"]["high"]
+    assert here("bare.csv").stdout.startswith("The most it can do cannot be told; 30 requests/s were measured. No util")
 
 
 @pytest.mark.parametrize(

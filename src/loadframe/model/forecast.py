@@ -10,7 +10,7 @@ from loadframe.model.limit import Limit
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number that was worked out, with its 90 % interval."""
+    """A number that was worked out, with its 90 % interval. An end that the data cannot carry: 0, infinity."""
 
     value: float
     low: float
@@ -28,7 +28,8 @@ class ForecastPoint:
 
 @dataclass(frozen=True, slots=True)
 class ForecastCapacity:
-    """The highest throughput (1/s) that the resources allow, and the load at which the first of them saturates."""
+    """The highest throughput (1/s) that the resources and limits allow, never below what was measured, and the load at
+    which the first of them is used up. limited_by: a resource, or the id of a limit of the ledger."""
 
     throughput: Estimate
     load: Estimate
@@ -96,7 +97,10 @@ class Forecast:
     source: where the measurements come from; measured: their loads. kind: the load is clients that wait for their
     answers (closed), or a rate that is offered. saturation: the first to saturate first. exhaustion: limits of the
     ledger with the load at which they run out, the first first. refused: the reason, then there is nothing else but
-    exhaustion. notes: what a reader must know, in sentences. scored, reached: what was measured later.
+    exhaustion. notes: what a reader must know, in sentences. scored, reached: what was measured later. at_least: the
+    highest throughput that a load gave; without capacity it is all that is known of it. unexplained: why there is no
+    capacity: the throughputs are forecast from the curve alone. curves: of real servers, by which the intervals were
+    made.
     """
 
     source: str
@@ -111,3 +115,6 @@ class Forecast:
     scored: tuple[Scored, ...] = ()
     notes: tuple[str, ...] = ()
     reached: Reached | None = None
+    at_least: float = 0.0
+    unexplained: str | None = None
+    curves: int = 0

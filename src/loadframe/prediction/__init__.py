@@ -3,8 +3,13 @@
 resources   which resources a run's steps tell of
 demands     what a request needs of each, and how that grows: draws
 system      the draws as systems: throughput, saturation
+candidates  simple models of the throughput beyond what was seen
+pool        the candidates weighed by how well each foretold, and their common forecast
+calibration the interval, conformal on curves of real servers
+library     those curves, and what forecasts from them came to: data of this package
+saturating  what is used up first, and the most that can be had
 latency     p95 latency of such a system
 refusal     when the data cannot carry a forecast
 forecasting all of it together: observations -> Forecast
-scoring     a forecast beside what was measured later; calibration
+scoring     a forecast beside what was measured later; calibration on this machine
 """

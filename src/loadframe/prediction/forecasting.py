@@ -1,4 +1,10 @@
-"""Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load."""
+"""Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load.
+
+Throughput: the candidates of `candidates`, weighed by how well they foretold this study's last loads from its first
+ones and the library's curves (`pool`); the interval is conformal on the library (`calibration`). Where resources
+explain the load, their candidates take part, and the most that can be had is forecast; a limit of the ledger that runs
+out ends the growth of all. Where they do not, the curve alone is gone by, and the most is a bound.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +14,36 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadframe.analysis import scalability
 from loadframe.analysis.queueing.laws import Floats
-from loadframe.model import (
-    Estimate,
-    Forecast,
-    ForecastCapacity,
-    ForecastPoint,
-    Limit,
-    Observations,
-    Saturation,
-)
-from loadframe.prediction import latency, refusal
+from loadframe.model import Estimate, Forecast, ForecastCapacity, ForecastPoint, Limit, Observations, Saturation
+from loadframe.prediction import candidates, latency, pool, refusal, saturating
+from loadframe.prediction import library as libraries
 from loadframe.prediction import system as systems
+from loadframe.prediction.calibration import Calibrated
+from loadframe.prediction.candidates import Seen
+from loadframe.prediction.library import Library
+from loadframe.prediction.pool import Weighed
 from loadframe.prediction.system import Kind, System
 
-CONFIDENCE = 0.9
 DRAWS = 400
 SEED = 20260401
-
-MODEL_ERROR = 0.01
-"""Per doubling of the load beyond the highest one measured, a forecast is off by about so much more: no server is quite
-a network of queues."""
-
-PEAK_SPAN = (0.5, 4.0)
-"""The highest throughput is looked for between these shares of the load of saturation."""
-
-PEAK_LOADS = 8
 FURTHER = (2.0, 4.0)
 """Where no loads are asked for: these times the highest one measured."""
 
 SOON = 2.0
 """What saturates beyond this many times the load of the first saturation matters to nobody yet."""
 
-LAW_LEVELS = 5
-"""The scalability law needs as many."""
+LEAST_WEIGHT = 0.02
+"""A candidate that counts less is not worth a word."""
 
-LAW_APART = 0.25
-"""The scalability law disagrees when it lies outside the interval and this far from the forecast."""
+WORDS = {
+    "flat": "what the highest load gave",
+    "power": "its last slope",
+    "law": "the scalability law",
+    "line": "a straight line to the first limit",
+    "economy": "a need that changes with the load",
+    "network": "a network of queues",
+}
 
 
 def forecast(
@@ -54,158 +52,165 @@ def forecast(
     *,
     kind: Kind | None = None,
     limits: Sequence[Limit] = (),
+    library: Library | None = None,
 ) -> Forecast:
     """The forecast for the loads `at`, or the reason why there is none.
 
     kind: what the load is; found out where it is not said. limits: of the ledger, with the load at which they run out.
-    Computed from DRAWS systems that the observations may come from, seeded: the same data give the same forecast.
-    ValueError for loads that are not finite and above zero.
+    library: what intervals and weights are taken from; without it, the one in this package. Seeded: the same data give
+    the same forecast. ValueError for loads that are not finite and above zero.
     """
     if not all(math.isfinite(load) and load > 0 for load in at):
         raise ValueError(f"loads to forecast must be finite and above zero, got {list(at)}")
     kind = kind or systems.kind_of(observations)
+    library = library or libraries.shipped()
     running_out = sorted(
         (limit for limit in limits if limit.exhausted_at is not None),
         key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf,
     )
     found = Forecast(observations.name, observations.axis, kind, observations.loads, exhaustion=tuple(running_out))
-    if (reason := refusal.before(observations)) is not None:
+    if (reason := refusal.too_little(observations)) is not None:
         return replace(found, refused=reason)
-    random = np.random.default_rng(SEED)
-    system = systems.draw(observations, refusal.rising(observations), kind, DRAWS, random)
-    if (reason := refusal.after(system, observations)) is not None:
-        return replace(found, refused=reason)
-    reached = {name: system.saturates_at(name) for name in system.demands}
-    if (reason := refusal.out_of_sight(reached, observations)) is not None:
-        return replace(found, refused=reason)
-    loads = np.array(sorted(set(at)) or [times * observations.loads[-1] for times in FURTHER], dtype=np.float64)
-    points = _points(system, observations, loads, random)
-    saturation = _saturations(system, observations, reached)
-    capacity = _capacity(system, reached, observations.loads[-1], random)
+    system, unexplained = _explained(observations, kind)
+    if unexplained is not None and (reason := refusal.too_few_alone(observations)) is not None:
+        return replace(found, refused=f"{unexplained} {reason}")
+    resources = tuple(system.demands) if system is not None else ()
+    data = candidates.seen(observations, kind, resources)
+    limit = saturating.first_limit([one for one in running_out if libraries.binds(one)], data)
+    if limit is not None and limit.exhausted_at is not None:
+        data = replace(data, limit=limit.exhausted_at.load)
+    calibrated = library.alone if system is None else library.explained
+    names = candidates.ALONE if system is None else candidates.WITH_RESOURCES
+    errors = calibrated.errors[candidates.regime(data)]
+    weighed = pool.weigh(pool.backtests(data, names), errors, calibrated.trust)
+    asked = np.array(sorted(set(at)) or [times * observations.loads[-1] for times in FURTHER], dtype=np.float64)
+    loads = asked[np.log2(asked / data.loads[-1]) <= calibrated.doublings]
+    least = float(data.throughputs.max())
+    saturation = () if system is None else saturating.saturations(system, observations, data, calibrated)
+    capacity = _capacity(data, saturation, weighed, calibrated, limit, least)
+    if system is not None and capacity is None:
+        unexplained = (
+            f"The resource used most is at {100 * max(float(used[-1]) for used in data.used.values()):.2g} % at load "
+            f"{data.loads[-1]:g}: where it is used up is out of sight. Measure higher loads."
+        )
     return replace(
         found,
-        at=points,
+        at=_points(data, system, observations, loads, weighed, calibrated),
         capacity=capacity,
         saturation=saturation,
-        notes=tuple(_notes(system, observations, points, saturation, capacity)),
+        notes=tuple(_notes(observations, saturation, capacity, weighed, asked[len(loads) :], calibrated)),
+        at_least=least,
+        unexplained=unexplained,
+        curves=calibrated.curves,
     )
 
 
-def estimate(draws: Floats) -> Estimate:
-    """Median and central 90 % of the draws."""
-    ordered = np.sort(draws)  # no interpolation: beyond sight some are infinite
-    shares = (0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    return Estimate(*(float(ordered[round(share * (len(ordered) - 1))]) for share in shares))
+def _explained(observations: Observations, kind: Kind) -> tuple[System | None, str | None]:
+    """Systems that the observations may come from, or why resources do not explain them."""
+    if (reason := refusal.nothing_rises(observations)) is not None:
+        return None, reason
+    system = systems.draw(observations, refusal.rising(observations), kind, DRAWS, np.random.default_rng(SEED))
+    if (reason := refusal.after(system, observations)) is not None:
+        return None, reason
+    return system, None
+
+
+def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
+    """At each load; within the loads measured, on the line between their medians."""
+    top = float(data.loads[-1])
+    each = candidates.forecasts(data, np.maximum(loads, top), tuple(weighed.weights))
+    found = pool.pooled(each, np.log2(loads / top), weighed)
+    between = np.interp(np.log(loads), np.log(data.loads), np.log(data.throughputs))
+    log_x = np.where(loads <= top, between, found.log_x)
+    scale = np.where(loads <= top, pool.FLOOR, found.scale)
+    return [
+        saturating.estimated(calibrated.points[candidates.way(data)], float(value), float(wide))
+        for value, wide in zip(log_x, scale, strict=True)
+    ]
 
 
 def _points(
-    system: System, observations: Observations, loads: Floats, random: np.random.Generator
+    data: Seen,
+    system: System | None,
+    observations: Observations,
+    loads: Floats,
+    weighed: Weighed,
+    calibrated: Calibrated,
 ) -> tuple[ForecastPoint, ...]:
     """One window at each load: the error of a window belongs to the interval."""
-    top = observations.loads[-1]
-    throughput = _as_measured(system.throughput(loads), loads / top, system, random)
-    p95 = latency.p95_ms(system, observations, loads, random)
+    if not len(loads):
+        return ()
+    slow = None if system is None else latency.p95_ms(system, observations, loads, np.random.default_rng(SEED))
     points = []
-    for index, load in enumerate(loads):
-        slow = None if p95 is None else p95[:, index]
-        known = slow is not None and np.isfinite(np.median(slow))
-        points.append(
-            ForecastPoint(
-                float(load), estimate(throughput[:, index]), estimate(slow) if known and slow is not None else None
-            )
-        )
+    for index, expected in enumerate(throughput(data, loads, weighed, calibrated)):
+        p95 = None if slow is None or not np.isfinite(np.median(slow[:, index])) else slow[:, index]
+        points.append(ForecastPoint(float(loads[index]), expected, None if p95 is None else _quantiles(p95)))
     return tuple(points)
 
 
-def _as_measured(values: Floats, further: Floats, system: System, random: np.random.Generator) -> Floats:
-    """What a window would show, (S, L): with the error of a window, and that of the model. further: how many times the
-    highest load measured."""
-    doublings = np.maximum(np.log2(further), 0.0)
-    error = np.hypot(system.error[:, None], MODEL_ERROR * doublings)
-    return np.asarray(values * np.exp(error * random.standard_normal(values.shape)))
+def _quantiles(draws: Floats) -> Estimate:
+    """Median and central 90 % of draws, of which some may be infinite."""
+    ordered = np.sort(draws)  # no interpolation between the infinite ones and the others
+    return Estimate(*(float(ordered[round(share * (len(ordered) - 1))]) for share in saturating.DRAWN))
 
 
-def _saturations(system: System, observations: Observations, reached: dict[str, Floats]) -> tuple[Saturation, ...]:
-    """Every resource, the first to saturate first."""
-    top = observations.loads[-1]
-    found = []
-    for name, loads in reached.items():
-        servers = observations.servers.get(name, 1.0)
-        demand = estimate(system.demands[name].at(np.array([top]))[:, 0] * servers)
-        used = [row.utilizations[name] for row in observations.rows if row.load == top]
-        in_sight = bool(np.isfinite(np.median(loads)))
-        middle = float(np.median(loads)) if in_sight else system.saturation
-        growth = estimate(system.demands[name].grown(np.array([middle]))[:, 0])
-        found.append(
-            Saturation(
-                resource=name,
-                demand_s=demand.value,
-                demand_low_s=demand.low,
-                demand_high_s=demand.high,
-                servers=servers,
-                utilization=float(np.median(used)),
-                growth=growth,
-                at_load=estimate(loads) if in_sight else None,
-            )
-        )
-    return tuple(sorted(found, key=lambda one: one.at_load.value if one.at_load else math.inf))
-
-
-def _capacity(system: System, reached: dict[str, Floats], top: float, random: np.random.Generator) -> ForecastCapacity:
-    names = list(reached)
-    loads = np.stack([reached[name] for name in names])
-    first = loads.min(axis=0)
-    middle = float(np.median(first))
-    around = middle * np.geomspace(*PEAK_SPAN, PEAK_LOADS)
-    around = np.maximum(np.round(around), 1) if system.kind == "closed" and middle > PEAK_LOADS else around
-    highest = system.throughput(around).max(axis=1)
-    votes = np.bincount(loads.argmin(axis=0), minlength=len(names))
-    return ForecastCapacity(
-        throughput=estimate(_as_measured(highest[:, None], np.array([middle / top]), system, random)[:, 0]),
-        load=estimate(first),
-        limited_by=names[int(votes.argmax())],
-    )
+def _capacity(
+    data: Seen,
+    saturation: Sequence[Saturation],
+    weighed: Weighed,
+    calibrated: Calibrated,
+    limit: Limit | None,
+    least: float,
+) -> ForecastCapacity | None:
+    """What gives first: a resource, or a limit that runs out earlier."""
+    resources = saturating.by_resources(data, saturation, calibrated, least) if saturation else None
+    if limit is None or limit.exhausted_at is None:
+        return resources
+    if resources is not None and resources.load.value <= limit.exhausted_at.load:
+        return resources
+    if math.log2(limit.exhausted_at.load / data.loads[-1]) > calibrated.doublings:
+        return resources
+    (there,) = throughput(data, np.array([limit.exhausted_at.load]), weighed, calibrated)
+    return saturating.by_limit(limit, Estimate(*(max(end, least) for end in (there.value, there.low, there.high))))
 
 
 def _notes(
-    system: System,
     observations: Observations,
-    points: Sequence[ForecastPoint],
     saturation: Sequence[Saturation],
-    capacity: ForecastCapacity,
+    capacity: ForecastCapacity | None,
+    weighed: Weighed,
+    beyond: Floats,
+    calibrated: Calibrated,
 ) -> list[str]:
     """What a reader must know to trust it."""
+    notes = []
+    if len(beyond):
+        doublings = f"{calibrated.doublings:.2g} doublings of the highest load"
+        notes.append(
+            f"No forecast at {', '.join(f'{load:g}' for load in beyond)}: the curves that intervals rest on reach no "
+            f"further than {doublings} that was measured."
+        )
+    if capacity is not None:
+        notes += _apart(saturation, capacity)
+    left = [name for name in observations.resources if name not in {one.resource for one in saturation}]
+    if saturation and left:
+        notes.append(f"Not seen rising with the throughput, and left out: {', '.join(left)}.")
+    weights = sorted(weighed.weights.items(), key=lambda one: -one[1])
+    counted = [f"{WORDS[name]} {100 * weight:.0f} %" for name, weight in weights if weight >= LEAST_WEIGHT]
+    notes.append(f"Weighed by how well each foretold: {', '.join(counted)}.")
+    return notes
+
+
+def _apart(saturation: Sequence[Saturation], capacity: ForecastCapacity) -> list[str]:
+    """Which resources come first together, and which a request needs more or less of."""
     notes = []
     close = [one.resource for one in saturation if one.at_load and one.at_load.low <= capacity.load.high]
     if len(close) > 1:
         notes.append(f"Which of {', '.join(close)} saturates first cannot be told apart.")
     soon = [one for one in saturation if one.at_load and one.at_load.value <= SOON * capacity.load.value]
-    grown = [one for one in soon if one.growth and one.growth.low > 1]
-    notes += [
-        f"A request needs more of {one.resource} the higher the load is: {one.growth.value:.2g} times as much at its "
-        f"saturation ({one.growth.low:.2g} to {one.growth.high:.2g})."
-        for one in grown
-        if one.growth
-    ]
-    left = [name for name in observations.resources if name not in system.demands]
-    if left:
-        notes.append(f"Not seen rising with the throughput, and left out: {', '.join(left)}.")
-    notes += _law_note(observations, points)
-    return notes
-
-
-def _law_note(observations: Observations, points: Sequence[ForecastPoint]) -> list[str]:
-    """The scalability law at the highest load asked for, where it disagrees."""
-    loads = [load for load in observations.loads if load > 0]
-    medians = [float(np.median([row.throughput for row in observations.rows if row.load == load])) for load in loads]
-    if len(loads) < LAW_LEVELS or min(medians) <= 0 or not points:
-        return []
-    law = scalability.fit(np.array(loads), np.array(medians))
-    last = points[-1]
-    says = float(scalability.predict(np.array([last.load]), law.lambda_, law.sigma, law.kappa)[0])
-    if last.throughput.low <= says <= last.throughput.high or abs(says / last.throughput.value - 1) <= LAW_APART:
-        return []
-    return [
-        f"The scalability law, fitted to the same throughputs, says {says:.3g}/s at {last.load:g}: the two disagree. "
-        "The law knows nothing of the resources; far beyond what was measured it is often wrong."
+    return notes + [
+        f"A request needs {'more' if one.growth.low > 1 else 'less'} of {one.resource} the higher the load is: "
+        f"{one.growth.value:.2g} times as much at its saturation ({one.growth.low:.2g} to {one.growth.high:.2g})."
+        for one in soon
+        if one.growth is not None and (one.growth.low > 1 or one.growth.high < 1)
     ]

@@ -21,9 +21,15 @@ FEWEST_WINDOWS = 3
 LEAST_USED = 0.05
 """A resource that is used less than this at the highest load is twenty loads away from its limit: out of sight."""
 
+FEWEST_ALONE = 3
+"""A curve without resources is foretold from so many loads or more: the library's are."""
+
 CONFIDENCE = 0.95
 NEAR = 0.85
 """A resource used this much explains a throughput that stops growing."""
+
+FULL, GREW = 0.97, 1.5
+"""A resource at FULL while the throughput grows by this factor does not limit it."""
 
 UNEXPLAINED, ERRORS = 0.15, 3.0
 """A throughput lower than the resources explain by this share, and by so many standard errors, is held up by something
@@ -38,20 +44,23 @@ def rising(observations: Observations) -> tuple[str, ...]:
     found = []
     for name in observations.resources:
         used = np.array([row.utilizations[name] for row in rows])
-        if max(used) >= LEAST_USED and (_rises(throughputs, used) or np.median(used) >= NEAR):
+        follows = _rises(throughputs, used) or np.median(used) >= NEAR
+        if max(used) >= LEAST_USED and follows and not _full_while_growing(throughputs, used):
             found.append(name)
     return tuple(found)
 
 
-def before(observations: Observations) -> str | None:
+def _full_while_growing(throughputs: Floats, used: Floats) -> bool:
+    """Whether the throughput went on growing while the resource was used up: others use it, or it serves more at once
+    the more there is to do. Then its utilisation tells no ceiling."""
+    full = throughputs[used >= FULL]
+    return len(full) >= FEWEST_LOADS and float(full.max()) > GREW * float(full.min())
+
+
+def too_little(observations: Observations) -> str | None:
     """Why there can be no forecast whatever the model; None where there can."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
-    if not observations.resources:
-        return (
-            "No utilisation of any resource was measured, so nothing tells what would saturate. "
-            "Give columns util.NAME, or a run."
-        )
     if len(loads) < FEWEST_LOADS:
         return (
             f"{len(loads)} load{'' if len(loads) == 1 else 's'} with throughput cannot tell a demand that grows from "
@@ -62,13 +71,32 @@ def before(observations: Observations) -> str | None:
             f"{len(rows)} windows at {len(loads)} loads do not show how much one differs from the next; measure more "
             "loads, or these again."
         )
-    if not rising(observations):
-        most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
-        return (
-            f"No resource is seen rising up to load {loads[-1]:g}: the most used stays at {100 * most:.2g} %, or does "
-            "not follow the throughput. What gives first is out of sight; measure higher loads, or more resources."
-        )
     return None
+
+
+def nothing_rises(observations: Observations) -> str | None:
+    """Why no resource tells what would saturate; None where one does."""
+    if not observations.resources:
+        return (
+            "No utilisation of any resource was measured, so nothing tells what would saturate. "
+            "Give columns util.NAME, or a run."
+        )
+    if rising(observations):
+        return None
+    most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
+    return (
+        f"No resource is seen rising up to load {observations.loads[-1]:g}: the most used stays at "
+        f"{100 * most:.2g} %, or does not follow the throughput. What gives first is out of sight; measure higher "
+        "loads, or more resources."
+    )
+
+
+def too_few_alone(observations: Observations) -> str | None:
+    """Why the curve alone carries no forecast either; None where it does."""
+    loads = {row.load for row in systems.working(observations)}
+    if len(loads) >= FEWEST_ALONE:
+        return None
+    return f"And {len(loads)} loads are too few to go by the curve alone; measure at least {FEWEST_ALONE}."
 
 
 def after(system: System, observations: Observations) -> str | None:
@@ -99,17 +127,6 @@ def after(system: System, observations: Observations) -> str | None:
     return (
         f"At load {top:g} the throughput is {100 * short:.0f} % lower than the resources explain, the most used of "
         f"which is at {100 * used:.2g} %: something not measured (a lock, a queue, a network) holds requests up."
-    )
-
-
-def out_of_sight(reached: dict[str, Floats], observations: Observations) -> str | None:
-    """Why no load of saturation is told; None where the first is in sight. reached: of each resource; inf: beyond."""
-    first = np.min(list(reached.values()), axis=0)
-    if np.isfinite(np.median(first)):
-        return None
-    return (
-        f"What is used most rises, but too little up to load {observations.loads[-1]:g} to tell where it would be used "
-        "up: in most of the systems that these measurements may come from nowhere in sight. Measure higher loads."
     )
 
 

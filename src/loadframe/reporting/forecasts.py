@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Calibration, Estimate, Forecast, LoadInterval, Reached, Saturation, Scored
+from loadframe.model import Calibration, Estimate, Forecast, Reached, Saturation, Scored
 from loadframe.reporting import rounding, words
 
 MOST_LIMITS = 5
@@ -91,12 +92,21 @@ def _hang(line: str) -> str:
 def _answer(forecast: Forecast, unit: str) -> str:
     capacity = forecast.capacity
     if capacity is None:
-        return "Nothing is expected to saturate."
-    load = words.load_interval(LoadInterval(capacity.load.value, capacity.load.low, capacity.load.high), unit)
+        most = f"The most it can do cannot be told; {rounding.plain(forecast.at_least)} requests/s were measured."
+        return f"{most} {forecast.unexplained or ''}".rstrip()
+    value, between = _interval(capacity.load)
+    narrow = capacity.load.low == capacity.load.high
+    load = words.load(capacity.load.value, unit) if narrow else f"{value} {unit} ({between})"
     return (
-        f"{capacity.limited_by} saturates first, at {load}; at most {_throughput(capacity.throughput)}. "
+        f"{capacity.limited_by} {'runs out' if _is_limit(forecast) else 'saturates'} first, at {load}; at most "
+        f"{_throughput(capacity.throughput)}. "
         f"Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
     )
+
+
+def _is_limit(forecast: Forecast) -> bool:
+    """Whether a limit of the ledger gives first, not a resource."""
+    return forecast.capacity is not None and forecast.capacity.limited_by in {one.id for one in forecast.exhaustion}
 
 
 def _measured(loads: Sequence[float], unit: str) -> str:
@@ -132,7 +142,11 @@ def _latency(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate) -> tuple[str, str]:
-    """ "146", "135 to 157"."""
+    """ "146", "135 to 157"; "135 or more" and "at most 157" where one end cannot be told."""
+    if estimate.low <= 0 or not math.isfinite(estimate.high):
+        low = f"{rounding.plain(estimate.low)} or more" if estimate.low > 0 else ""
+        high = f"at most {rounding.plain(estimate.high)}" if math.isfinite(estimate.high) else ""
+        return rounding.plain(estimate.value), low or high or "cannot be told closer"
     value, low, high = rounding.with_interval(estimate.value, estimate.low, estimate.high)
     return value, f"{low} to {high}"
 
@@ -152,7 +166,8 @@ def _resource(one: Saturation, unit: str) -> str:
 def _where(one: Saturation, unit: str) -> str:
     if one.at_load is None:
         return "out of sight"
-    return words.load_interval(LoadInterval(one.at_load.value, one.at_load.low, one.at_load.high), unit)
+    value, between = _interval(one.at_load)
+    return f"{value} {unit} ({between})"
 
 
 def _limits(forecast: Forecast, unit: str) -> list[str]:

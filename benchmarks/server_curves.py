@@ -1,0 +1,119 @@
+"""The curves of real servers: python benchmarks/server_curves.py --role library [--only NAME ...] | --calibrate
+
+Measures the studies of server_curves.toml that have this role, one after the other, and writes what every window
+showed: throughput, utilisations, and the limits of the ledger that the windows up to each level tell of, with the load
+at which they run out. A file that is there already keeps the curves that were not measured again. A study that fails is
+named, and the others go on; then it ends with 1. Without --out, the role library goes to the package's curves.json.
+
+--calibrate works out anew what forecasts from these curves and the published ones come to: the package's
+calibration.json, by which candidates are weighed and intervals made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+import loadframe
+from loadframe.bench.run_forecasting import limits_of
+from loadframe.errors import UserError
+from loadframe.prediction import library, resources
+
+STUDIES = Path(__file__).with_name("server_curves.toml")
+MEASURE = {"window": "600ms", "blocks": {"min": 2, "max": 2}, "budget": "40s", "profile": "off"}
+DATA = Path(library.__file__).with_name("data")
+DIGITS = 5
+
+
+def declared(role: str, only: list[str]) -> list[dict[str, Any]]:
+    """The studies of a role, as study files have them."""
+    text = tomllib.loads(STUDIES.read_text())
+    found = []
+    for one in text["curve"]:
+        if one["role"] == role and (not only or one["name"] in only):
+            load = {**one["load"], "levels": text["levels"][one["load"]["levels"]]}
+            body = {key: one[key] for key in ("target", "cage", "workload") if key in one}
+            about = {"name": one["name"], "question": "What does each load give?"}
+            found.append({"study": about, **body, "load": load, "measure": MEASURE})
+    return found
+
+
+def measured(declaration: Mapping[str, Any], runs: Path) -> dict[str, Any]:
+    """One curve: rows of (load, throughput, utilisations), servers and ceilings of the resources, limits by the highest
+    level that they were read from."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study.toml"
+        path.write_text(tomli_w.dumps(dict(declaration)))
+        run = loadframe.open_run(loadframe.measure(loadframe.load_study(path), runs).run)
+    steps = [step for step in run.steps() if step.counts]
+    axis = declaration["load"]["axis"]
+    seen = resources.observe(steps, name=declaration["study"]["name"], axis=axis)
+    limits = {}
+    for level in seen.loads:
+        below = [step for step in steps if step.level <= level]
+        limits[f"{level:g}"] = [
+            {"id": one.id, "load": _short(one.exhausted_at.load), "binds": library.binds(one)}
+            for one in limits_of(run, "A", below)
+            if one.exhausted_at is not None
+        ]
+    return {
+        "kind": declaration["target"]["kind"],
+        "axis": axis,
+        "servers": dict(seen.servers),
+        "ceilings": sorted(seen.ceilings),
+        "rows": [
+            [row.load, _short(row.throughput), {name: _short(used) for name, used in row.utilizations.items()}]
+            for row in sorted(seen.rows, key=lambda row: row.load)
+        ],
+        "limits": limits,
+    }
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def write(path: Path, curves: Mapping[str, Any]) -> None:
+    """One curve a line."""
+    lines = [f"{json.dumps(name)}: {json.dumps(curve, separators=(',', ':'))}" for name, curve in curves.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def main() -> int:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--role", choices=["library", "held", "fresh"], default="library")
+    parser.add_argument("--out", type=Path, default=DATA / "curves.json")
+    parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    arguments = parser.parse_args()
+    if arguments.calibrate:
+        (DATA / library.FILE).write_text(library.as_json(library.build(library.curves())))
+        return 0
+    loadframe.sweep_leftovers()
+    curves = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    failed = 0
+    for declaration in declared(arguments.role, arguments.only):
+        name = declaration["study"]["name"]
+        try:
+            curves[name] = measured(declaration, arguments.runs)
+        except UserError as error:
+            failed += 1
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            continue
+        write(arguments.out, curves)
+        print(f"{name}: {len(curves[name]['rows'])} windows", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

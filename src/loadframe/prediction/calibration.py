@@ -1,0 +1,269 @@
+"""What forecasts from the library's curves came to, and the conformal interval that follows.
+
+Split conformal prediction (Papadopoulos, Proedrou, Vovk and Gammerman 2002, "Inductive confidence machines for
+regression"; Lei, G'Sell, Rinaldo, Tibshirani and Wasserman 2018, JASA 113, 5.2: residuals divided by their scale) on
+the logarithm of the throughput. The score of a forecast is log (actual / forecast) / scale. Curves
+are the unit, not points (Dunn, Wasserman and Ramdas 2023, JASA 118, hierarchical prediction): each curve weighs 1,
+shared by all of its forecasts, and the curve to come stands among them as one more, at the far end of the side in
+question. Both ends are the quantile at 90 % of |score|, which takes 9 curves; from 39 curves on each side has its own,
+at 95 %: before, one curve that is like no other would decide a side alone. With fewer than 9 they are refused
+(infinite). Forecasts from where the throughput still rises and from where it has bent have intervals of their own,
+where 19 curves or more are of each (Mondrian categories: Vovk, Gammerman and Shafer 2005, 4.5). Every score is of a
+curve that gave nothing to the errors by which its candidates were weighed (leave one out; curves of one group leave
+together).
+
+What is shown of one library is not shown of a server unlike all of it: exchangeability is assumed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadframe.analysis.queueing.laws import Floats
+from loadframe.model import Observations
+from loadframe.prediction import candidates, pool, refusal
+from loadframe.prediction import system as systems
+from loadframe.prediction.candidates import Seen
+
+FEWEST_LOADS = 3
+"""A curve is foretold from so many loads or more."""
+
+SIDE = 0.05
+"""What may lie beyond each side."""
+
+FEWEST_APART = 39
+"""With fewer groups both ends are as far away."""
+
+FEWEST_CURVES = 19
+"""With fewer groups that still rise, or that have bent, both have the interval of all."""
+
+UNKNOWN = 0.5
+"""The error of a ceiling of which the library tells nothing."""
+
+SATURATES = 0.85
+"""A curve whose highest throughput is below this share of the line through its lowest loads has shown its most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A curve of the library. group: curves of the same servers under nearly the same work, which leave together. kind:
+    of server. limits: by the highest load seen, the load at which a limit that binds runs out."""
+
+    name: str
+    group: str
+    kind: str
+    observations: Observations
+    limits: Mapping[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Ends of an interval of 90 % as multiples of the scale; infinite where the library is too small for that side."""
+
+    low: float
+    high: float
+
+    def around(self, log_x: float, scale: float) -> tuple[float, float, float]:
+        """(value, low, high) of what log_x is the logarithm of."""
+        most = 700.0
+        return (
+            math.exp(min(log_x, most)),
+            math.exp(log_x + self.low * scale) if math.isfinite(self.low) else 0.0,
+            math.exp(min(log_x + self.high * scale, most)) if math.isfinite(self.high) else math.inf,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; points: of forecasts
+    at a load, by the way of the throughput; most_throughput, most_load: of the highest throughput, and of the load
+    where it is reached in proportion; doublings: how far beyond the data the library's forecasts reach (FEWEST_BEYOND
+    curves do); curves: groups that it rests on; trust: how much it counts beside a study's own backtests."""
+
+    errors: Mapping[str, Mapping[str, float]]
+    most_errors: Mapping[str, float]
+    points: Mapping[str, Bounds]
+    most_throughput: Bounds
+    most_load: Bounds
+    doublings: float
+    curves: int
+    trust: float = pool.TRUST
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One curve up to one of its loads, and what came. own: backtests; each: of the candidates; log_x: what the later
+    loads gave, doublings: how far they are; ceilings: the most that each candidate knows; peak: (log of the highest
+    throughput, log of the load where it is reached in proportion) of a curve that saturates."""
+
+    group: str
+    own: Mapping[str, Sequence[float]]
+    each: Mapping[str, Floats]
+    log_x: Floats
+    doublings: Floats
+    data: Seen
+    regime: str
+    ceilings: Mapping[str, float]
+    peak: tuple[float, float] | None
+
+
+FEWEST_BEYOND = 5
+
+
+def trusted(*, alone: bool) -> float:
+    """How much the library counts where utilisations are not used, and where they are."""
+    return pool.TRUST_ALONE if alone else pool.TRUST
+
+
+def cases(curve: Curve, *, alone: bool) -> list[Case]:
+    """The curve foretold from each of its loads that is high enough, without its utilisations where alone."""
+    kind = systems.kind_of(curve.observations)
+    names = candidates.ALONE if alone else candidates.WITH_RESOURCES
+    whole = candidates.seen(curve.observations, kind, ())
+    found = []
+    for cut in range(FEWEST_LOADS, len(whole.loads)):
+        top = float(whole.loads[cut - 1])
+        below = whole.before(cut).rows
+        resources = () if alone else refusal.rising(below)
+        if not alone and not resources:
+            continue
+        limit = math.inf if alone else curve.limits.get(top, math.inf)
+        data = candidates.seen(below, kind, resources, limit)
+        later = whole.loads[cut:]
+        found.append(
+            Case(
+                curve.group,
+                pool.backtests(data, names),
+                candidates.forecasts(data, later, names),
+                np.log(whole.throughputs[cut:]),
+                np.log2(later / top),
+                data,
+                candidates.regime(data),
+                {} if alone else candidates.ceilings(data),
+                None if alone or math.isfinite(limit) else _peak(whole, cut),
+            )
+        )
+    return found
+
+
+def _peak(whole: Seen, cut: int) -> tuple[float, float] | None:
+    """Of a curve that saturates after these loads."""
+    half = max(cut // 2, 1)
+    rise = float(np.median(whole.throughputs[:half] / whole.loads[:half]))
+    peak = float(whole.throughputs.max())
+    at = peak / rise
+    if peak > SATURATES * rise * float(whole.loads[-1]) or at <= float(whole.loads[cut - 1]):
+        return None
+    return math.log(peak), math.log(at)
+
+
+def calibrate(made: Iterable[Case], trust: float = pool.TRUST) -> Calibrated:
+    """From the cases of all curves. trust: of `pool.weigh`."""
+    grouped: dict[str, list[Case]] = defaultdict(list)
+    for case in made:
+        grouped[case.group].append(case)
+    points: dict[str, list[Floats]] = {way: [] for way in candidates.WAYS}
+    throughputs, loads = [], []
+    for group, mine in grouped.items():
+        others = {name: cases for name, cases in grouped.items() if name != group} or grouped
+        errors, most = errors_of(others), ceiling_errors(others)
+        for way in candidates.WAYS:
+            scores = [
+                _scores(case, pool.weigh(case.own, errors[case.regime], trust))
+                for case in mine
+                if case.regime.endswith(way)
+            ]
+            points[way] += [np.concatenate(scores)] if scores else []
+        ends = [end for case in mine if (end := _ends(case, most)) is not None]
+        if ends:
+            throughputs.append(np.array([end[0] for end in ends]))
+            loads.append(np.array([end[1] for end in ends]))
+    reached = sorted((max(float(case.doublings.max()) for case in mine) for mine in grouped.values()), reverse=True)
+    return Calibrated(
+        errors=errors_of(grouped),
+        most_errors=ceiling_errors(grouped),
+        points={
+            way: bounds(
+                scores if len(scores) >= FEWEST_CURVES else [one for all_of in points.values() for one in all_of]
+            )
+            for way, scores in points.items()
+        },
+        most_throughput=bounds(throughputs),
+        most_load=bounds(loads),
+        doublings=reached[min(FEWEST_BEYOND, len(reached)) - 1] if reached else 0.0,
+        curves=len(grouped),
+        trust=trust,
+    )
+
+
+def bounds(scores: Sequence[Floats]) -> Bounds:
+    """The weighted quantiles at SIDE and 1 - SIDE, or of both sides at once; scores: of each group."""
+    if not scores:
+        return Bounds(-math.inf, math.inf)
+    values = np.concatenate(scores)
+    weights = np.concatenate([np.full(len(mine), 1 / len(mine)) for mine in scores]) / (len(scores) + 1)
+    if len(scores) < FEWEST_APART:
+        both = _quantile(np.abs(values), weights, 2 * SIDE)
+        return Bounds(-both, both)
+    return Bounds(-_quantile(-values, weights, SIDE), _quantile(values, weights, SIDE))
+
+
+def _quantile(values: Floats, weights: Floats, beyond: float) -> float:
+    order = np.argsort(values)
+    reached = np.flatnonzero(np.cumsum(weights[order]) >= 1 - beyond - 1e-12)
+    return float(values[order][reached[0]]) if len(reached) else math.inf
+
+
+def errors_of(grouped: Mapping[str, Sequence[Case]]) -> dict[str, dict[str, float]]:
+    """Mean error per doubling of each candidate by regime, in logarithms, each group counting once; of a regime that no
+    group has, that of all."""
+    found = {}
+    for regime in candidates.REGIMES:
+        chosen = [[case for case in mine if case.regime == regime] for mine in grouped.values()]
+        means = [_mean_errors(mine) for mine in chosen if mine] or [_mean_errors(mine) for mine in grouped.values()]
+        found[regime] = {name: math.exp(float(np.mean([one[name] for one in means]))) for name in means[0]}
+    return found
+
+
+def _mean_errors(mine: Sequence[Case]) -> dict[str, float]:
+    return {
+        name: float(
+            np.mean(
+                [
+                    np.mean(
+                        np.log(np.abs(case.each[name] - case.log_x) / (case.doublings + pool.BASE) + pool.LEAST_ERROR)
+                    )
+                    for case in mine
+                ]
+            )
+        )
+        for name in mine[0].each
+    }
+
+
+def ceiling_errors(grouped: Mapping[str, Sequence[Case]]) -> dict[str, float]:
+    """Mean |log (most / forecast)| of each candidate that knows a most, a group counting once; UNKNOWN without any."""
+    each: dict[str, list[float]] = {name: [] for name in candidates.BOUNDED}
+    for mine in grouped.values():
+        peaks = [(case.peak[0], case.ceilings) for case in mine if case.peak is not None]
+        for name, errors in each.items():
+            if peaks:
+                errors.append(float(np.mean([abs(peak - ceilings[name]) for peak, ceilings in peaks])))
+    return {name: float(np.mean(errors)) if errors else UNKNOWN for name, errors in each.items()}
+
+
+def _scores(case: Case, weighed: pool.Weighed) -> Floats:
+    found = pool.pooled(case.each, case.doublings, weighed)
+    return np.asarray((case.log_x - found.log_x) / found.scale)
+
+
+def _ends(case: Case, errors: Mapping[str, float]) -> tuple[float, float] | None:
+    if case.peak is None:
+        return None
+    most, at, scale = pool.most(case.data, errors)
+    return (case.peak[0] - most) / scale, (case.peak[1] - at) / scale

@@ -1,0 +1,238 @@
+"""Candidate models of a throughput beyond the loads that were seen; each is simple, and wrong in its own way.
+
+    flat      what the highest load gave
+    line      in proportion to the load, until the first resource is used up at what a request needs of it now
+    economy   the same, with a need that goes on falling or growing with the throughput as it did: U = u X^b
+    power     X = X_top (N / N_top)^e, with the last elasticity e
+    law       the Universal Scalability Law (Gunther 1993), its terms held near those of the library's curves
+    network   the closed network or the offered rate of `system`, the median of its draws
+
+Without resources `line` has no end; `economy` and `network` need them. A limit of the ledger that runs out ends the
+growth of all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadframe.analysis.queueing.laws import Floats
+from loadframe.model import Observations
+from loadframe.prediction import system as systems
+from loadframe.prediction.system import Kind
+
+ALONE = ("flat", "power", "law", "line")
+WITH_RESOURCES = ("flat", "law", "line", "economy", "network")
+BOUNDED = ("line", "economy", "network")
+"""Those that know a most."""
+
+NETWORKS, SEED = 40, 20261123
+"""Draws of the network: their median moves by less than 1 % with more."""
+
+SLOPE_SPREAD = 0.15
+"""How far the exponent of a resource's use lies from 1, before anything was seen: its standard deviation."""
+
+USE_ERROR = 0.08
+"""Of the logarithm of a utilisation, beside RESOLUTION."""
+
+RESOLUTION = 0.004
+RISING = 0.5
+"""A throughput with this elasticity or more at the highest loads still rises."""
+
+WAYS = ("rising", "bent")
+REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in WAYS)
+ELASTICITY_SPREAD = 0.25
+THROUGHPUT_ERROR = 0.05
+
+SHARPNESS = 6.0
+"""How sharply a line of clients turns into its ceiling: (X_line^-p + ceiling^-p)^(-1/p)."""
+
+FURTHEST_CEILING = 10
+"""Doublings of the highest load at which a network is looked at for the most it gives."""
+
+LAW_SIGMA, LAW_KAPPA = 0.15, 0.0005
+"""Terms of the law beforehand, per client of the lowest load; each is known to a factor of e^LAW_SPREAD."""
+
+LAW_SPREAD = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The medians at each load: loads, throughputs (n,), used: each resource's utilisations (n,); throughputs above 0.
+    limit: the load from which on nothing more is served, for a limit of the ledger runs out; inf where none does.
+    rows: the same as observations, of the resources alone."""
+
+    kind: Kind
+    loads: Floats
+    throughputs: Floats
+    used: Mapping[str, Floats]
+    rows: Observations
+    limit: float = math.inf
+
+    def before(self, count: int) -> Seen:
+        """The first `count` loads alone."""
+        used = {name: values[:count] for name, values in self.used.items()}
+        top = float(self.loads[count - 1])
+        rows = replace(self.rows, rows=tuple(row for row in self.rows.rows if row.load <= top))
+        return Seen(self.kind, self.loads[:count], self.throughputs[:count], used, rows, self.limit)
+
+
+def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit: float = math.inf) -> Seen:
+    """The observations as the candidates need them. resources: those that rise."""
+    rows = systems.working(observations)
+    by_load: dict[float, list[int]] = {}
+    for index, row in enumerate(rows):
+        by_load.setdefault(row.load, []).append(index)
+    loads = sorted(by_load)
+
+    def medians(values: Sequence[float]) -> Floats:
+        return np.array([float(np.median([values[index] for index in by_load[load]])) for load in loads])
+
+    return Seen(
+        kind,
+        np.array(loads),
+        medians([row.throughput for row in rows]),
+        {name: medians([row.utilizations[name] for row in rows]) for name in resources},
+        replace(observations, rows=tuple(rows)),
+        limit,
+    )
+
+
+def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floats]:
+    """log X of each candidate at the loads, (L,). Beyond a limit each stays at what it gives there."""
+    within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
+    made = {"flat": _flat, "power": _power, "law": _law, "line": _line, "economy": _economy, "network": _network}
+    return {name: made[name](data, within) for name in names}
+
+
+def ceilings(data: Seen) -> dict[str, float]:
+    """log of the most that each of BOUNDED expects; at least what was seen."""
+    furthest = np.array([float(data.loads[-1]) * 2.0**FURTHEST_CEILING])
+    best = math.log(float(data.throughputs.max()))
+    return {
+        "line": max(ceiling(data, grows=False), best),
+        "economy": max(ceiling(data, grows=True), best),
+        "network": max(float(_network(data, furthest)[0]), best),
+    }
+
+
+def _flat(data: Seen, loads: Floats) -> Floats:
+    return np.full(len(loads), math.log(float(data.throughputs[-1])))
+
+
+def slope(data: Seen) -> float:
+    """X / N as the higher half of the loads has it."""
+    half = len(data.loads) // 2
+    return float(np.median(data.throughputs[half:] / data.loads[half:]))
+
+
+def _straight(data: Seen, loads: Floats) -> Floats:
+    return np.asarray(np.log(slope(data) * loads))
+
+
+def elasticity(data: Seen) -> float:
+    """d log X / d log N at the highest loads: least squares, each load half as heavy as the next, held near 1."""
+    x, y = np.log(data.loads / data.loads[-1]), np.log(data.throughputs / data.throughputs[-1])
+    weight = 0.5 ** np.arange(len(x))[::-1] / THROUGHPUT_ERROR**2
+    centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
+    spread = (weight * (x - centre) ** 2).sum()
+    product = (weight * (x - centre) * (y - level)).sum()
+    return float((product + 1 / ELASTICITY_SPREAD**2) / (spread + 1 / ELASTICITY_SPREAD**2))
+
+
+def way(data: Seen) -> str:
+    """Of WAYS: whether the throughput still follows the load."""
+    return "rising" if elasticity(data) >= RISING else "bent"
+
+
+def regime(data: Seen) -> str:
+    """Of REGIMES: what the load is, and whether the throughput still follows it."""
+    return f"{data.kind} {way(data)}"
+
+
+def _power(data: Seen, loads: Floats) -> Floats:
+    return np.asarray(math.log(float(data.throughputs[-1])) + elasticity(data) * np.log(loads / data.loads[-1]))
+
+
+def _law(data: Seen, loads: Floats) -> Floats:
+    """The law in n = N / N_low, its three logarithms by Levenberg and Marquardt's method with a normal prior."""
+    low = float(data.loads[0])
+    n, y = data.loads / low, np.log(data.throughputs)
+    prior = np.array([float(y[0]), math.log(LAW_SIGMA), math.log(LAW_KAPPA)])
+    spread = np.array([3.0, LAW_SPREAD, LAW_SPREAD])
+
+    def at(values: Floats, n: Floats) -> Floats:
+        return np.asarray(
+            values[0] + np.log(n) - np.log1p(np.exp(values[1]) * (n - 1) + np.exp(values[2]) * n * (n - 1))
+        )
+
+    def residuals(values: Floats) -> Floats:
+        return np.concatenate([(at(values, n) - y) / THROUGHPUT_ERROR, (values - prior) / spread])
+
+    values, damping = prior.copy(), 1e-2
+    cost = float((residuals(values) ** 2).sum())
+    for _ in range(60):
+        now = residuals(values)
+        slopes = np.column_stack([(residuals(values + step) - now) / 1e-5 for step in 1e-5 * np.eye(3)])
+        matrix = slopes.T @ slopes
+        moved = values - np.linalg.solve(matrix + damping * np.diag(np.diag(matrix)), slopes.T @ now)
+        next_cost = float((residuals(np.clip(moved, -40, 40)) ** 2).sum())
+        if next_cost < cost:
+            done = cost - next_cost < 1e-9 * cost
+            values, cost, damping = np.clip(moved, -40, 40), next_cost, damping / 10
+            if done:
+                break
+        else:
+            damping *= 10
+            if damping > 1e8:
+                break
+    return at(values, loads / low)
+
+
+def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
+    """(log u, b) of U = u X^b for a resource: b = 1, or as the measurements have it, held near 1."""
+    used, x = np.maximum(data.used[name], RESOLUTION / 4), np.log(data.throughputs)
+    error = np.hypot(USE_ERROR, RESOLUTION / used)
+    weight = 0.5 ** np.arange(len(x))[::-1] / error**2
+    y = np.log(used)
+    if not grows:
+        return float((weight * (y - x)).sum() / weight.sum()), 1.0
+    centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
+    spread = (weight * (x - centre) ** 2).sum()
+    product = (weight * (x - centre) * (y - level)).sum()
+    b = max(float((product + 1 / SLOPE_SPREAD**2) / (spread + 1 / SLOPE_SPREAD**2)), 0.2)
+    return float(level - b * centre), b
+
+
+def used_up(data: Seen, name: str, *, grows: bool) -> float:
+    """log X at which a resource is used up."""
+    log_u, b = need(data, name, grows=grows)
+    return -log_u / b
+
+
+def ceiling(data: Seen, *, grows: bool) -> float:
+    """log X at which the first resource is used up; inf without any."""
+    return min((used_up(data, name, grows=grows) for name in data.used), default=math.inf)
+
+
+def _line(data: Seen, loads: Floats) -> Floats:
+    return _to_ceiling(data, _straight(data, loads), ceiling(data, grows=False))
+
+
+def _economy(data: Seen, loads: Floats) -> Floats:
+    return _to_ceiling(data, _straight(data, loads), ceiling(data, grows=True))
+
+
+def _to_ceiling(data: Seen, line: Floats, most: float) -> Floats:
+    most = max(most, float(np.log(data.throughputs.max())))
+    if data.kind == "rate" or not math.isfinite(most):
+        return np.asarray(np.minimum(line, most))
+    return np.asarray(-np.logaddexp(-SHARPNESS * line, -SHARPNESS * most) / SHARPNESS)
+
+
+def _network(data: Seen, loads: Floats) -> Floats:
+    drawn = systems.draw(data.rows, tuple(data.used), data.kind, NETWORKS, np.random.default_rng(SEED))
+    return np.asarray(np.log(np.maximum(np.median(drawn.throughput(loads), axis=0), 1e-300)))

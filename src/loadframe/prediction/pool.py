@@ -1,0 +1,116 @@
+"""The candidates weighed against each other, and how far their common forecast is likely off.
+
+A candidate's error is per doubling: |log (actual / forecast)| / (r + BASE), r the doublings from the highest load that
+it rests on. Of the study itself: each foretells the last loads from the first ones. Of the library: its mean there.
+Both are averaged in logarithms, the library with the weight of TRUST forecasts, and a candidate counts with
+error^-POWER.
+The forecast is the weighted median of the logarithms: what one candidate says of a ceiling that the others do not see
+does not move it. Its scale is what the conformal interval is a multiple of:
+
+    FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadframe.analysis.queueing.laws import Floats
+from loadframe.prediction import candidates
+from loadframe.prediction.candidates import Seen
+
+BASE = 0.3
+FLOOR = 0.03
+"""No forecast is known better than this: what a window differs from the next."""
+
+LEAST_ERROR = 0.01
+POWER = 3.0
+TRUST, TRUST_ALONE = 6.0, 12.0
+"""The library counts like so many forecasts of the study's own; where no resource is known the study tells less: a
+curve that rises in proportion says nothing of where it will bend."""
+
+BACKTESTS, FEWEST = 3, 2
+"""The last so many loads are foretold, from FEWEST loads or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Candidates by name: weights, which sum to 1, and the error per doubling that is expected of each."""
+
+    weights: Mapping[str, float]
+    errors: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """log X at each load, and the scale of its error: (L,)."""
+
+    log_x: Floats
+    scale: Floats
+
+
+def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
+    """Errors per doubling of each candidate that foretells the last loads from those before."""
+    found: dict[str, list[float]] = {name: [] for name in names}
+    count = len(data.loads)
+    for cut in range(max(FEWEST, count - BACKTESTS), count):
+        foretold = candidates.forecasts(data.before(cut), data.loads[cut:], names)
+        doublings = np.log2(data.loads[cut:] / data.loads[cut - 1])
+        for name in names:
+            wrong = np.abs(foretold[name] - np.log(data.throughputs[cut:]))
+            found[name] += (wrong / (doublings + BASE)).tolist()
+    return found
+
+
+def weigh(own: Mapping[str, Sequence[float]], library: Mapping[str, float], trust: float = TRUST) -> Weighed:
+    """own: errors of the backtests; library: mean errors of the candidates there; trust: how much it counts."""
+    errors = {
+        name: math.exp(
+            (trust * math.log(library[name] + LEAST_ERROR) + sum(math.log(one + LEAST_ERROR) for one in mine))
+            / (trust + len(mine))
+        )
+        for name, mine in own.items()
+    }
+    return Weighed(shares(errors), errors)
+
+
+def shares(errors: Mapping[str, float]) -> dict[str, float]:
+    """The weight of each candidate with this error."""
+    raw = {name: (error + LEAST_ERROR) ** -POWER for name, error in errors.items()}
+    total = sum(raw.values())
+    return {name: value / total for name, value in raw.items()}
+
+
+def pooled(each: Mapping[str, Floats], doublings: Floats, weighed: Weighed) -> Pooled:
+    """each: log X of every candidate, (L,); those that are not there are left out. doublings: r, (L,)."""
+    names = [name for name in each if name in weighed.weights]
+    weight = np.array([weighed.weights[name] for name in names])
+    weight = weight / weight.sum()
+    values = np.stack([each[name] for name in names])
+    log_x = _middle(values, weight)
+    apart = np.sqrt(weight @ (values - log_x) ** 2)
+    error = float(weight @ np.array([weighed.errors[name] for name in names]))
+    return Pooled(log_x, FLOOR + error * (np.maximum(doublings, 0.0) + BASE) + apart)
+
+
+def _middle(values: Floats, weight: Floats) -> Floats:
+    """Weighted median of (C, L) over the candidates, on the line between the middles of their weights: (L,)."""
+    order = np.argsort(values, axis=0)
+    ordered, mine = np.take_along_axis(values, order, 0), weight[order]
+    middles = np.cumsum(mine, axis=0) - mine / 2
+    return np.array([np.interp(0.5, middles[:, at], ordered[:, at]) for at in range(values.shape[1])])
+
+
+def most(data: Seen, errors: Mapping[str, float]) -> tuple[float, float, float]:
+    """(log of the highest throughput, log of the load at which it is reached in proportion, scale of both). errors: of
+    each candidate's ceiling, in the library."""
+    each = {name: np.array([value]) for name, value in candidates.ceilings(data).items() if math.isfinite(value)}
+    weighed = Weighed(shares({name: errors[name] for name in each}), errors)
+    slope, top = math.log(candidates.slope(data)), math.log(float(data.loads[-1]))
+    middle = float(pooled(each, np.zeros(1), weighed).log_x[0])
+    doublings = np.array([(middle - slope - top) / math.log(2)])
+    found = pooled(each, doublings, weighed)
+    return middle, middle - slope, float(found.scale[0])

@@ -1,0 +1,70 @@
+"""Intervals that are conformal on curves: quantiles by group, refusal of small libraries, coverage."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from loadframe.model import Observation, Observations
+from loadframe.prediction import calibration
+from loadframe.prediction.calibration import Bounds, Curve
+
+
+def test_both_ends_at_once_need_nine_curves_each_side_by_itself_thirty_nine() -> None:
+    curves = [np.array([float(value)]) for value in range(-1, 38)]
+    assert calibration.bounds(curves) == Bounds(0, 36)
+    assert calibration.bounds(curves[:38]) == Bounds(-34, 34)
+    assert calibration.bounds([np.array([-30.0]), *curves[:8]]) == Bounds(-30, 30)
+    assert calibration.bounds(curves[:8]) == Bounds(-math.inf, math.inf)
+    assert calibration.bounds([]) == Bounds(-math.inf, math.inf)
+
+
+def test_a_curve_with_many_forecasts_counts_once() -> None:
+    quiet = [np.zeros(1) for _ in range(38)]
+    assert calibration.bounds([*quiet, np.full(1000, 9.0)]).high == 0
+
+
+@pytest.mark.parametrize("count", [19, 45])
+def test_intervals_hold_as_often_as_they_say(count: int) -> None:
+    """Seeded: curves with a bias and noise of their own; the interval of the others, and a point of one more."""
+    random = np.random.default_rng(7)
+    held = []
+    for _ in range(400):
+        curves = [random.standard_t(3) + 0.5 * random.standard_normal(random.integers(3, 40)) for _ in range(count + 1)]
+        found = calibration.bounds(curves[:count])
+        held.append(found.low <= random.choice(curves[count]) <= found.high)
+    assert 0.88 <= np.mean(held) <= 0.96
+
+
+def test_ends_that_cannot_be_told_are_none() -> None:
+    assert Bounds(-1, 1).around(math.log(100), 0.1) == pytest.approx((100, 90.48, 110.5), rel=0.001)
+    assert Bounds(-math.inf, math.inf).around(0.0, 1.0) == (1, 0, math.inf)
+
+
+def curve(throughputs: list[float], used: list[float]) -> Curve:
+    loads = [2.0**power for power in range(len(throughputs))]
+    rows = tuple(
+        Observation(load, value, utilizations={"disk": share})
+        for load, value, share in zip(loads, throughputs, used, strict=True)
+    )
+    return Curve("x", "x", "sqlite", Observations("x", rows, axis="concurrency"), {})
+
+
+def test_a_curve_is_foretold_from_each_of_its_loads() -> None:
+    bent = curve([10, 20, 40, 80, 90, 90], [0.1, 0.2, 0.4, 0.8, 0.9, 0.9])
+    made = calibration.cases(bent, alone=False)
+    assert [len(case.log_x) for case in made] == [3, 2, 1]
+    assert made[0].doublings.tolist() == [1, 2, 3]
+    assert made[0].peak == (math.log(90), math.log(9))
+    assert made[-1].peak is None, "from load 16 on nothing more is reached"
+    assert all(case.peak is None for case in calibration.cases(bent, alone=True))
+
+
+def test_a_curve_that_does_not_bend_shows_no_most() -> None:
+    straight = curve([10, 20, 40, 80, 160], [0.05, 0.1, 0.2, 0.4, 0.8])
+    assert [case.peak for case in calibration.cases(straight, alone=False)] == [None, None]
+    idle = curve([10, 20, 40, 80], [0.01, 0.01, 0.01, 0.01])
+    assert calibration.cases(idle, alone=False) == []
+    assert len(calibration.cases(idle, alone=True)) == 1
