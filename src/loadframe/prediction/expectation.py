@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from loadframe.model import Estimate, ForecastPoint, LoadInterval, Observations
-from loadframe.prediction.forecasting import forecast
+from loadframe.analysis.queueing.laws import Floats
+from loadframe.model import LoadInterval, Observations
+from loadframe.prediction import latency, refusal
+from loadframe.prediction import system as systems
+from loadframe.prediction.forecasting import DRAWS, SEED
+from loadframe.prediction.saturating import DRAWN
 from loadframe.prediction.system import Kind
 
 LEAST_FACTOR = 1.15
@@ -26,25 +29,33 @@ def expected(
     observations: Observations, *, latency_p95_ms: float | None = None, kind: Kind | None = None
 ) -> LoadInterval | None:
     """The load at which the first resource saturates, or the p95 latency passes its limit, whatever comes first, with
-    a 90 % interval; None where the observations carry no forecast, or nothing gives within sight. Not below the highest
-    load of the observations: they are of trials that met."""
-    found = forecast(observations, kind=kind)
-    if found.capacity is None:
+    the interval of the network's draws; None where resources do not explain the observations, or nothing gives within
+    sight. It is where to look first, not a claim: trials decide, and the interval of a forecast, which real servers
+    calibrate, is too wide to aim with."""
+    kind = kind or systems.kind_of(observations)
+    if refusal.too_little(observations) is not None or refusal.nothing_rises(observations) is not None:
         return None
-    top, first = observations.loads[-1], found.capacity.load
-    value, low, high = max(first.value, top), max(first.low, top), max(first.high, top)
+    random = np.random.default_rng(SEED)
+    system = systems.draw(observations, refusal.rising(observations), kind, DRAWS, random)
+    reached = np.sort(np.min([system.saturates_at(name) for name in system.demands], axis=0))
+    if refusal.after(system, observations) is not None or not math.isfinite(float(np.median(reached))):
+        return None
+    top = observations.loads[-1]
+    value, low, high = (float(reached[round(share * (DRAWS - 1))]) for share in DRAWN)
     if latency_p95_ms is not None:
         loads = np.geomspace(top, min(max(high, top), FURTHEST * top), LOADS)
-        points = forecast(observations, loads.tolist(), kind=kind).at
-        value = min(value, _passed(points, latency_p95_ms, lambda p95: p95.value))
-        low = min(low, _passed(points, latency_p95_ms, lambda p95: p95.high))
-        high = min(high, _passed(points, latency_p95_ms, lambda p95: p95.low))
+        slow = latency.p95_ms(system, observations, loads, random)
+        if slow is not None:
+            ends = np.quantile(slow, DRAWN, axis=0, method="nearest")
+            value = min(value, _passed(loads, ends[0], latency_p95_ms))
+            low = min(low, _passed(loads, ends[2], latency_p95_ms))
+            high = min(high, _passed(loads, ends[1], latency_p95_ms))
     if value > FURTHEST * top:
         return None
     return LoadInterval(value, min(low, value / LEAST_FACTOR), min(max(high, value * LEAST_FACTOR), 2 * FURTHEST * top))
 
 
-def _passed(points: Iterable[ForecastPoint], limit_ms: float, end: Callable[[Estimate], float]) -> float:
-    """The first load at which this end of the latency's interval is above the limit; inf where it is at none."""
-    slow = (point.load for point in points if point.latency_p95_ms is not None and end(point.latency_p95_ms) > limit_ms)
-    return next(slow, math.inf)
+def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
+    """The first load at which the latency is above the limit; inf where it is at none."""
+    slow = np.flatnonzero(p95_ms > limit_ms)
+    return float(loads[slow[0]]) if len(slow) else math.inf
