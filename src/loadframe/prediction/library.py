@@ -121,5 +121,7 @@ def _observations(name: str, one: Mapping[str, Any]) -> Observations:
 
 
 def _document(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(resources.files("loadframe.prediction").joinpath("data", name).read_text())
+    found: dict[str, Any] = json.loads(
+        resources.files("loadframe.prediction").joinpath("data", name).read_text(encoding="utf-8")
+    )
     return found
