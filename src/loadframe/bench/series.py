@@ -147,7 +147,7 @@ def _without_idle(
 
 def _worth(remedy: Remedy, verdict: Verdict) -> Control:
     if verdict.decision == "better":
-        return Control("without", remedy.title, verdict, True, "with it beside the others more is done than without it")
+        return Control("without", remedy.title, verdict, True, "the others alone do less")
     if judging.without_effect(verdict):
-        return Control("without", remedy.title, verdict, False, "without it the others do as much: it may be left out")
+        return Control("without", remedy.title, verdict, False, "the others alone do as much: it may be left out")
     return Control("without", remedy.title, verdict, None, "what it adds to the others is not proved")

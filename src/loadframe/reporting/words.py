@@ -392,7 +392,7 @@ def trial_sentence(trial: Trial) -> str:
     return f"{'kept' if trial.kept else 'taken back'}: {gain_sentence(trial.verdict)}"
 
 
-CONTROLS = {"sham": "control", "dose": "dose", "without": "worth of this among the others"}
+CONTROLS = {"sham": "control", "dose": "dose", "without": "worth"}
 
 
 def control_sentence(control: Control) -> str:

@@ -41,13 +41,14 @@ def joined(remedies: Sequence[Remedy]) -> Remedy:
         if known is None or change.needed:
             before = change.before if known is None else known.before
             changes[change.layer, change.setting] = replace(change, before=before)
+    notes = dict.fromkeys(remedy.price.note for remedy in remedies if remedy.price.note)
     lost = [remedy.price.durability for remedy in remedies if remedy.price.durability is not None]
     return Remedy(
         id="+".join(remedy.id for remedy in remedies),
         title=" and ".join(remedy.title for remedy in remedies),
         addresses=tuple(dict.fromkeys(cause for remedy in remedies for cause in remedy.addresses)),
         changes=tuple(changes.values()),
-        price=Price("; ".join(lost) or None, note="; ".join(r.price.note for r in remedies if r.price.note)),
+        price=Price("; ".join(lost) or None, note="; ".join(notes)),
         source="; ".join(dict.fromkeys(remedy.source for remedy in remedies if remedy.source)),
     )
 
