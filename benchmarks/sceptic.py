@@ -308,6 +308,19 @@ for _noise, _correlation in ((0.02, 0.0), (0.02, 0.8), (0.05, 0.8)):
     )(partial(capacity, _noise, _correlation))
 
 
+@row("cliff: slope", "X = N^-0.5 called a cliff, levels apart by 2, 3, 5, 8", section=4, goal=0, unit="of 4")
+def slope(_series: int) -> Figure:
+    """How many of the four."""
+    called = 0
+    for step in (2, 3, 5, 8):
+        levels = [float(step**i) for i in range(6)]
+        rows = [
+            LevelSample(level, tuple(1000 * level**-0.5 * near for near in (0.99, 1, 1.01)), ()) for level in levels
+        ]
+        called += fit(rows, axis="n", treatment="A").cliff is not None
+    return Figure(called)
+
+
 # --- the table --------------------------------------------------------------------------------------------------------
 
 

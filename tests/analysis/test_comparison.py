@@ -205,3 +205,25 @@ def test_who_looks_once_at_the_end_errs_as_often_as_promised_and_has_the_narrowe
     assert wrong <= 0.05 * 400 + 2 * math.sqrt(0.05 * 0.95 * 400)
     assert found[0].high / found[0].low < verdict(*pairs[0]).high / verdict(*pairs[0]).low
     assert "one look, at the end" in found[0].method
+
+
+def test_the_noise_floor_is_that_of_each_side_against_itself() -> None:
+    random = np.random.default_rng(31)
+    held = 0
+    for _ in range(200):
+        found = verdict(*paired(random, 6, 3.0, 0.05))
+        assert found.floor is not None
+        held += found.floor[0] <= 1 <= found.floor[1]
+    assert held >= 180
+    assert verdict({1.0: [10.0]}, {1.0: [20.0]}).floor is None
+
+
+def test_shares_have_intervals_that_hold() -> None:
+    random = np.random.default_rng(32)
+    held = 0
+    for _ in range(200):
+        one, two = (verdict_at_end(*paired(random, 8, factor, 0.1, (1.0,))) for factor in (2.0, 1.5))
+        first = shares([("a", one, None), ("b", two, None)])[0]
+        assert first.share_low is not None and first.share_high is not None
+        held += first.share_low <= math.log(2) / math.log(3) <= first.share_high
+    assert held >= 180

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.model import Curve
+from loadframe.model import Cliff, Curve
 
 CURVES: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "curves.json").read_text())
 MARIADB = CURVES["mariadb_threadpool"]
@@ -251,3 +251,16 @@ def test_any_positive_input_gives_finite_results(values: list[list[float]]) -> N
     if found.usl is not None:
         numbers += [found.usl.lambda_, found.usl.sigma, found.usl.kappa, *found.usl.kappa_interval]
     assert np.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize("step", [2, 3, 5, 8])
+def test_a_slope_is_no_cliff_however_far_apart_its_levels_lie(step: float) -> None:
+    levels = [step**i for i in range(6)]
+
+    def cliff(value: Callable[[int], float]) -> Cliff | None:
+        rows = [tuple(value(i) * noise for noise in (0.99, 1, 1.01)) for i in range(len(levels))]
+        samples = [LevelSample(level, row, ()) for level, row in zip(levels, rows, strict=True)]
+        return fit(samples, axis="n", treatment="A").cliff
+
+    assert cliff(lambda i: 1000 * float(levels[i] ** -0.5)) is None
+    assert cliff(lambda i: 1000 if i < 3 else 100) is not None

@@ -62,3 +62,18 @@ def test_how_much_of_what_is_allowed_is_used() -> None:
     assert use(CapacityObjective(latency_p95_ms=3), replace(STEP, requests=0)) == 3
     assert use(CapacityObjective(loss_ratio=0.0), STEP) == 0
     assert 1 < use(CapacityObjective(loss_ratio=0.0), replace(STEP, requests=1440)) < float("inf")
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        (CapacityObjective(latencies_ms={"p99_ms": 11}), "p99 latency 12 ms, more than 11 ms"),
+        (CapacityObjective(latencies_ms={"mean_ms": 1}), "mean latency 2 ms, more than 1 ms"),
+        (CapacityObjective(latencies_ms={"max_ms": 19, "p50_ms": 3}), "largest latency 20 ms, more than 19 ms"),
+        (CapacityObjective(error_ratio=0.001), "0.266 % of the requests failed, more than 0.1 %"),
+    ],
+)
+def test_any_quantile_the_mean_and_the_error_share_may_be_asked_for(objective: CapacityObjective, said: str) -> None:
+    step = replace(STEP, errors=4)
+    assert missed(objective, step) == said
+    assert use(objective, step) > 1

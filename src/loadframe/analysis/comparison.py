@@ -89,7 +89,8 @@ def verdict(
         low, high = float(sides.ratios.min()), float(sides.ratios.max())
     else:
         low, high = _interval(sides, alpha, seed)
-    return _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan or looks, sum(sides.zeros)))
+    told = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan or looks, sum(sides.zeros)))
+    return replace(told, floor=_floor(sides))
 
 
 def verdict_at_end(
@@ -152,10 +153,19 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 def shares(verdicts: Sequence[tuple[str, Verdict, str | None]]) -> tuple[LadderStep, ...]:
     """The ladder: (change, its verdict, what it gives up) in order -> share of each in the logarithm of the whole gain.
 
-    The shares add up to 1, and are all 0 where the whole gain is 1. A change that lost has a negative share.
+    The shares add up to 1, and are all 0 where the whole gain is 1. A change that lost has a negative share. Their
+    intervals are those of the ratios, taken for independent, by the delta method.
     """
     logs = [math.log(verdict.ratio) for _, verdict, _ in verdicts]
+    halves = [math.log(verdict.high / verdict.low) / 2 for _, verdict, _ in verdicts]
     total = sum(logs)
+    known = abs(total) > ROUNDING and len(verdicts) > 1
+
+    def half(index: int) -> float:
+        share = logs[index] / total
+        rest = sum(each**2 for each in halves) - halves[index] ** 2
+        return math.sqrt(((1 - share) * halves[index]) ** 2 + share**2 * rest) / abs(total)
+
     return tuple(
         LadderStep(
             change=change,
@@ -164,8 +174,10 @@ def shares(verdicts: Sequence[tuple[str, Verdict, str | None]]) -> tuple[LadderS
             high=verdict.high,
             share=log / total if abs(total) > ROUNDING else 0.0,
             gives_up=gives_up,
+            share_low=log / total - half(index) if known else None,
+            share_high=log / total + half(index) if known else None,
         )
-        for (change, verdict, gives_up), log in zip(verdicts, logs, strict=True)
+        for index, ((change, verdict, gives_up), log) in enumerate(zip(verdicts, logs, strict=True))
     )
 
 
@@ -291,6 +303,23 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
         return 0.0, 0.0
     one, two = (min(1.0, spacing / max(float(np.median(each)), spacing)) for each in (before, after))
     return one, two
+
+
+def _floor(sides: _Sides) -> tuple[float, float] | None:
+    """The interval (95 %) of an A/A pair of these blocks: each side's second, fourth, ... block against the one before
+    it, both sides averaged, as they share what a block has in common. With one such pair: the extremes of the sides."""
+    even = sides.blocks - sides.blocks % 2
+    if even < FEWEST_BLOCKS or sides.still:
+        return None
+    each = np.array([side.mean(axis=0)[:even] for side in (sides.before, sides.after)])
+    apart = each[:, 1::2] - each[:, ::2]
+    if apart.shape[1] == 1:
+        most = float(np.abs(apart).max())
+        return exp_in_range(-most), exp_in_range(most)
+    pairs = apart.mean(axis=0)
+    half = _half(float(pairs.var(ddof=1)), len(pairs) - 1, 0.05, len(pairs))
+    centre = float(pairs.mean())
+    return exp_in_range(centre - half), exp_in_range(centre + half)
 
 
 def _lent(variances: Numbers, blocks: int) -> tuple[float, float]:

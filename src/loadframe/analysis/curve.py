@@ -190,9 +190,16 @@ def _cliff(data: segments.Series) -> Cliff | None:
     for fallen in range(1, len(data.load)):
         near = [i for i in range(fallen) if i == fallen - 1 or data.load[fallen] <= CLIFF_SPAN * data.load[i]]
         held = max(near, key=lambda i: (data.value[i], i))
-        if data.value[fallen] < CLIFF_KEPT * data.value[held] and _proven_fall(data, held, fallen):
+        if _falls(data, held, fallen) and _proven_fall(data, held, fallen):
             return _tightest(data, held, fallen)
     return None
+
+
+def _falls(data: segments.Series, held: int, fallen: int) -> bool:
+    """Whether so much is lost between two levels as a cliff loses: further apart than CLIFF_SPAN, as much for each such
+    factor, so that a slope is none however far apart its levels lie."""
+    spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
+    return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
 
 def _proven_fall(data: segments.Series, held: int, fallen: int) -> bool:
@@ -219,7 +226,7 @@ def _tightest(data: segments.Series, held: int, fallen: int) -> Cliff:
         (low, high)
         for low in range(held, fallen)
         for high in range(low + 1, fallen + 1)
-        if data.value[high] < CLIFF_KEPT * data.value[low] and _proven_fall(data, low, high)
+        if _falls(data, low, high) and _proven_fall(data, low, high)
     ]
     low, high = min(pairs, key=lambda pair: (data.load[pair[1]] / data.load[pair[0]], pair))
     return Cliff(

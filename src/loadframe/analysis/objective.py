@@ -25,22 +25,43 @@ def missed(objective: CapacityObjective, step: Step) -> str:
         return "it was so far behind that the trial was ended"
     if not step.requests:
         return "no request was served"
-    lost, limit_ms = lost_share(step), objective.latency_p95_ms
+    lost, failed = lost_share(step), failed_share(step)
     if objective.loss_ratio is not None and lost > objective.loss_ratio:
         return f"{100 * lost:.3g} % of the requests were lost, more than {100 * objective.loss_ratio:.3g} %"
-    if limit_ms is not None and step.latency.p95_ms > limit_ms:
-        return f"p95 latency {step.latency.p95_ms:.3g} ms, more than {limit_ms:g} ms"
+    if objective.error_ratio is not None and failed > objective.error_ratio:
+        return f"{100 * failed:.3g} % of the requests failed, more than {100 * objective.error_ratio:.3g} %"
+    for name, limit_ms in latency_limits(objective).items():
+        seen_ms = getattr(step.latency, name)
+        if seen_ms > limit_ms:
+            return f"{WORDS[name]} latency {seen_ms:.3g} ms, more than {limit_ms:g} ms"
     return ""
+
+
+WORDS = {"p95_ms": "p95", "mean_ms": "mean", "p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "largest"}
+"""Of what a latency is asked, by its name in the records."""
+
+
+def latency_limits(objective: CapacityObjective) -> dict[str, float]:
+    """All that is asked of latencies (ms), by name."""
+    p95 = {} if objective.latency_p95_ms is None else {"p95_ms": objective.latency_p95_ms}
+    return {**p95, **objective.latencies_ms}
 
 
 def use(objective: CapacityObjective, step: Step) -> float:
     """How much of what the objective allows a step uses, of what it uses most: above 1 it misses."""
     shares = [0.0]
-    if objective.latency_p95_ms is not None:
-        shares.append(step.latency.p95_ms / objective.latency_p95_ms)
+    shares += [getattr(step.latency, name) / limit_ms for name, limit_ms in latency_limits(objective).items()]
+    if objective.error_ratio is not None:
+        shares.append(failed_share(step) / max(objective.error_ratio, NOTHING))
     if objective.loss_ratio is not None:
         shares.append(lost_share(step) / max(objective.loss_ratio, NOTHING))
     return max(shares)
+
+
+def failed_share(step: Step) -> float:
+    """Requests that failed, as a share (0..1) of all that ended."""
+    ended = step.requests + step.errors
+    return step.errors / ended if ended else 0.0
 
 
 def lost_share(step: Step) -> float:

@@ -138,8 +138,8 @@ def _batches(end_s: NDArray[np.float64], start_s: float, ended_s: float) -> tupl
 def _latency(latency_ms: NDArray[np.float32]) -> Latency:
     if not len(latency_ms):
         return Latency(0.0, 0.0, 0.0, 0.0, 0.0)
-    p50, p95, p99 = (float(value) for value in np.percentile(latency_ms, [50, 95, 99]))
-    return Latency(float(latency_ms.mean()), p50, p95, p99, float(latency_ms.max()))
+    p50, p95, p99, p999 = (float(value) for value in np.percentile(latency_ms, [50, 95, 99, 99.9]))
+    return Latency(float(latency_ms.mean()), p50, p95, p99, float(latency_ms.max()), p999)
 
 
 def _share(part: NDArray[np.float32], of: NDArray[np.float32]) -> float:

@@ -34,13 +34,13 @@ USUAL_TRIALS = 25
 def objective_of(study: Study) -> CapacityObjective:
     """What a level of this study must meet. StudyError where nothing is asked that more load could miss."""
     within = study.objective.within
-    if study.load.axis not in OPEN_LOOP_AXES and within.latency_p95_ms is None and within.loss_ratio is None:
+    if study.load.axis not in OPEN_LOOP_AXES and not within.asks:
         raise StudyError(
             f"the study {study.study.name} has no objective that a higher {study.load.axis} could miss",
             remedy="Say what still meets it, for instance [objective] within = { latency_p95_ms = 50 }.",
         )
     loss_ratio = objectives.LOSS_RATIO if within.loss_ratio is None else within.loss_ratio
-    return CapacityObjective(loss_ratio, within.latency_p95_ms)
+    return CapacityObjective(loss_ratio, within.latency_p95_ms, within.latencies_ms, within.error_ratio)
 
 
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:

@@ -28,9 +28,9 @@ above, misses for sure. What lies between is decided by the proof."""
 def asked(study: Study) -> CapacityObjective | None:
     """What the study asks of every level; None where it asks for throughput alone."""
     within = study.objective.within
-    if within.latency_p95_ms is None and within.loss_ratio is None:
+    if not within.asks:
         return None
-    return CapacityObjective(within.loss_ratio, within.latency_p95_ms)
+    return CapacityObjective(within.loss_ratio, within.latency_p95_ms, within.latencies_ms, within.error_ratio)
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.curve import LoadInterval
@@ -53,10 +54,13 @@ class CapacityTrial:
 
 @dataclass(frozen=True, slots=True)
 class CapacityObjective:
-    """What a level must meet: shares of requests that may be lost (0..1), p95 latency in ms; None: not asked for."""
+    """What a level must meet: shares of requests that may be lost (0..1), p95 latency in ms; None: not asked for.
+    latencies_ms: of the other fields of Latency, by name. error_ratio: the share that may fail."""
 
     loss_ratio: float | None = None
     latency_p95_ms: float | None = None
+    latencies_ms: Mapping[str, float] = field(default_factory=dict)
+    error_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

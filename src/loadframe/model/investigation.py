@@ -106,7 +106,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One kept change and its share (in logarithms) of the whole gain."""
+    """One kept change and its share (in logarithms) of the whole gain, with its interval; None where there is no other
+    change to share with."""
 
     change: str
     ratio: float
@@ -114,6 +115,8 @@ class LadderStep:
     high: float
     share: float
     gives_up: str | None = None
+    share_low: float | None = None
+    share_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.reporting import rounding, words
 
@@ -68,7 +69,8 @@ def answer(found: Capacity) -> str:
 
 def objective(asked: CapacityObjective) -> str:
     """What a level must meet, in words."""
-    parts = [f"p95 latency within {asked.latency_p95_ms:g} ms"] if asked.latency_p95_ms is not None else []
+    parts = [f"{WORDS[name]} latency within {limit:g} ms" for name, limit in latency_limits(asked).items()]
+    parts += [f"at most {100 * asked.error_ratio:g} % of the requests failed"] if asked.error_ratio is not None else []
     parts += [f"at most {100 * asked.loss_ratio:g} % of the requests lost"] if asked.loss_ratio is not None else []
     return ", ".join(parts)
 

@@ -58,6 +58,7 @@ def _states(inv: Investigation) -> list[Part]:
     parts += [("After", [words.state_sentence(inv.after, unit)])] if inv.after else []
     if inv.gain:
         parts.append(("Proof", [words.gain_sentence(inv.gain, unit)]))
+        parts += [("Noise", [words.floor_sentence(inv.gain)])] if inv.gain.floor else []
     return parts
 
 
@@ -137,6 +138,7 @@ def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
         ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
         ("Besides", [f"- {_quantity(each)}" for each in comparison.quantities]),
         ("Allowed", [words.margin_sentence(comparison.margin)] if comparison.margin else []),
+        ("Noise", [words.floor_sentence(comparison.verdict)] if comparison.verdict.floor else []),
         ("Method", [words.sentence(comparison.verdict.method)]),
         ("Note", list(comparison.notes)),
         ("Run", [comparison.run] if comparison.run else []),

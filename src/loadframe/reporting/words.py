@@ -222,6 +222,14 @@ def comparison_sentence(comparison: Comparison) -> str:
     )
 
 
+def floor_sentence(verdict: Verdict) -> str:
+    """ "Noise floor: equal servers showed 0.97 to 1.04 times in these blocks."."""
+    if verdict.floor is None:
+        return ""
+    low, high = (rounding.plain(end) for end in verdict.floor)
+    return f"Noise floor: each state against itself, block against block: {low} to {high} times."
+
+
 def margin_sentence(margin: Margin) -> str:
     """What is known of the loss that was allowed."""
     return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
@@ -291,7 +299,10 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
 def ladder_step(step: LadderStep) -> str:
     """ "6.1 times (5.8 to 6.4), 47 % of the gain"."""
     interval = ratio_interval(step)
-    return f"{ratio(step)} times{f' ({interval})' if interval else ''}, {rounding.percent(step.share)} of the gain"
+    share = rounding.percent(step.share)
+    if step.share_low is not None and step.share_high is not None:
+        share += f" ({rounding.percent(step.share_low)} to {rounding.percent(step.share_high)})"
+    return f"{ratio(step)} times{f' ({interval})' if interval else ''}, {share} of the gain"
 
 
 # --- findings -------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
 
 def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummary:
     """What a report needs to know of the study."""
+    failed = study.objective.within.error_ratio
     within, lost = study.objective.within.latency_p95_ms, study.objective.within.loss_ratio
     return StudySummary(
         name=study.study.name,
@@ -34,6 +35,11 @@ def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummar
         axis_unit=axis_unit,
         levels=study.levels,
         objective=study.objective.maximise
+        + "".join(
+            f", {name.removesuffix('_ms').replace('p999', 'p99.9')} latency within {limit:g} ms"
+            for name, limit in study.objective.within.latencies_ms.items()
+        )
+        + (f", at most {100 * failed:g} % of the requests failed" if failed is not None else "")
         + (f", p95 latency within {within:g} ms" if within is not None else "")
         + (f", at most {100 * lost:g} % of the requests lost" if lost is not None else ""),
         durability=study.remedies.durability,

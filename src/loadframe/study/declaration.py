@@ -263,9 +263,30 @@ class LoadTable(Table):
 
 class Within(Table):
     latency_p95_ms: float | None = Field(None, gt=0)
+    latency_mean_ms: float | None = Field(None, gt=0)
+    latency_p50_ms: float | None = Field(None, gt=0)
+    latency_p99_ms: float | None = Field(None, gt=0)
+    latency_p999_ms: float | None = Field(None, gt=0)
+    latency_max_ms: float | None = Field(None, gt=0)
+    error_ratio: float | None = Field(None, ge=0, lt=1, description="share of the requests that may fail")
     loss_ratio: float | None = Field(
         None, ge=0, lt=1, description="share of the requests that may fail or, on the axis rate, not be served in time"
     )
+
+    @property
+    def latencies_ms(self) -> dict[str, float]:
+        """What is asked of latencies other than p95, by their names in the records."""
+        return {
+            name: limit
+            for name in ("mean_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms")
+            if (limit := getattr(self, f"latency_{name}")) is not None
+        }
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked that more load could miss."""
+        single = (self.latency_p95_ms, self.loss_ratio, self.error_ratio)
+        return bool(self.latencies_ms) or any(limit is not None for limit in single)
 
 
 class ObjectiveTable(Table):
