@@ -13,6 +13,7 @@ Prints a line for each cell, the matrix, what is wrong and how to see it again; 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import signal
@@ -96,11 +97,20 @@ def struck(scene: Scene, fault: Fault, until: float) -> str:
     return "the fault had no occasion"
 
 
+@functools.cache
+def without_own_mounts(*own: str) -> str:
+    """Why no process may have mounts of its own: in a chroot, whose root is no mount, the kernel refuses it."""
+    done = subprocess.run([*own, "true"], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stderr.strip()
+
+
 def in_child(fault: Fault, verb: Verb, recorded: Path) -> Judgement:
     """A cell in a process of its own, with mounts of its own."""
     if (why := fault.impossible()) != "":
         return Judgement(said=why)
     own = ["unshare", "--mount", "--propagation", "private"] if os.geteuid() == 0 else []
+    if own and (why := without_own_mounts(*own)):
+        return Judgement(said=why)
     command = [*own, sys.executable, __file__, CHILD, fault.name, verb.name, str(recorded)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:

@@ -60,7 +60,7 @@ def _heeded_signals() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_state() -> Iterator[None]:
+def own_state() -> Iterator[Path]:
     """Leases and temporary data of the tests lie apart from the user's. A server under another user must be able to
     enter, which pytest's own folders do not allow."""
     with tempfile.TemporaryDirectory(prefix="loadframe-tests-", dir="/var/tmp") as name:
@@ -72,7 +72,7 @@ def _own_state() -> Iterator[None]:
         before = {key: os.environ.get(key) for key in ("LOADFRAME_STATE", "LOADFRAME_SCRATCH")}
         os.environ["LOADFRAME_STATE"] = str(folder / "state")
         os.environ["LOADFRAME_SCRATCH"] = str(folder / "scratch")
-        yield
+        yield folder / "state"
         for key, value in before.items():
             if value is None:
                 del os.environ[key]

@@ -26,6 +26,8 @@ def confine(folder: Path) -> bool:
     """Confine the children of this process, the first of which must be its only one: fork right after it. folder: what
     stays writable, in memory. False, and nothing is done, where the kernel does not let us."""
     user, group = os.getuid(), os.getgid()
+    if not any(line.split(" ")[4] == "/" for line in Path("/proc/self/mountinfo").read_text().splitlines()):
+        return False  # a chroot: its root is no mount, and cannot be kept from being one of everybody's
     if _libc.unshare(NEW_NAMESPACES | (0 if user == 0 else NEW_USER)) != 0:
         return False
     if user != 0:

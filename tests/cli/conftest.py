@@ -19,6 +19,13 @@ from loadframe.cage.state import state_directory
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 PATIENCE_S = 90.0
 
+
+@pytest.fixture(autouse=True)
+def _state_of_the_session(own_state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that other tests share have set another one for as long as they run, and their leases lie there."""
+    monkeypatch.setenv("LOADFRAME_STATE", str(own_state))
+
+
 STUDY = """
 [study]
 name = "tiny"

@@ -130,6 +130,8 @@ def test_run_folders_on_a_file_system_that_is_read_only(study: Path) -> None:
     runs = study.parent / "runs"
     runs.mkdir()
     mounted = f"mount -t tmpfs -o ro none {runs} && exec {LOADFRAME} measure {study} --runs {runs} --json"
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no mounts of one's own here (a chroot)")
     done = subprocess.run(["unshare", "--mount", "sh", "-c", mounted], capture_output=True, check=False)
     assert done.returncode == 1, done.stderr
     told = json.loads(done.stdout)["message"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30
 """A server under load may take its time; one that says nothing for this long counts as hung."""
-ANSWER_BYTES, ANSWER_S = 16 * MIB, 60.0
+ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
 """Of a statement that reads, all of it. No timeout of the server's: it would be a setting of ours in what we read."""
 GARBLED = (ValueError, TypeError, LookupError, MemoryError)
 """What psycopg makes of values that cannot be what they are said to be; UnicodeDecodeError is a ValueError."""
