@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from loadframe.cage import identity
+from loadframe.cage import groups, identity
 from loadframe.cage.leases import Lease, sweep
 from loadframe.errors import CageError
 
@@ -158,6 +158,24 @@ def test_data_that_lie_in_another_mount_namespace_are_not_forgotten(places: Path
     (swept,) = sweep()
     assert "not seen from here" in str(swept) and file.exists()
     away.rename(lease.folder)
+    (swept,) = sweep()
+    assert f"removed {lease.folder}" in str(swept) and not file.exists()
+
+
+def test_control_groups_that_are_mounted_in_another_namespace_alone_are_not_taken_for_removed(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Lease.acquire("a study")
+    lease.add_groups([places / f"cgroup/cpu/loadframe-{lease.id}"])
+    (file,) = (places / "state/leases").glob("*.json")
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps(record | {"owner": record["owner"] | {"started_ticks": 1}, "mounts": "1"}))
+    lease._life.end()
+    monkeypatch.setattr(groups, "hierarchies", lambda: ())
+    (swept,) = sweep()
+    assert f"loadframe-{lease.id} in another mount namespace" in str(swept) and file.exists()
+    top = places / "cgroup/cpu"
+    monkeypatch.setattr(groups, "hierarchies", lambda: (groups.Hierarchy(1, frozenset({"cpu"}), top, top),))
     (swept,) = sweep()
     assert f"removed {lease.folder}" in str(swept) and not file.exists()
 

@@ -13,6 +13,7 @@ from loadframe import named_files
 from loadframe.errors import TargetError
 from loadframe.targets.mysql_options import (
     CLIENT_GROUPS,
+    MOST_FILES,
     SERVER_GROUPS,
     configured_options,
     parse_arguments,
@@ -55,7 +56,9 @@ def test_a_server_finds_its_settings() -> None:
 def test_the_command_line_wins_over_the_file_and_closed_files_add_nothing(tmp_path: Path) -> None:
     (tmp_path / "my.cnf").write_text(FILE)
     asked = configured_options(
-        ["mariadbd", "--table-open-cache=12000", "--skip-log-bin", "x"], [tmp_path / "gone.cnf", tmp_path / "my.cnf"]
+        ["mariadbd", "--table-open-cache=12000", "--skip-log-bin", "x"],
+        [tmp_path / "gone.cnf", tmp_path / "my.cnf"],
+        os.geteuid(),
     )
     assert asked["table_open_cache"] == "12000"
     assert asked["max_connections"] == "500"
@@ -92,4 +95,10 @@ def test_an_option_file_that_is_no_file(place: str, tmp_path: Path, monkeypatch:
     for read in (read_client_options, read_service):
         with pytest.raises(TargetError, match="Cannot read the option file"):
             read(path)
-    assert configured_options([], [path]) == {}
+    assert configured_options([], [path], os.geteuid()) == {}
+
+
+def test_a_server_that_names_files_without_number(tmp_path: Path) -> None:
+    (tmp_path / "my.cnf").write_text(FILE)
+    gone = [tmp_path / str(number) for number in range(MOST_FILES)]
+    assert configured_options([], [*gone, tmp_path / "my.cnf"], os.geteuid()) == {}

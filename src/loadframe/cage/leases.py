@@ -248,11 +248,9 @@ def _sweep_one(file: Path) -> Swept | None:
         return None
     if lives is None and same_boot and identity.alive(record.owner):
         return None
-    if _out_of_sight(record):
-        unsure = (
-            f"its data were in {record.folder}, of another mount namespace (a container), which is not seen from here"
-        )
-        what_to_do = f"run a command there; once that folder is gone, delete {file}"
+    if (unseen := _out_of_sight(record, same_boot)) is not None:
+        unsure = f"it had {unseen} in another mount namespace (a container), which is not seen from here"
+        what_to_do = f"run a command there; once that is gone, delete {file}"
         return Swept(record.id, record.what, record.run, (unsure, what_to_do))
     if not same_boot:
         return _swept(file, record, ["the machine was started again since"])
@@ -279,9 +277,16 @@ def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
     return Swept(record.id, record.what, record.run, tuple(actions))
 
 
-def _out_of_sight(record: Record) -> bool:
-    """Whether the folder is not here because it never was: another file system may have its path where we are."""
-    return record.mounts not in ("", identity.namespace("mnt")) and not os.path.lexists(record.folder)
+def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
+    """What of it is not here because it never was, None where all can be seen: another file system may have the
+    folder's path where we are, and no control groups, or a part of them, may be mounted."""
+    if record.mounts in ("", identity.namespace("mnt")):
+        return None
+    if not os.path.lexists(record.folder):
+        return record.folder
+    shown = tuple(hierarchy.top for hierarchy in groups.hierarchies())
+    there = record.groups if same_boot else ()
+    return next((group for group in there if not any(group.is_relative_to(top) for top in shown)), None)
 
 
 def _left_running(record: Record) -> list[Identity]:

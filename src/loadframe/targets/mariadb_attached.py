@@ -6,11 +6,12 @@ import os
 import pwd
 import socket as sockets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadframe.address import decide
+from loadframe.cage.reading_as import user_of
 from loadframe.errors import StudyError, TargetError
 from loadframe.host_port import joined, parted
 from loadframe.mariadb_connection import Reach, tls_of
@@ -131,13 +132,11 @@ class AttachedMariadb:
 
     def configured(self) -> dict[str, SettingValue]:
         """The catalogue's settings as asked for: the command line of a server on this machine, and the option files
-        that it says it read, as far as we may read them."""
+        that it says it read, as far as its user may read them."""
         rows = self._control.ask(
             "SELECT DISTINCT GLOBAL_VALUE_PATH FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_PATH > ''"
         )
-        pid = self.pid()
-        files = [Path(str(row[0])) for row in rows if row] if pid is not None else []
-        asked = configured_options(_command_line(pid), files)
+        asked = _asked_for(self.pid(), [Path(str(row[0])) for row in rows if row])
         asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
         return {name: _canonical(name, text) for name, text in asked.items() if name in CATALOGUE.names()}
 
@@ -263,13 +262,14 @@ def _name_of(pid: int) -> str:
         return ""
 
 
-def _command_line(pid: int | None) -> list[str]:
+def _asked_for(pid: int | None, files: Sequence[Path]) -> dict[str, str]:
     if pid is None:
-        return []
+        return {}
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        return configured_options(words, files, user_of(pid))
     except OSError:  # it has just ended; the next statement says so
-        return []
+        return {}
 
 
 def _canonical(name: str, text: str) -> SettingValue:

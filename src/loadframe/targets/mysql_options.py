@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
+from loadframe.cage.reading_as import read_as
 from loadframe.errors import TargetError
 from loadframe.named_files import read_text_up_to
 
@@ -16,6 +18,8 @@ CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-
 SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")
 LARGEST_BYTES = 1 << 20
 """Of an option file; one of thousands of lines has a tenth of it."""
+MOST_FILES = 64
+"""Debian's MariaDB reads six; each may take time to be read."""
 _GROUP = re.compile(r"\[\s*([^\]]+?)\s*\]")
 _VERSIONED = re.compile(r"-\d+(\.\d+)*$")
 
@@ -54,15 +58,17 @@ def read_client_options(path: Path) -> dict[str, str]:
         ) from error
 
 
-def configured_options(arguments: Sequence[str], files: Iterable[Path]) -> dict[str, str]:
-    """What a server was asked for: its option files, then its command line. Files closed to us add nothing."""
+def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
+    """What a server of this user was asked for: the first `MOST_FILES` of its option files, then its command line. The
+    server names them, so they are read with its rights; what is closed to it, too large or no file adds nothing."""
     options: dict[str, str] = {}
-    for path in files:
+    for path in islice(files, MOST_FILES):
         try:
-            text = read_text_up_to(path, LARGEST_BYTES)
-        except OSError:  # it is the server's, not ours: what it says stays unknown
+            data = read_as(user, path, LARGEST_BYTES)
+        except (OSError, ValueError):  # it is the server's, not ours: what it says stays unknown
             continue
-        options |= parse_options(text, SERVER_GROUPS)
+        if len(data) <= LARGEST_BYTES:
+            options |= parse_options(data.decode("utf-8", "replace"), SERVER_GROUPS)
     return options | parse_arguments(arguments)
 
 
