@@ -1,14 +1,17 @@
-"""Planted bottlenecks: python benchmarks/planted.py [--times N] [--runs DIR] [--list] [NAME...]
+"""Planted bottlenecks: python benchmarks/planted.py [--times N] [--runs DIR] [--kinds K,K] [--list] [NAME...]
 
 Starts real servers with one cause planted in each (benchmarks/planted/*.toml) and scores `investigate`: whether the
 right cause comes first, whether it is confirmed where a change can move it, and whether anything else is confirmed
 falsely. A file is a study with a table [planted]:
 
-    cause      what was planted, in words; for nothing planted, "nothing"
-    first      ids of findings, each of which is right as the first one; empty: nothing may be confirmed
+    cause      what was planted, in words; where nothing was, they begin with "nothing"
+    first      ids of findings, each of which is right as the first one; empty: nothing may be confirmed or kept
     status     what the planted cause must become: "confirmed" where a remedy exists that may be tried, "suspected"
                where none does, "helped" where the remedy leaves the cause's own evidence as it is
-    setting    a setting that a kept remedy must change, where the finding alone does not tell the cause
+    settings   settings that kept remedies must change, all of them, where the finding alone does not tell the cause;
+               two of them are a pair: limits in series, of which neither helps alone
+    sham       settings that give nothing, for a start of the server: they stand in for the change of every remedy.
+               The cause is there and its evidence, but nothing may be confirmed, called helpful or kept
     strangers  how many processes outside the study use a CPU each
     flag       a flag that most steps must carry: a disturbance is not a cause, and has to be seen
 
@@ -23,16 +26,21 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 import loadframe
+from loadframe.diagnosis.remedies import BUILDERS, Situation
 from loadframe.errors import UserError
-from loadframe.model import Finding, Investigation
+from loadframe.model import Change, Finding, Investigation, Price, Remedy, SettingValue
 from loadframe.study import Study, validate
 
+Kind = Literal["cause", "pair", "sham", "nothing", "stranger"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NOTHING = "nothing"
 FOLDER = Path(__file__).with_name("planted")
 RIGHT_FIRST = 0.9
 FALSE_CONFIRMATIONS = 0
@@ -52,14 +60,27 @@ class Planted:
     cause: str
     first: tuple[str, ...] = ()
     status: str = "confirmed"
-    setting: str = ""
+    settings: tuple[str, ...] = ()
+    sham: Mapping[str, SettingValue] = field(default_factory=dict)
     strangers: int = 0
     flag: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """What it is a test of."""
+        if self.strangers:
+            return "stranger"
+        if self.sham:
+            return "sham"
+        if self.cause.startswith(NOTHING):
+            return "nothing"
+        return "pair" if len(self.settings) > 1 else "cause"
 
 
 @dataclass(frozen=True)
 class Score:
-    """How one run did. right: the planted cause comes first; proved: it has the status that it must have."""
+    """How one run did. right: the planted cause comes first; proved: it has the status that it must have. false: what
+    was confirmed and may not be."""
 
     right: bool
     proved: bool
@@ -70,7 +91,8 @@ def read(path: Path) -> Planted:
     """A planted cause from its file."""
     tables = tomllib.loads(path.read_text())
     expected = tables.pop("planted")
-    expected["first"] = tuple(expected.get("first", ()))
+    for name in ("first", "settings"):
+        expected[name] = tuple(expected.get(name, ()))
     return Planted(path.stem, validate(tables, text=path.read_text(), name=path.name), **expected)
 
 
@@ -78,31 +100,55 @@ def score(planted: Planted, found: Investigation) -> Score:
     """Compare what was found with what was planted."""
     findings = [finding for one in found.rounds for finding in one.findings]
     confirmed = {finding.id for finding in findings if finding.status == "confirmed"}
-    false = tuple(sorted(confirmed - {*planted.first}))
-    flagged = not planted.flag or 2 * found.conduct.flags.get(planted.flag, 0) >= found.conduct.steps
     first = first_finding(found)
+    seen = not planted.flag or 2 * found.conduct.flags.get(planted.flag, 0) >= found.conduct.steps
+    right = seen and first is not None and first.id in planted.first
     if not planted.first:
-        return Score(right=not confirmed and found.gain is None and flagged, proved=True, false=false)
-    changed = {
-        change.setting
-        for one in found.rounds
-        for trial in one.tried
-        if trial.kept
-        for change in trial.remedy.changes
-        if change.needed
-    }
+        return Score(right=seen and not confirmed and found.gain is None, proved=True, false=tuple(sorted(confirmed)))
     statuses = {finding.status for finding in findings if finding.id in planted.first}
+    if planted.sham:
+        unmoved = found.gain is None and not statuses & {"confirmed", "helped"}
+        return Score(right=right, proved=unmoved, false=tuple(sorted(confirmed)))
     return Score(
-        right=first is not None and first.id in planted.first and flagged,
-        proved=planted.status in statuses and (not planted.setting or planted.setting in changed),
-        false=false,
+        right=right,
+        proved=planted.status in statuses and kept_settings(found).issuperset(planted.settings),
+        false=tuple(sorted(confirmed.difference(planted.first))),
     )
+
+
+def kept_settings(found: Investigation) -> set[str]:
+    """What the kept remedies have changed."""
+    kept = [trial.remedy for one in found.rounds for trial in one.tried if trial.kept]
+    return {change.setting for remedy in kept for change in remedy.changes if change.needed}
 
 
 def first_finding(found: Investigation) -> Finding | None:
     """What was held to be the cause at first."""
     findings = found.rounds[0].findings
     return findings[0] if findings else None
+
+
+@contextmanager
+def without_effect(planted: Planted) -> Iterator[None]:
+    """Where it is a sham, every remedy starts the server with settings that give nothing, and changes nothing else."""
+    usual = dict(BUILDERS)
+    if planted.sham:
+        BUILDERS.update({cause: (_sham_of(cause, planted.sham),) for cause in usual})
+    try:
+        yield
+    finally:
+        BUILDERS.update(usual)
+
+
+def _sham_of(cause: str, settings: Mapping[str, SettingValue]) -> Callable[[Situation], Remedy]:
+    def build(situation: Situation) -> Remedy:
+        changes = tuple(
+            Change("server", name, situation.effective.get(name), value, why="a start without the change")
+            for name, value in settings.items()
+        )
+        return Remedy(f"{cause}.sham", f"a start without the change for {cause}", (cause,), changes, Price())
+
+    return build
 
 
 @contextmanager
@@ -139,7 +185,7 @@ def _word(holds: bool) -> str:
 def run(planted: Planted, runs: Path) -> Score:
     """Investigate one planted cause and print its line. A study that cannot be carried out is scored as missed."""
     try:
-        with strangers(planted.strangers):
+        with strangers(planted.strangers), without_effect(planted):
             found = loadframe.investigate(planted.study, runs)
     except UserError as error:
         print(f"{planted.name:26} {error}", flush=True)
@@ -149,21 +195,30 @@ def run(planted: Planted, runs: Path) -> Score:
     return result
 
 
+def kinds(text: str) -> tuple[str, ...]:
+    """Of an argument. ArgumentTypeError for a kind that there is none of."""
+    chosen = tuple(text.split(","))
+    if unknown := [name for name in chosen if name not in KINDS]:
+        raise argparse.ArgumentTypeError(f"there is no kind {unknown[0]!r}; there are: {', '.join(KINDS)}")
+    return chosen
+
+
 def main() -> int:
     """Run the planted causes, print the table and the totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="all of them without any")
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--runs", type=Path, help="keep the run folders here")
+    parser.add_argument("--kinds", type=kinds, default=KINDS, help=f"only these, of {', '.join(KINDS)}")
     parser.add_argument("--list", action="store_true", help="say what is planted, run nothing")
     arguments = parser.parse_args()
     known = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
     if unknown := sorted(set(arguments.names) - known.keys()):
         parser.error(f"there is no {FOLDER.name}/{unknown[0]}.toml; there are: {', '.join(known)}")
-    chosen = [read(known[name]) for name in arguments.names or known]
+    chosen = [one for name in arguments.names or known if (one := read(known[name])).kind in arguments.kinds]
     if arguments.list:
         for planted in chosen:
-            print(f"{planted.name:26} {planted.cause}")
+            print(f"{planted.name:26} {planted.kind:9} {planted.cause}")
         return 0
     loadframe.sweep_leftovers()
     print(HEAD, flush=True)

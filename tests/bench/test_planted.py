@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,16 @@ import pytest
 
 import planted
 from loadframe.bench.checking import check_study
-from loadframe.diagnosis.remedies import BUILDERS
+from loadframe.diagnosis.remedies import BUILDERS, Situation, propose
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import CageError, MissingTool
 from loadframe.ledger.rules import RULES
+from loadframe.model import Finding, TargetState
+from loadframe.targets import registry as targets
 
 PLANTED = Path(planted.__file__).parent / "planted"
 FILES = sorted(PLANTED.glob("*.toml"))
+ONES = [planted.read(path) for path in FILES]
 KNOWN = {rule.id for rule in RULES} | {signature.id for signature in SIGNATURES}
 
 
@@ -25,31 +31,76 @@ def test_every_planted_cause_is_a_study_and_names_findings_that_exist(path: Path
     one = planted.read(path)
     assert one.study.study.name == one.name
     assert set(one.first) <= KNOWN
-    assert bool(one.first) or one.cause == "nothing" or one.strangers
-    if one.first and one.status == "confirmed":
+    assert bool(one.first) or one.cause.startswith("nothing")
+    if one.first and one.status == "confirmed" and not one.sham:
         assert any(finding in BUILDERS for finding in one.first), "only a remedy can confirm"
+    targets.check_settings(one.study.target.kind, {**one.study.target.settings, **one.sham})
     try:
         check_study(one.study)
     except (CageError, MissingTool) as missing:
         pytest.skip(str(missing))
 
 
-def test_there_are_enough_of_them() -> None:
-    ones = [planted.read(path) for path in FILES]
-    assert len([one for one in ones if one.cause != "nothing"]) >= 14
-    assert len([one for one in ones if one.cause == "nothing"]) >= 4
+def test_there_are_enough_of_them_of_every_kind() -> None:
+    kinds = Counter(one.kind for one in ONES)
+    assert sum(kinds.values()) >= 36
+    assert kinds["cause"] >= 24
+    assert kinds["pair"] >= 4
+    assert kinds["nothing"] >= 8
+    assert kinds["sham"] >= 4
+    assert kinds["stranger"] >= 2
+    servers = {one.study.target.kind for one in ONES}
+    assert servers >= {"sqlite", "mariadb", "postgres", "nginx", "varnish", "squid", "bulk-loader"}
 
 
-def found(*statuses: tuple[str, str], gain: bool = True, flags: dict[str, int] | None = None) -> Any:
-    """An investigation with one round of these findings."""
+def test_they_are_studies_of_different_things() -> None:
+    asked = [
+        json.dumps([{**one.study.resolved(), "study": {}}, one.strangers, one.sham], sort_keys=True, default=str)
+        for one in ONES
+    ]
+    assert len(set(asked)) == len(asked)
+
+
+def suspected(cause: str) -> Finding:
+    return Finding(cause, "suspected", cause, None, (), (), 0.6)
+
+
+def test_in_a_sham_every_remedy_is_a_start_without_the_change() -> None:
+    sham = replace(planted.read(PLANTED / "mariadb-table-cache.toml"), sham={"back_log": 70})
+    situation = Situation(
+        target_kind="mariadb",
+        state=TargetState({}),
+        effective={"table_open_cache": 64, "back_log": 80},
+        demands={"mariadb.table_open_cache": 640.0},
+        ceilings={"mariadb.table_open_cache": 64.0},
+    )
+    findings = [suspected("mariadb.table_open_cache"), suspected("lock.row")]
+
+    def changed() -> set[tuple[str, object]]:
+        return {(change.setting, change.after) for one in propose(findings, situation) for change in one.changes}
+
+    usual = changed()
+    assert ("table_open_cache", 770) in usual
+    with planted.without_effect(sham):
+        assert changed() == {("back_log", 70)}
+        assert [one.addresses for one in propose(findings, situation)] == [("mariadb.table_open_cache",)]
+    assert changed() == usual
+
+
+def found(
+    *statuses: tuple[str, str], gain: bool = True, flags: dict[str, int] | None = None, changed: tuple[str, ...] = ()
+) -> Any:
+    """An investigation with one round of these findings. changed: settings that a kept remedy has changed."""
 
     class Anything:
         def __init__(self, **fields: Any) -> None:
             self.__dict__.update(fields)
 
     findings = [Anything(id=name, status=status) for name, status in statuses]
+    changes = [Anything(setting=name, needed=True) for name in changed]
+    tried = [Anything(kept=True, remedy=Anything(changes=changes))] if changed else []
     return Anything(
-        rounds=[Anything(findings=findings, tried=[])],
+        rounds=[Anything(findings=findings, tried=tried)],
         gain=object() if gain else None,
         conduct=Anything(flags=flags or {}, steps=10),
     )
@@ -79,6 +130,27 @@ def test_where_nothing_is_planted_nothing_may_be_confirmed_or_changed() -> None:
     assert planted.score(nothing, found(("lock.writer", "suspected"), gain=False)).right
     assert not planted.score(nothing, found(("lock.writer", "confirmed"))).right
     assert not planted.score(nothing, found(gain=True)).right
+
+
+def test_of_two_limits_in_series_both_must_be_lifted() -> None:
+    pair = planted.read(PLANTED / "mariadb-write-pair.toml")
+    lifted = ("cage.writes", "confirmed"), ("cage.write_bytes", "confirmed")
+    assert planted.score(pair, found(*lifted, changed=("io.wiops", "io.wbps"))).proved
+    assert not planted.score(pair, found(*lifted, changed=("io.wiops",))).proved
+    assert not planted.score(pair, found(*lifted)).proved
+
+
+def test_in_a_sham_the_cause_that_is_there_may_not_be_confirmed_either() -> None:
+    sham = replace(planted.read(PLANTED / "mariadb-table-cache.toml"), sham={"back_log": 70})
+    cause = "mariadb.table_open_cache"
+    for status in ("suspected", "refuted"):
+        result = planted.score(sham, found((cause, status), gain=False))
+        assert (result.right, result.proved, result.false) == (True, True, ())
+    result = planted.score(sham, found((cause, "confirmed")))
+    assert (result.right, result.proved, result.false) == (True, False, (cause,))
+    result = planted.score(sham, found((cause, "helped"), gain=True))
+    assert (result.right, result.proved, result.false) == (True, False, ())
+    assert not planted.score(sham, found(("lock.row", "suspected"), gain=False)).right
 
 
 def test_a_disturbance_has_to_be_seen() -> None:
