@@ -68,7 +68,7 @@ from loadframe.model import (
 from loadframe.panics import reserve
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress, Silent
-from loadframe.reporting import words
+from loadframe.reporting import conduct_words, words
 from loadframe.runs.folder import Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.study import Study, validate
@@ -158,7 +158,7 @@ def compare(
         book.warms = True
         judged = comparing.alternatives(book, enough=enough)
     series = series_of(run)
-    notes = *unseen(study), *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
+    notes = *unseen(study), *map(words.sentence, conduct_words.sentences(conduct(run))), *series.warnings
     found = [replace(each, run=str(run.path), notes=notes) for each in judged]
     run.write_tables(run.steps(), [], series=series.table)
     run.write_document(
@@ -224,7 +224,7 @@ def capacity(
         _read_back(book, run, "A")
         found = searching.find(book, settings, objective)
     series = series_of(run)
-    notes = *map(words.sentence, words.conduct_sentences(conduct(run))), *series.warnings
+    notes = *map(words.sentence, conduct_words.sentences(conduct(run))), *series.warnings
     found = replace(found, run=str(run.path), warnings=(*found.warnings, *unseen(study), *notes))
     run.write_tables(run.steps(), [], series=series.table)
     run.write_record("capacity.json", "capacity-record", found)
@@ -462,7 +462,7 @@ def _explaining(run: RunFolder, rounds: list[Round]) -> Iterator[None]:
     except UserError as error:
         report = _rescue(run, rounds)
         noted = run.conduct()
-        standing = [] if noted is None else map(words.sentence, words.standing_sentences(noted.standing))
+        standing = [] if noted is None else map(words.sentence, conduct_words.standing_sentences(noted.standing))
         error.details = "\n".join(part for part in (error.details, *standing, report.strip()) if part)
         raise
     except Exception as error:  # a fault of ours, or a machine that has no more of something

@@ -21,7 +21,7 @@ from loadframe.bench.sweep import curve_of
 from loadframe.bench.writing import conduct_from
 from loadframe.model import Step, TargetState
 from loadframe.recording.frames import Facts, Tick
-from loadframe.reporting import words
+from loadframe.reporting import conduct_words
 from loadframe.study import Study, parse
 
 StepMaker = Callable[..., Step]
@@ -182,7 +182,7 @@ def test_a_counter_that_is_blind_in_half_of_the_steps_is_trusted_in_none(study: 
 
 def test_the_report_names_it_in_words(study: Study, make_step: StepMaker) -> None:
     told = [
-        sentence for sentence in words.conduct_sentences(conduct_from(steps(study, make_step))) if "blind" in sentence
+        sentence for sentence in conduct_words.sentences(conduct_from(steps(study, make_step))) if "blind" in sentence
     ]
     (sentence,) = told
     assert sentence.startswith("a counter is blind in 9 of 9 steps, rules nothing out and confirms nothing: ")

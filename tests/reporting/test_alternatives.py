@@ -9,7 +9,16 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Alternative, Investigation, LoadInterval, Survival, Verdict, Witness
-from loadframe.reporting import alternatives, charts, facts, investigation_json, plots, render_page, render_text, words
+from loadframe.reporting import (
+    alternatives,
+    charts,
+    conduct_words,
+    facts,
+    investigation_json,
+    plots,
+    render_page,
+    render_text,
+)
 
 
 def verdict(ratio: float, low: float, high: float, *levels: float) -> Verdict:
@@ -135,17 +144,17 @@ def with_silence(inv: Investigation, silence_ms: float, stalled_ms: float) -> In
 def test_times_in_which_nobody_was_answered_are_told_under_the_curve(farm: Investigation) -> None:
     level = f"{farm.rounds[0].footprint[-1]['level']:g}"
     stalled = with_silence(farm, 1500.0, 900.0)
-    said = words.silence_sentence(stalled)
+    said = conduct_words.silence_sentence(stalled)
     assert said.startswith("Nobody was answered for up to 1,500 ms (mariadb, at ")
     assert f"at {level} active jobs)" in said
     assert said.endswith("the machine itself stood still.")
     assert said in " ".join(render_text(stalled).split())
     assert charts.page_charts(stalled)["stalls"].title == said[:-1]
-    assert not words.silence_sentence(with_silence(farm, 1500.0, 10.0)).endswith("still.")
+    assert not conduct_words.silence_sentence(with_silence(farm, 1500.0, 10.0)).endswith("still.")
 
 
 def test_gaps_that_a_low_throughput_has_anyway_are_none(farm: Investigation) -> None:
-    assert words.silence_sentence(with_silence(farm, 150.0, 0.0)) == ""
+    assert conduct_words.silence_sentence(with_silence(farm, 150.0, 0.0)) == ""
     assert "stalls" not in charts.page_charts(farm)
     row = {**farm.rounds[0].footprint[-1], "throughput": 5.0, "workload.silence_ms": 900.0}
     assert facts.silences(replace(farm.rounds[0], footprint=(row,))) == ()

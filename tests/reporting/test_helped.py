@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import OTHERS, Control, Finding, Investigation, Mechanism
-from loadframe.reporting import answers, facts, words
+from loadframe.reporting import answers, facts, finding_words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
 from loadframe.reporting.text import render_text
@@ -33,7 +33,7 @@ def test_it_is_said_in_the_answer_the_text_the_page_and_the_record(helped: Inves
     assert "A change for this cause helped; that it is the cause was not seen" in answer
     text, page = " ".join(render_text(helped, width=100).split()), " ".join(render_page(helped).split())
     for said in (text, page):
-        assert words.STATUS["helped"] in said
+        assert finding_words.STATUS["helped"] in said
         assert "requests waiting for that lock, average: 3 before, 3 after" in said
     assert '<span class="tag helped">helped</span>' in page
     assert "Gave " not in text

@@ -15,7 +15,7 @@ import pytest
 
 from loadframe.errors import RunError
 from loadframe.model import Change, Forecast, Investigation, SettingValue
-from loadframe.reporting import answers, facts, words
+from loadframe.reporting import answers, change_words, facts, verdict_words, words
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.text import render_text
 
@@ -96,8 +96,8 @@ def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> 
     sentences = [answers.answer(investigation), answers.next_step(investigation)]
     unit = words.axis_unit(investigation)
     sentences += [words.state_sentence(s, unit) for s in (investigation.before, investigation.after) if s]
-    sentences += [words.gain_sentence(investigation.gain, unit)] if investigation.gain else []
-    sentences += [words.sentence(text) for text in words.durability_sentences(investigation)]
+    sentences += [verdict_words.gain_sentence(investigation.gain, unit)] if investigation.gain else []
+    sentences += [words.sentence(text) for text in change_words.durability_sentences(investigation)]
     for said in sentences:
         assert said in text
         assert " ".join(said.split()) in flat

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from loadframe.metrics import METRICS
 from loadframe.model import Decision, Evidence, Investigation, LoadInterval, NextLimit, OutcomeKind, Verdict
-from loadframe.reporting import answers, facts, rounding, words
+from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -34,7 +34,7 @@ def verdict(ratio: float, low: float, high: float, decision: Decision = "better"
     ],
 )
 def test_a_gain_is_rounded_to_what_its_interval_supports(given_: Verdict, said: str) -> None:
-    assert words.gain_sentence(given_) == said
+    assert verdict_words.gain_sentence(given_) == said
 
 
 @given(
@@ -134,7 +134,7 @@ def test_a_refuted_finding_another_round_confirmed_is_not_called_refuted(farm: I
 
 def test_every_metric_is_described_in_words_that_stand_alone() -> None:
     for name in METRICS:
-        said = words.metric_words(name)
+        said = finding_words.metric_words(name)
         assert said and said != name
         assert not said.startswith("of "), f"{name}: {said!r} needs another line to be understood"
 
@@ -144,13 +144,14 @@ def test_every_metric_in_evidence_is_described(investigation: Investigation) -> 
         for finding in round_.findings:
             for piece in finding.evidence:
                 assert (
-                    words.evidence_sentence(piece).startswith(METRICS[piece.metric].what[:3]) or piece.metric in METRICS
+                    finding_words.evidence_sentence(piece).startswith(METRICS[piece.metric].what[:3])
+                    or piece.metric in METRICS
                 )
-                assert not re.search(r"\w_\w|\w\.\w+\.", words.metric_words(piece.metric))
+                assert not re.search(r"\w_\w|\w\.\w+\.", finding_words.metric_words(piece.metric))
 
 
 def test_a_metric_nobody_registered_is_still_readable() -> None:
-    said = words.evidence_sentence(Evidence("nginx.requests_waiting", 12.0, ">", 3.0, "level 8"))
+    said = finding_words.evidence_sentence(Evidence("nginx.requests_waiting", 12.0, ">", 3.0, "level 8"))
     assert said == "nginx requests waiting: 12 (threshold: more than 3; level 8)"
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 from loadframe.metrics import METRICS
 from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Survival, Verdict
-from loadframe.reporting import rounding, words
+from loadframe.reporting import rounding, verdict_words, words
 from loadframe.units import show_metric
 
 DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-difference": "no proven difference"}
@@ -84,8 +84,8 @@ def level_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, str, str, str]]:
     return [
         (
             rounding.exact(each.levels[0]),
-            words.ratio(each),
-            words.ratio_interval(each),
+            verdict_words.ratio(each),
+            verdict_words.ratio_interval(each),
             DECISIONS[each.decision],
         )
         for each in verdicts
@@ -111,5 +111,5 @@ def _at(verdict: Verdict, unit: str) -> str:
 
 def _apart(verdict: Verdict, where: str) -> str:
     if verdict.decision == "no-proven-difference":
-        return f"no proven difference {where} ({words.ratio_interval(verdict)})"
-    return f"{words.ratio(verdict)} times {where} ({words.ratio_interval(verdict)})"
+        return f"no proven difference {where} ({verdict_words.ratio_interval(verdict)})"
+    return f"{verdict_words.ratio(verdict)} times {where} ({verdict_words.ratio_interval(verdict)})"

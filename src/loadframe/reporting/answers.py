@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from loadframe.model import OTHERS, Finding, Investigation, LoadInterval, NextLimit, Verdict
-from loadframe.reporting import facts, reaching, rounding, words
+from loadframe.reporting import change_words, facts, reaching, rounding, verdict_words, words
 
 
 def answer(inv: Investigation) -> str:
@@ -40,10 +40,10 @@ def _answer(inv: Investigation) -> str:
 def _gain(inv: Investigation, gain: Verdict) -> str:
     """First what holds wherever the levels end, then the ratio at the loads at which it was proved."""
     unit, found = words.axis_unit(inv), reaching.of(inv)
-    at_loads = words.gain_sentence(gain, unit)
+    at_loads = verdict_words.gain_sentence(gain, unit)
     if found is None:
-        return words.sentence(f"{words.changes_words(inv)} gives {at_loads}")
-    gives = words.sentence(f"{words.changes_words(inv)} gives {reaching.sentence(found, unit)}")
+        return words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
+    gives = words.sentence(f"{change_words.kept(inv)} gives {reaching.sentence(found, unit)}")
     return f"{gives} {words.sentence(f'Proved: {at_loads}')}"
 
 
@@ -116,7 +116,9 @@ def _interrupted(inv: Investigation) -> str:
     begun = f"Interrupted after {inv.conduct.steps} steps; {taken}."
     findings = facts.main_findings(inv)
     proved = (
-        f" Until then one gain was proved: {words.gain_sentence(inv.gain, words.axis_unit(inv))}." if inv.gain else ""
+        f" Until then one gain was proved: {verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))}."
+        if inv.gain
+        else ""
     )
     if not findings:
         return f"{begun}{proved}" if proved else f"{begun} No cause had been named by then."

@@ -13,7 +13,17 @@ from markupsafe import Markup
 
 from loadframe.json_text import write_json
 from loadframe.model import Investigation, Ladder, Tuning
-from loadframe.reporting import facts, plots, searches, vega, waterfalls, words
+from loadframe.reporting import (
+    conduct_words,
+    facts,
+    finding_words,
+    plots,
+    searches,
+    vega,
+    verdict_words,
+    waterfalls,
+    words,
+)
 from loadframe.reporting.vega import Size
 
 if TYPE_CHECKING:
@@ -80,7 +90,7 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     silent = "Longest time in which no request was done, of each step; the line joins the averages."
     if any(facts.silences(one) for one in inv.rounds):
         drawing = partial(plots.metric, inv, "workload.silence_ms")
-        yield from _draft("stalls", words.silence_sentence(inv)[:-1], silent, drawing, WIDE, NARROW)
+        yield from _draft("stalls", conduct_words.silence_sentence(inv)[:-1], silent, drawing, WIDE, NARROW)
     yield from _draft("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
     yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
     for number, one in enumerate(inv.alternatives, start=1):
@@ -98,7 +108,7 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
 def _evidence_drafts(inv: Investigation) -> Iterator[Draft]:
     for finding in facts.main_findings(inv)[:1]:
         for number, (name, limit_id) in enumerate(plots.evidence_metrics(inv, finding), start=1):
-            title = words.sentence(words.metric_words(name))[:-1]
+            title = words.sentence(finding_words.metric_words(name))[:-1]
             drawing = partial(plots.metric, inv, name, limit_id=limit_id)
             yield from _draft(f"evidence-{number}", title, name, drawing, HALF)
 
@@ -142,7 +152,7 @@ def chart_svg(inv: Investigation) -> str:
     if drawn is None:
         return ""
     title = plots.proof_title(inv)
-    subtitle = [words.sentence(words.gain_sentence(inv.gain, words.axis_unit(inv)))[:-1]] if inv.gain else []
+    subtitle = [words.sentence(verdict_words.gain_sentence(inv.gain, words.axis_unit(inv)))[:-1]] if inv.gain else []
     spec = vega.specification(drawn, background="white")
     spec["title"] = {"text": textwrap.wrap(title, 78), "subtitle": subtitle, "anchor": "start", "frame": "group"}
     spec["title"]["offset"] = 14

@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
-from loadframe.reporting import facts, rounding, words
+from loadframe.reporting import conduct_words, facts, rounding, verdict_words, words
 from loadframe.reporting.json_shapes import verdict_json
 
 WIDTH = 100
@@ -81,7 +81,7 @@ def final_changes(found: Ladder) -> tuple[Change, ...]:
 
 def render_ladder(found: Ladder) -> str:
     """The answer, a row for each change, what else a reader must know, and the settings to copy."""
-    parts = [*paragraphs(found), *(() if found.conduct is None else words.conduct_sentences(found.conduct))]
+    parts = [*paragraphs(found), *(() if found.conduct is None else conduct_words.sentences(found.conduct))]
     lines = [textwrap.fill(answer(found), WIDTH), "", *_table(found), ""]
     for sentence in parts:
         lines += textwrap.wrap(words.sentence(sentence), WIDTH)
@@ -99,7 +99,8 @@ def answer(found: Ladder) -> str:
     if found.total is None:
         return f"None of the {count} changes is proven to be better than the state before it; all were taken back."
     unit = words.study_unit(found.study)
-    gain = f"{words.gain_sentence(found.total, unit)}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept."
+    gain = verdict_words.gain_sentence(found.total, unit)
+    gain = f"{gain}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept."
     largest = max(
         (rung for rung in found.kept if rung.share is not None), key=lambda rung: rung.share or 0, default=None
     )
@@ -123,18 +124,18 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
         if verdict is None or verdict.decision == "better":
             return "kept"
         if keeps_all:
-            return f"kept all the same: {words.DECISIONS[verdict.decision]}"
+            return f"kept all the same: {verdict_words.DECISIONS[verdict.decision]}"
         return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"
-    return f"{words.DECISIONS[rung.trial.decision]}: taken back" if rung.trial is not None else "taken back"
+    return f"{verdict_words.DECISIONS[rung.trial.decision]}: taken back" if rung.trial is not None else "taken back"
 
 
 def row(rung: Rung, *, keeps_all: bool = False) -> tuple[str, str, str, str, str]:
     """Change, ratio with its interval, share, leave-one-out, what became of it."""
     return (
         rung.change,
-        "" if rung.verdict is None else words.ratio_words(rung.verdict),
+        "" if rung.verdict is None else verdict_words.ratio_words(rung.verdict),
         "" if rung.share is None else rounding.percent(rung.share),
-        "" if rung.at_top is None else words.ratio_words(rung.at_top),
+        "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
         fate(rung, keeps_all=keeps_all),
     )
 
@@ -158,7 +159,7 @@ def paragraphs(found: Ladder) -> list[str]:
 
 def interaction_sentence(one: Interaction) -> str:
     """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they need each other"."""
-    much = f"{one.change} is worth {words.ratio_words(one.verdict)} as much as"
+    much = f"{one.change} is worth {verdict_words.ratio_words(one.verdict)} as much as"
     if one.partner is None:
         return f"At the top, {much} in its place in the order: what came after it changes what it gives"
     return f"With {one.partner}, {much} without it: they {_together(one.verdict)}"

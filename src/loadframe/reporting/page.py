@@ -1,9 +1,9 @@
 """The case study as one HTML file that needs nothing else: no network, no second file, and no script but flame.js, by
 which boxes of a flame graph are enlarged, and without which everything can be read.
 
-The template decides what is shown where; the sentences are words.py's and answers.py's, the pictures charts.py's. User
-text (the question, names, paths) is escaped by the template engine, in SVG by markup.py and Vega's engine, in JSON by
-_embedded_json. The page's Content-Security-Policy allows its own script and style, by their hashes, and nothing else.
+The template decides what is shown where; the sentences are those of *words.py and answers.py, the pictures charts.py's.
+User text (the question, names, paths) is escaped by the template engine, in SVG by markup.py and Vega's engine, in JSON
+by _embedded_json. The page's Content-Security-Policy allows its own script and style, by their hashes, nothing else.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
 from loadframe.reporting import (
     alternatives,
     answers,
+    change_words,
     charts,
+    conduct_words,
     facts,
+    finding_words,
     flame,
     forecasts,
     ladder_report,
@@ -37,6 +40,7 @@ from loadframe.reporting import (
     reaching,
     rounding,
     tuning_report,
+    verdict_words,
     words,
 )
 from loadframe.reporting.markup import policy
@@ -108,7 +112,7 @@ def render_page(inv: Investigation) -> str:
         trials=[(round_, trial) for round_ in inv.rounds for trial in round_.tried],
         net=facts.net_changes(inv),
         given_up=facts.gives_up(inv),
-        untried=words.untried(inv),
+        untried=change_words.untried(inv),
         cuts=list(dict.fromkeys(cut for round_ in inv.rounds for cut in round_.silent_cuts)),
         profile_tables=[
             (kind, shown, what) for kind, what in PROFILE_TABLES.items() if (shown := profiles.of_kind(inv, kind))
@@ -163,6 +167,10 @@ def _environment() -> jinja2.Environment:
         alternatives=alternatives,
         answers=answers,
         words=words,
+        change_words=change_words,
+        conduct_words=conduct_words,
+        finding_words=finding_words,
+        verdict_words=verdict_words,
         reaching=reaching,
         facts=facts,
         rounding=rounding,

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from loadframe.model import Tuning, TuningTrial
-from loadframe.reporting import rounding, vega, words
+from loadframe.reporting import rounding, vega, verdict_words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Size
 
@@ -43,7 +43,7 @@ def best_so_far(found: Tuning) -> list[float]:
 def title(found: Tuning) -> str:
     """ "The best of 24 trials came to 9.3 times the start; the proof in fresh blocks: 7 times"."""
     best = rounding.plain(max(best_so_far(found), default=1.0))
-    proof = f"; the proof in fresh blocks: {words.ratio(found.verdict)} times" if found.verdict else ""
+    proof = f"; the proof in fresh blocks: {verdict_words.ratio(found.verdict)} times" if found.verdict else ""
     return f"The best of {len(found.trials)} trials came to {best} times the start{proof}"
 
 
@@ -52,7 +52,7 @@ def note(found: Tuning) -> str:
     lowest, _ = _range(found)
     told = ["Line: the best trial so far. Dotted: the start."]
     if found.verdict is not None:
-        told.append(f"Square: the best settings in fresh blocks, {words.confidence(found.verdict)} interval.")
+        told.append(f"Square: the best settings in fresh blocks, {verdict_words.confidence(found.verdict)} interval.")
     if any(each.ratio is None or each.ratio < lowest for each in found.trials):
         told.append("At the bottom: trials that failed, or came to less than is shown.")
     return " ".join(told)
@@ -118,7 +118,7 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
             "ratio": min(max(verdict.ratio, lowest), highest),
             "low": max(verdict.low, lowest),
             "high": min(verdict.high, highest * 1.25),
-            "label": f"proof: {words.ratio(verdict)} times",
+            "label": f"proof: {verdict_words.ratio(verdict)} times",
         }
         proof = vega.data([row]).encode(x=x)
         between = alt.Y("low:Q", scale=scale)

@@ -7,7 +7,19 @@ import textwrap
 from collections.abc import Sequence
 
 from loadframe.model import Comparison, Conduct, Curve, Investigation, Quantity, RuledOut
-from loadframe.reporting import alternatives, answers, facts, forecasts, profiles, rounding, words
+from loadframe.reporting import (
+    alternatives,
+    answers,
+    change_words,
+    conduct_words,
+    facts,
+    finding_words,
+    forecasts,
+    profiles,
+    rounding,
+    verdict_words,
+    words,
+)
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -26,7 +38,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
         *(("Beside", alternatives.sentences(inv, one)) for one in inv.alternatives),
         ("Restart", alternatives.survival_sentences(inv)),
-        ("Stalls", [words.silence_sentence(inv)]),
+        ("Stalls", [conduct_words.silence_sentence(inv)]),
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),
@@ -57,8 +69,8 @@ def _states(inv: Investigation) -> list[Part]:
     parts = [("Before", [words.state_sentence(inv.before, unit)])] if inv.before else []
     parts += [("After", [words.state_sentence(inv.after, unit)])] if inv.after else []
     if inv.gain:
-        parts.append(("Proof", [words.gain_sentence(inv.gain, unit)]))
-        parts += [("Noise", [words.floor_sentence(inv.gain)])] if inv.gain.floor else []
+        parts.append(("Proof", [verdict_words.gain_sentence(inv.gain, unit)]))
+        parts += [("Noise", [verdict_words.floor_sentence(inv.gain)])] if inv.gain.floor else []
     return parts
 
 
@@ -66,15 +78,15 @@ def _findings(inv: Investigation) -> list[Part]:
     unit, parts = words.axis_unit(inv), list[Part]()
     room = MOST_EVIDENCE
     for finding in facts.main_findings(inv)[:3]:
-        evidence = [f"- {words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
-        evidence += [f"- {said}" for said in (words.mechanism_sentence(finding),) if said]
+        evidence = [f"- {finding_words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
+        evidence += [f"- {said}" for said in (finding_words.mechanism_sentence(finding),) if said]
         room = max(2, room - len(evidence))
         label = "Helped" if finding.status == "helped" else "Then" if parts else "Gave"
-        parts.append((label, [words.finding_sentence(finding, unit), *evidence]))
+        parts.append((label, [finding_words.finding_sentence(finding, unit), *evidence]))
     out = [item for finding in facts.main_findings(inv)[:1] for item in _ruled_out(finding.ruled_out)][:4]
     out += _ruled_out(facts.ruled_out_alone(inv))[:6]
-    out += [f"- {finding.id}: {words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
-    suspected = [words.finding_sentence(finding, unit) for finding in facts.suspected_findings(inv)[:3]]
+    out += [f"- {finding.id}: {finding_words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
+    suspected = [finding_words.finding_sentence(finding, unit) for finding in facts.suspected_findings(inv)[:3]]
     return [*parts, ("Suspected", suspected), ("Ruled out", out)]
 
 
@@ -91,28 +103,28 @@ def _first(items: Sequence[str], most: int = 3) -> list[str]:
 def _changes(inv: Investigation) -> list[Part]:
     kept = facts.kept_trials(inv)
     changes = [
-        f"- {change.layer}: {words.change_words(change)}" + (f" - {words.strip(change.why)}" if change.why else "")
+        f"- {change.layer}: {change_words.change(change)}" + (f" - {words.strip(change.why)}" if change.why else "")
         for trial in kept
         for change in facts.needed_changes(trial.remedy)
     ]
     changes += [words.sentence(trial.note) for trial in kept if trial.note]
-    changes += [f"- {words.control_sentence(control)}" for trial in kept for control in trial.controls]
+    changes += [f"- {change_words.control_sentence(control)}" for trial in kept for control in trial.controls]
     taken_back = [
-        f"- {trial.remedy.title}: {words.trial_sentence(trial)}"
+        f"- {trial.remedy.title}: {change_words.trial_sentence(trial)}"
         for round_ in inv.rounds
         for trial in round_.tried
         if not trial.kept
     ]
-    untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in words.untried(inv)]
+    untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in change_words.untried(inv)]
     cuts = [words.sentence(cut) for round_ in inv.rounds for cut in round_.silent_cuts]
     prices = [
         words.sentence(f"{trial.remedy.title}: {line}" if len(kept) > 1 else line)
         for trial in kept
-        for line in words.price_sentences(trial.remedy.price)
+        for line in change_words.price_sentences(trial.remedy.price)
     ]
     return [
         ("Changed", changes),
-        ("Requests", [words.sentence(words.operations_sentence(trial, words.axis_unit(inv))) for trial in kept]),
+        ("Requests", [words.sentence(change_words.operations_sentence(trial, words.axis_unit(inv))) for trial in kept]),
         ("Cut", _first(list(dict.fromkeys(cuts)))),
         ("Price", list(dict.fromkeys(prices))),
         ("Taken back", _first(taken_back)),
@@ -121,29 +133,31 @@ def _changes(inv: Investigation) -> list[Part]:
 
 
 def _ladder(inv: Investigation) -> list[Part]:
-    steps = [f"- {step.change}: {words.ladder_step(step)}" for step in inv.ladder] if len(inv.ladder) > 1 else []
-    durability = [words.sentence(text) for text in words.durability_sentences(inv)]
+    steps = (
+        [f"- {step.change}: {verdict_words.ladder_step(step)}" for step in inv.ladder] if len(inv.ladder) > 1 else []
+    )
+    durability = [words.sentence(text) for text in change_words.durability_sentences(inv)]
     return [("Ladder", steps), ("Durability", durability)]
 
 
 def _trust(inv: Investigation) -> list[Part]:
-    sentences = [words.sentence(text) for text in (*words.conduct_sentences(inv.conduct), *inv.warnings)]
+    sentences = [words.sentence(text) for text in (*conduct_words.sentences(inv.conduct), *inv.warnings)]
     return [("Trust", [" ".join(sentences)]), ("Took", [rounding.seconds(inv.seconds)])]
 
 
 def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     """A verdict: the answer first, then the levels it is made of, how it was reached, and what may spoil it."""
-    ratios = [words.level_ratio(each, comparison.axis_unit) for each in comparison.levels]
+    ratios = [verdict_words.level_ratio(each, comparison.axis_unit) for each in comparison.levels]
     parts: list[Part] = [
         ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
         ("Besides", [f"- {_quantity(each)}" for each in comparison.quantities]),
-        ("Allowed", [words.margin_sentence(comparison.margin)] if comparison.margin else []),
-        ("Noise", [words.floor_sentence(comparison.verdict)] if comparison.verdict.floor else []),
+        ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else []),
+        ("Noise", [verdict_words.floor_sentence(comparison.verdict)] if comparison.verdict.floor else []),
         ("Method", [words.sentence(comparison.verdict.method)]),
         ("Note", list(comparison.notes)),
         ("Run", [comparison.run] if comparison.run else []),
     ]
-    lines = [textwrap.fill(words.comparison_sentence(comparison), width)]
+    lines = [textwrap.fill(verdict_words.comparison_sentence(comparison), width)]
     for label, items in parts:
         lines += _part(label, items, width)
     return "\n".join(lines)
@@ -154,7 +168,8 @@ def _quantity(row: Quantity) -> str:
     if row.verdict is None or row.before is None or row.after is None:
         return f"{row.name}: not told, {row.because}"
     values = f"{rounding.plain(row.before)} before, {rounding.plain(row.after)} after"
-    return f"{row.name}: {words.DECISIONS[row.verdict.decision]}, {words.ratio_words(row.verdict)}, {values}"
+    decision = verdict_words.DECISIONS[row.verdict.decision]
+    return f"{row.name}: {decision}, {verdict_words.ratio_words(row.verdict)}, {values}"
 
 
 def render_curve(curve: Curve, *, unit: str = "", conduct: Conduct | None = None) -> str:
@@ -179,5 +194,5 @@ def render_curve(curve: Curve, *, unit: str = "", conduct: Conduct | None = None
         for row in (head, *rows)
     ]
     facts_ = [f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit)]
-    trust = words.conduct_sentences(conduct) if conduct is not None else []
+    trust = conduct_words.sentences(conduct) if conduct is not None else []
     return "\n".join([*lines, "", *facts_, *(words.sentence(each) for each in (*curve.warnings, *trust))])

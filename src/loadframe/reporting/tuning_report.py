@@ -16,7 +16,7 @@ from loadframe.model import (
     TuningProof,
     TuningTrial,
 )
-from loadframe.reporting import facts, rounding, words
+from loadframe.reporting import conduct_words, facts, rounding, verdict_words, words
 from loadframe.reporting.capacity_report import objective
 from loadframe.reporting.json_shapes import verdict_json
 
@@ -63,7 +63,7 @@ def render_tuning(found: Tuning) -> str:
         lines += [objective_head(found), *(f"- {text}." for text in objective_levels(found)), ""]
     lines += _other_proofs(found)
     lines += _trials(found)
-    went = () if found.conduct is None else words.conduct_sentences(found.conduct)
+    went = () if found.conduct is None else conduct_words.sentences(found.conduct)
     lines += [words.sentence(text) for text in (*found.warnings, *went)]
     lines += [f"Not varied: {name}, {why}." for name, why in found.left_out.items()]
     return "\n".join([*lines, f"Report: {found.report}"])
@@ -80,14 +80,15 @@ def answer(found: Tuning) -> str:
     assert found.verdict is not None, "what was recommended was proved or not"
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
-        return f"{words.gain_sentence(found.verdict, found.axis_unit)}{kept}. Found in {varied}{_before_it(found)}."
+        gain = verdict_words.gain_sentence(found.verdict, found.axis_unit)
+        return f"{gain}{kept}. Found in {varied}{_before_it(found)}."
     if found.verdict.decision == "better":
         return (
-            f"No gain within the objective: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh "
-            f"blocks, and misses the objective there{_after_it(found)}. Leave the settings as they are."
+            f"No gain within the objective: the best of {varied} is {verdict_words.ratio(found.verdict)} of the start "
+            f"in fresh blocks, and misses the objective there{_after_it(found)}. Leave the settings as they are."
         )
     return (
-        f"No proven gain: the best of {varied} is {words.ratio(found.verdict)} of the start in fresh "
+        f"No proven gain: the best of {varied} is {verdict_words.ratio(found.verdict)} of the start in fresh "
         f"blocks{_after_it(found)}. Leave the settings as they are."
     )
 
@@ -156,7 +157,7 @@ def other_proofs(found: Tuning) -> list[TuningProof]:
 
 def proof_fate(proof: TuningProof) -> str:
     """What came of a proof that failed, in words."""
-    sentence = words.gain_sentence(proof.verdict)
+    sentence = verdict_words.gain_sentence(proof.verdict)
     return f"{sentence}, but the objective is missed" if proof.verdict.decision == "better" else sentence
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from loadframe.model import Investigation, Ladder, Verdict
-from loadframe.reporting import rounding, vega, words
+from loadframe.reporting import rounding, vega, verdict_words
 from loadframe.reporting.vega import AFTER, BETWEEN, INK, Size
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ def ladder(inv: Investigation, size: Size) -> Drawing | None:
     for step in inv.ladder:
         if not (math.isfinite(step.ratio) and step.ratio > 0):
             return None
-        label = f"{words.ratio(step)} times, {rounding.percent(step.share)}"
+        label = f"{verdict_words.ratio(step)} times, {rounding.percent(step.share)}"
         rows.append(
             {"change": step.change, "from": reached, "to": reached * step.ratio, "label": label, "kind": "step"}
         )
         reached *= step.ratio
     if len(rows) < 2:
         return None
-    label = f"{words.ratio(inv.gain) if inv.gain else rounding.plain(reached)} times"
+    label = f"{verdict_words.ratio(inv.gain) if inv.gain else rounding.plain(reached)} times"
     rows.append({"change": "together", "from": 1.0, "to": reached, "label": label, "kind": "total"})
     return _waterfall(rows, size)
 
@@ -47,13 +47,17 @@ def waterfall(found: Ladder, size: Size) -> Drawing | None:
             continue
         kind = "step" if rung.kept else "taken back"
         share = f", {rounding.percent(rung.share)}" if rung.share is not None else ""
-        label = f"{words.ratio(verdict)} times{share}" if rung.kept else f"{words.ratio(verdict)} times, taken back"
+        label = (
+            f"{verdict_words.ratio(verdict)} times{share}"
+            if rung.kept
+            else f"{verdict_words.ratio(verdict)} times, taken back"
+        )
         rows.append({"change": rung.change, "label": label, "kind": kind, **_beside(verdict, reached)})
         reached *= verdict.ratio if rung.kept else 1.0
     if not rows:
         return None
     if found.total is not None:
-        label = f"{words.ratio(found.total)} times"
+        label = f"{verdict_words.ratio(found.total)} times"
         rows.append({"change": "together", "label": label, "kind": "total", **_beside(found.total, 1.0)})
     return _waterfall(rows, size)
 

@@ -1,0 +1,55 @@
+"""How a run went, in words: its steps and flags, what still stands, who was not answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loadframe.model import FLAGS, Conduct, Investigation, StandingChange
+from loadframe.reporting import facts, rounding, words
+from loadframe.units import show
+
+
+def sentences(conduct: Conduct) -> list[str]:
+    """How the run went: what still stands, steps, counters not to be believed, flags in plain words, what the recorder
+    cost."""
+    again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
+    told = [*standing_sentences(conduct.standing), f"{conduct.steps} steps were measured{again}"]
+    told += [
+        f"a counter is blind in {one.steps} of {conduct.steps} steps, rules nothing out and confirms nothing: "
+        f"{one.because}"
+        for one in conduct.blind
+    ]
+    told += [
+        f"{count} of {conduct.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in conduct.flags.items() if count
+    ]
+    if not any(conduct.flags.values()):
+        told.append("no step carries a flag")
+    cost = f"{rounding.percent(conduct.recorder_cpu_share)} of one CPU and {show(conduct.recorder_rss_bytes, 'bytes')}"
+    ticks = f"{conduct.late_ticks:,} of its {conduct.ticks:,} ticks came late"
+    if conduct.ticks and math.isfinite(conduct.recorder_cpu_share):
+        told.append(f"Loadframe's own recorder used {cost}; {ticks}")
+    return told
+
+
+def standing_sentences(standing: Sequence[StandingChange]) -> list[str]:
+    """What could not be put back when the run ended, and what to do."""
+    return [
+        f"{each.setting} of {each.of} {words.strip(each.because)}; `loadframe changes revert` tries again"
+        for each in standing
+    ]
+
+
+def silence_sentence(inv: Investigation) -> str:
+    """Where, and for how long, nobody was answered; of all that was measured the worst. Empty where nowhere."""
+    rounds = [(inv.study.target_kind, one) for one in inv.rounds]
+    rounds += [(one.name, one.round) for one in inv.alternatives]
+    found = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]
+    if not found:
+        return ""
+    name, worst = max(found, key=lambda one: one[1].silence_ms)
+    still = "; the machine itself stood still" if worst.stalled_ms >= facts.SILENT_MS else ""
+    loads = {silence.load for _, silence in found}
+    often = f", at {len(loads)} loads in all" if len(loads) > 1 else ""
+    at, longest = words.load(worst.load, words.axis_unit(inv)), words.milliseconds(worst.silence_ms)
+    return f"Nobody was answered for up to {longest} ({name}, at {at}{often}){still}."

@@ -1,0 +1,70 @@
+"""Causes in words, with their evidence: only a confirmed one is stated, a suspected one is called so."""
+
+from __future__ import annotations
+
+import math
+
+from loadframe.metrics import METRICS
+from loadframe.model import Evidence, Finding
+from loadframe.reporting import words
+from loadframe.units import show_metric
+
+COMPARISONS = {
+    ">": "more than",
+    ">=": "at least",
+    "<": "less than",
+    "<=": "at most",
+    "==": "exactly",
+    "!=": "other than",
+    "~": "about",
+}
+
+
+STATUS = {
+    "confirmed": "confirmed: changing it moved the curve, and its own evidence receded",
+    "helped": "helped: a change for it moved the curve, and that this was the mechanism was not seen",
+    "suspected": "suspected: no change has proved it",
+    "refuted": "refuted: changing it did not move the curve",
+}
+
+
+def metric_words(metric: str) -> str:
+    """What a metric is, in plain words; an unregistered name is at least spelled out."""
+    if metric not in METRICS:
+        return metric.replace(".", " ").replace("_", " ")
+    what = METRICS[metric].what
+    if what.startswith("of these "):
+        # The registry lists such a metric below its whole ("threads of the target"); alone it needs to name it.
+        whole = METRICS.get(f"{metric.rpartition('.')[0]}.count")
+        return f"{whole.what if whole else 'those'} {what.removeprefix('of these ')}"
+    return f"share {what}" if what.startswith("of the ") else what
+
+
+def evidence_threshold(evidence: Evidence) -> str:
+    """ "more than 10/s"; empty where nothing was to be compared."""
+    if not math.isfinite(evidence.threshold):
+        return ""
+    words = COMPARISONS.get(evidence.comparison.strip(), evidence.comparison.strip())
+    return f"{words} {show_metric(evidence.metric, evidence.threshold)}".strip()
+
+
+def evidence_sentence(evidence: Evidence) -> str:
+    """One piece of evidence in a line: what, how much, what would have been suspicious, when."""
+    notes = [evidence_threshold(evidence) and f"threshold: {evidence_threshold(evidence)}", evidence.window]
+    note = "; ".join(note for note in notes if note)
+    value = show_metric(evidence.metric, evidence.value)
+    return f"{metric_words(evidence.metric)}: {value}{f' ({note})' if note else ''}"
+
+
+def mechanism_sentence(finding: Finding) -> str:
+    """What became of the cause's own evidence with the change for it; empty where there was none that helped."""
+    if finding.mechanism is None:
+        return ""
+    moved = "its mechanism moved" if finding.status == "confirmed" else "its mechanism"
+    return f"{moved}: {finding.mechanism.because}"
+
+
+def finding_sentence(finding: Finding, unit: str) -> str:
+    """A finding's title with its standing and the load at which it begins."""
+    start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
+    return f"{words.strip(finding.title)}{start} ({STATUS[finding.status]})"

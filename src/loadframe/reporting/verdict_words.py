@@ -1,0 +1,128 @@
+"""What was proved, in words: gains, comparisons, ladders. A ratio carries the digits that its interval supports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadframe.model import Answer, Comparison, Decision, LadderStep, LevelRatio, Margin, Verdict
+from loadframe.reporting import rounding, words
+
+
+def gain_sentence(verdict: Verdict, unit: str = "") -> str:
+    """ "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"; with a unit also the levels it holds for:
+    "4.1 times the throughput at 20, 40 and 80 active jobs (95 % ...)"."""
+    levels = verdict_levels(verdict, unit) if unit else ""
+    where = f" {levels}" if levels else ""
+    sentence = f"{ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
+    if verdict.decision == "no-proven-difference":
+        return f"no proven difference: {sentence}"
+    return f"worse: {sentence}" if verdict.decision == "worse" else sentence
+
+
+DECISIONS: Mapping[Decision, str] = {
+    "better": "better",
+    "worse": "worse",
+    "no-proven-difference": "no proven difference",
+}
+
+
+MARGINS: Mapping[Answer, str] = {
+    "proven-worse": "it is proven to be worse by more than that",
+    "proven-not-worse": "it is proven not to be worse by more than that",
+    "cannot-tell": "whether it is worse by more than that cannot be told from these data; measure more",
+}
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """ "wal against as given: better. 4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)."."""
+    verdict = comparison.verdict
+    blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}" if verdict.block_ratios else ""
+    interval = confident_interval(verdict) or "no interval"
+    what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
+    return (
+        f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
+        f"{ratio(verdict)} times the {what} ({', '.join(part for part in (interval, blocks) if part)})."
+    )
+
+
+def floor_sentence(verdict: Verdict) -> str:
+    """ "Noise floor: equal servers showed 0.97 to 1.04 times in these blocks."."""
+    if verdict.floor is None:
+        return ""
+    low, high = (rounding.plain(end) for end in verdict.floor)
+    return f"Noise floor: each state against itself, block against block: {low} to {high} times."
+
+
+def margin_sentence(margin: Margin) -> str:
+    """What is known of the loss that was allowed."""
+    return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
+
+
+def level_ratio(row: LevelRatio, unit: str) -> str:
+    """ "at 4 clients: 2.1 times (1,200/s before, 2,520/s after)"."""
+    before, after = words.throughput(row.before), words.throughput(row.after)
+    return f"at {words.load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
+
+
+def ratio(verdict: Verdict | LadderStep) -> str:
+    return rounding.with_interval(verdict.ratio, verdict.low, verdict.high)[0]
+
+
+BEYOND = 1000.0
+"""What a ratio's interval reaches beyond this many times either way says no more than that hardly anything is known."""
+
+
+def ratio_interval(verdict: Verdict | LadderStep) -> str:
+    """ "3.8 to 4.4", "less than 0.001 to 30"; empty where no interval is known."""
+    if not rounding.has_width(verdict.low, verdict.high):
+        return ""
+    _, low, high = rounding.with_interval(verdict.ratio, verdict.low, verdict.high)
+    low = low if verdict.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
+    high = high if verdict.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
+    return f"{low} to {high}"
+
+
+USUAL = 0.95
+"""The confidence that is said once for all where there is a note."""
+
+
+def ratio_words(verdict: Verdict) -> str:
+    """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"."""
+    interval = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
+    return f"{ratio(verdict)} times{f' ({interval})' if interval else ''}"
+
+
+def confidence(verdict: Verdict) -> str:
+    """ "95 %", "97.5 %"."""
+    return f"{100 * verdict.confidence:.4g} %"
+
+
+def confident_interval(verdict: Verdict) -> str:
+    """ "95 % interval 3.8 to 4.4"; empty where no interval is known."""
+    interval = ratio_interval(verdict)
+    return f"{confidence(verdict)} interval {interval}" if interval else ""
+
+
+def _interval_words(verdict: Verdict) -> str:
+    blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}"
+    return f"{confident_interval(verdict) or 'no interval'}, {blocks}"
+
+
+def verdict_levels(verdict: Verdict, unit: str) -> str:
+    """ "at 20, 40 and 80 active jobs", "at 5 to 320 active jobs"; empty where the levels are not known."""
+    levels = sorted(verdict.levels)
+    if not levels:
+        return ""
+    last = words.load(levels[-1], unit)
+    if len(levels) > 3:
+        return f"at {rounding.exact(levels[0])} to {last}"
+    return f"at {words.and_list([*(rounding.exact(level) for level in levels[:-1]), last])}"
+
+
+def ladder_step(step: LadderStep) -> str:
+    """ "6.1 times (5.8 to 6.4), 47 % of the gain"."""
+    interval = ratio_interval(step)
+    share = rounding.percent(step.share)
+    if step.share_low is not None and step.share_high is not None:
+        share += f" ({rounding.percent(step.share_low)} to {rounding.percent(step.share_high)})"
+    return f"{ratio(step)} times{f' ({interval})' if interval else ''}, {share} of the gain"
