@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+import drivers
 import verdicts as noises
 from correlated import search_it
 from loadframe.analysis import samples
@@ -319,6 +320,31 @@ def slope(_series: int) -> Figure:
         ]
         called += fit(rows, axis="n", treatment="A").cliff is not None
     return Figure(called)
+
+
+# --- 4. what is compared: steps ---------------------------------------------------------------------------------------
+
+
+@row(
+    "driver beside: told",
+    "a driver whose CPUs would give the target half as much again: told",
+    section=4,
+    goal=95,
+    most=False,
+)
+def driver_told(series: int) -> Figure:
+    """Beside the flag for drivers that are the bottleneck, which alone was there before."""
+    heavy = [one for one in drivers.many(series, 9) if one.worth >= drivers.HEAVY]
+    limited = noises.share(np.array([one.limited for one in heavy]))
+    return Figure(noises.share(np.array([one.flagged for one in heavy])), 2.0, f"driver-limited {limited:.0f}")
+
+
+@row("driver beside: not told", "a driver that costs less than a tenth, or is bound apart: told", section=4, goal=5)
+def driver_not_told(series: int) -> Figure:
+    """Beside a rule that asks for its share of the machine's CPUs alone."""
+    light = [one for one in drivers.many(series, 10) if one.worth < drivers.LIGHT]
+    rival = noises.share(np.array([one.share >= 0.25 for one in light]))
+    return rate(sum(one.flagged for one in light), len(light), rival=f"by its share alone {rival:.0f}")
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

@@ -92,9 +92,13 @@ def test_a_curve_that_is_the_drivers_says_so_at_its_levels(simulated: Simulated)
     sweep(book, "A", round_number=1)
     levels = sorted({step.level for step in book.steps})
     assert not [words for words in curve_of(book.steps, book.bench.study, "A").warnings if "driver" in words]
-    steps = [replace(step, flags=("driver-limited",)) if step.level == levels[-1] else step for step in book.steps]
-    (said,) = [words for words in curve_of(steps, book.bench.study, "A").warnings if "driver" in words]
-    assert said.startswith(f"driver.limited: at {levels[-1]:g} the load driver was the bottleneck")
+    for flag, begins in (
+        ("driver-limited", f"driver.limited: at {levels[-1]:g} the load driver was the bottleneck"),
+        ("driver-beside", f"driver.beside: at {levels[-1]:g} the load driver had a quarter"),
+    ):
+        steps = [replace(step, flags=(flag,)) if step.level == levels[-1] else step for step in book.steps]
+        (said,) = [words for words in curve_of(steps, book.bench.study, "A").warnings if "driver" in words]
+        assert said.startswith(begins)
 
 
 def test_a_conclusion_says_what_of_the_recording_is_missing(simulated: Simulated, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_without_a_price_there_is_no_second_gain() -> None:
         ([one_round()], "no-limit-reached"),
         ([one_round(findings=(finding("cpu.saturated"),))], "cpu-saturated"),
         ([one_round(findings=(finding("driver.limited"),))], "driver-limited"),
+        ([one_round(findings=(finding("driver.beside"),))], "limit-without-remedy"),
         ([one_round(findings=(finding("disk.saturated"),))], "limit-without-remedy"),
         ([one_round(trial("wal", 1.0), findings=(finding("disk.fsync"),))], "no-proven-gain"),
     ],

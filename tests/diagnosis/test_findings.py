@@ -139,6 +139,41 @@ def test_a_limited_driver_never_blames_the_target(make_step: StepMaker) -> None:
     assert "driver.limited" not in {finding.id for finding in diagnosed(busy)}
 
 
+FULL = {**IDLE, "system.cpu.utilization": 0.98, "system.cpu.own": 0.97, "system.pressure.cpu.some": 0.9}
+BESIDE = {**FULL, "driver.cpu.beside": 0.6, "target.cpus.busy": 0.98, "target.cpus.wait": 0.4}
+
+
+def test_a_driver_on_the_targets_cpus_comes_before_cpus_that_are_full(make_step: StepMaker) -> None:
+    """1.2 of 2 CPUs: what is measured is both together, and the driver's part of it can be moved elsewhere."""
+
+    def seen(**changed: float) -> list[str]:
+        metrics = {**BESIDE, **{name.replace("__", "."): value for name, value in changed.items()}}
+        steps = [make_step(level, 900.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4, 8)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert seen() == ["driver.beside", "cpu.saturated"]
+    assert seen(driver__cpu__beside=0.1) == ["cpu.saturated"], "a driver that needs little"
+    assert seen(driver__cpu__beside=0.0) == ["cpu.saturated"], "bound to CPUs of its own"
+    assert seen(target__cpus__wait=0.02) == ["cpu.saturated"], "a target that could not use more"
+    idle = {"target__cpus__busy": 0.7, "system__cpu__utilization": 0.7, "system__cpu__own": 0.7}
+    assert seen(**idle) == [], "there are CPUs left"
+    quota = seen(**{"target.cage.cpu.throttled_share": 0.9, "target.cage.cpu.utilization": 0.98})
+    assert quota == ["cage.cpu_quota", "cpu.saturated"], "what keeps the target waiting is its own quota"
+
+
+def test_a_driver_beside_its_target_leaves_a_cause_that_explains_the_bend_first(make_step: StepMaker) -> None:
+    """Both sides of a proof have the same driver beside them, so what else gives way can be proved."""
+    steps = [make_step(s.level, s.throughput, {**s.metrics, **BESIDE}, block=s.block) for s in farm(make_step, 64)]
+    assert [finding.id for finding in diagnosed(steps)][:2] == ["mariadb.table_open_cache", "driver.beside"]
+
+
+def test_what_to_do_about_a_driver_beside_its_target_is_said(make_step: StepMaker) -> None:
+    steps = [make_step(level, 900.0, BESIDE, block=block) for block in (1, 2, 3) for level in (1, 2, 4, 8)]
+    first = diagnosed(steps)[0]
+    assert "cage.driver.cpus" in first.explanation
+    assert ("driver.cpu.beside", 0.6) in [(one.metric, pytest.approx(one.value)) for one in first.evidence]
+
+
 def test_a_full_cache_that_costs_nothing_is_ruled_out_by_its_counter(make_step: StepMaker) -> None:
     steps = farm(make_step, 64, churn=0.001)
     findings = diagnosed([*steps])

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.metrics import METRICS
-from loadframe.model import Decision, Evidence, Investigation, LoadInterval, NextLimit, OutcomeKind, Verdict
+from loadframe.model import (
+    DRIVER_BESIDE,
+    Decision,
+    Evidence,
+    Investigation,
+    LoadInterval,
+    NextLimit,
+    OutcomeKind,
+    Verdict,
+)
 from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
 
 
@@ -187,3 +196,16 @@ def test_the_kind_of_loop_is_said_where_it_is_known(farm: Investigation) -> None
     assert not any("loop" in fact for fact in words.curve_facts(curve, "jobs"))
     assert "A closed loop" in words.curve_facts(replace(curve, closed_loop=True), "jobs")[-1]
     assert "An open loop" in words.curve_facts(replace(curve, closed_loop=False), "jobs")[-1]
+
+
+def test_what_to_do_about_a_driver_beside_its_target_is_the_next_step(farm: Investigation) -> None:
+    first = farm.rounds[0]
+    beside = replace(first.findings[0], id=DRIVER_BESIDE, status="suspected", title="the load driver takes CPUs")
+    inv = replace(
+        farm, rounds=(replace(first, findings=(beside,), tried=()),), gain=None, next_limit=None,
+        outcome=replace(farm.outcome, kind="limit-without-remedy"),
+    )  # fmt: skip
+    assert "the load driver takes CPUs" in answers.answer(inv)
+    assert "cage.driver.cpus" in answers.next_step(inv)
+    other = replace(inv, rounds=(replace(first, findings=(replace(beside, id="disk.saturated"),), tried=()),))
+    assert "cage.driver.cpus" not in answers.next_step(other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from loadframe.analysis.window import Summary
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig
-from loadframe.diagnosis.signatures import is_driver_limited
+from loadframe.bench.sharing import cpus_of_processes, shared
+from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.model import Blind
@@ -63,6 +65,8 @@ def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, o
     blind = contradictions({**found, **own})
     found = without(found, blind)
     found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind))
+    if not embedded:
+        found |= shared(found, cpus_of_processes(rig.target.pids()), driver_cpus(study))
     if "target.memory.rss" in found:  # else it is not on this machine, whose ceilings are not its own
         found, _ = derive(found, {})
     length = summary.window_end_s - summary.window_start_s
@@ -130,6 +134,11 @@ def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: max(shares) for name, shares in known.items() if shares}
 
 
+def driver_cpus(study: Study) -> frozenset[int]:
+    """The CPUs that the load driver may use: the study's, else ours."""
+    return cpus_of(study.cage.driver) or frozenset(os.sched_getaffinity(0))
+
+
 def components(study: Study) -> tuple[str, ...]:
     """What the target is made of."""
     return targets.components(study.target.kind, study.target.shards)
@@ -166,6 +175,7 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tupl
         "not-settled": not summary.settled,
         "errors": summary.errors > 0,
         "driver-limited": is_driver_limited(metrics),
+        "driver-beside": is_driver_beside(metrics),
         "driver-lag": metrics.get("workload.driver_lag", 0.0) > DRIVER_LAG and not machine_busy,
         "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
         "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,

@@ -234,4 +234,11 @@ def _warnings(finder: _Finder) -> list[str]:
         found.append(
             f"driver.limited: at {where} the load driver was the bottleneck, so the capacity may be the driver's."
         )
+    beside = sorted({step.level for step in steps if "driver-beside" in step.flags and step.level in decisive})
+    if beside:
+        where = ", ".join(f"{level:g}" for level in beside)
+        found.append(
+            f"driver.beside: at {where} the load driver had a quarter or more of the CPUs that the target was short "
+            "of, so the capacity is that of both together."
+        )
     return found

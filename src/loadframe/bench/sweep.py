@@ -129,22 +129,27 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
     loops = {step.closed_loop for step in mine}
     return replace(
         fitted,
-        warnings=(*fitted.warnings, *_driver_limited(mine)),
+        warnings=(*fitted.warnings, *_driver_warnings(mine)),
         closed_loop=loops.pop() if len(loops) == 1 else None,
     )
 
 
-def _driver_limited(steps: Sequence[Step]) -> list[str]:
-    """In words, at which levels most steps show the driver's limit instead of the target's; [] where none does."""
-    limited = [
-        level
-        for level in sorted({step.level for step in steps})
-        if mean("driver-limited" in step.flags for step in steps if step.level == level) > MOST_STEPS
-    ]
-    if not limited:
-        return []
-    where = ", ".join(f"{level:g}" for level in limited)
-    return [f"driver.limited: at {where} the load driver was the bottleneck, so the curve is not the target's there"]
+def _driver_warnings(steps: Sequence[Step]) -> list[str]:
+    """In words, at which levels most steps show the driver's limit instead of the target's, or both together; [] where
+    none does."""
+    said = {
+        "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the curve is not the target's "
+        "there",
+        "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was "
+        "short of; with CPUs of its own for the driver (cage.driver.cpus) the target would do more",
+    }
+    levels = sorted({step.level for step in steps})
+    found = []
+    for flag, words in said.items():
+        often = [one for one in levels if mean(flag in step.flags for step in steps if step.level == one) > MOST_STEPS]
+        if often:
+            found.append(words.format(", ".join(f"{level:g}" for level in often)))
+    return found
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:

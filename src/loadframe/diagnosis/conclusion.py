@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from loadframe.analysis import comparison
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
+    DRIVER_BESIDE,
     OTHERS,
     Finding,
     LadderStep,
@@ -106,7 +107,7 @@ def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
     first = last.findings[0]
     if first.id == DRIVER_LIMITED:
         return Outcome("driver-limited", "The load driver was the bottleneck, not the target; nothing was changed.")
-    if first.id == OTHERS:
+    if first.id in (OTHERS, DRIVER_BESIDE):
         return Outcome("limit-without-remedy", f"{first.title[0].upper()}{first.title[1:]}; nothing was changed.")
     if first.id == "cpu.saturated":
         return Outcome("cpu-saturated", "The CPUs are saturated with the work asked for; nothing was changed.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loadframe.metrics import IN_FRONT
-from loadframe.model import OTHERS
+from loadframe.model import DRIVER_BESIDE, OTHERS
 
 Comparison = Literal[">=", "<=", ">", "<"]
 
@@ -50,8 +50,8 @@ class Signature:
     absent: none may hold (it would be another cause).
 
     explains_falling: whether it can make throughput fall with load where it is there at every level alike.
-    explains: limits that are reached in this way: where both are seen, this says more. explanation: one sentence for
-    the report.
+    explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
+    explanation: one or two sentences for the report.
     """
 
     id: str
@@ -80,6 +80,27 @@ LIMITED_DRIVER = Signature(
     absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"),),
     explanation="The driver has no CPU time left to ask for more, while the target has.",
     explains_falling=True,
+)
+
+
+DRIVER_BESIDE_TARGET = Signature(
+    id=DRIVER_BESIDE,
+    title="the load driver takes a large part of the CPUs that the target is short of",
+    present=(
+        Condition(
+            "driver.cpu.beside", ">=", 0.25, "without a quarter of its CPUs a target does three quarters of its work"
+        ),
+        Condition("target.cpus.busy", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),
+        Condition(
+            "target.cpus.wait", ">=", 0.2, "a fifth of the time its threads could run and do not: it could use more"
+        ),
+    ),
+    absent=(
+        Condition("target.cage.cpu.throttled_share", ">=", 0.5, "the target's own quota keeps its threads waiting"),
+    ),
+    explanation="The curve is that of both together: alone the target would do more. Give the driver CPUs of its own "
+    "(cage.cpus and cage.driver.cpus), or another machine; or load with a driver that needs less for a request.",
+    explains=("cpu.saturated",),
 )
 
 
@@ -423,6 +444,7 @@ SIGNATURES: tuple[Signature, ...] = (
         absent=(CPU_BUSY,),
         explanation="The work of one thread cannot be spread over the CPUs that are idle.",
     ),
+    DRIVER_BESIDE_TARGET,
     Signature(
         id="cpu.saturated",
         title="the CPUs are saturated",
@@ -442,6 +464,12 @@ SIGNATURES: tuple[Signature, ...] = (
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
     """Whether the driver is the bottleneck where these metrics were measured."""
     return all(one.metric in metrics for one in LIMITED_DRIVER.present) and _holds(LIMITED_DRIVER, metrics)
+
+
+def is_driver_beside(metrics: Mapping[str, float]) -> bool:
+    """Whether the driver takes CPUs that the target is short of where these metrics were measured."""
+    share, busy, *_ = DRIVER_BESIDE_TARGET.present
+    return share.metric in metrics and busy.metric in metrics and _holds(DRIVER_BESIDE_TARGET, metrics)
 
 
 def is_crowded(metrics: Mapping[str, float]) -> bool:

@@ -33,6 +33,7 @@ driver.cpu.utilization            | share | share of its CPUs in use by the load
 driver.cpu.hottest_thread         | cores | the driver's busiest thread
 driver.cpu.thread_cores           | cores | CPU of the driver's threads, added up
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
+driver.cpu.beside                 | share | CPUs that the target may use, in use by the load driver
 driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
@@ -53,6 +54,8 @@ target.memory.shared              | bytes | shared memory that the target's proc
 target.mappings                   | count | memory mappings of the target's process
 target.cpus.named                 | count | CPUs that the affinity of the target's process names
 target.cpus.allowed               | count | CPUs the target's process may use: those named, as far as there are
+target.cpus.busy                  | share | CPUs that the target may use, in use by anybody
+target.cpus.wait                  | share | time in which the target's threads could run, spent waiting for a CPU
 target.epoll_watches              | count | files that the target's process watches by epoll
 target.inotify_watches            | count | files that the target watches by inotify
 target.inotify_instances          | count | inotify instances of the target

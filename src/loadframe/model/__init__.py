@@ -27,6 +27,7 @@ from loadframe.model.curve import (
     Shape,
 )
 from loadframe.model.finding import (
+    DRIVER_BESIDE,
     OTHERS,
     Change,
     Control,
@@ -140,6 +141,7 @@ from loadframe.model.verdict import (
 __all__ = [
     "CLIENT_AXES",
     "DISTURBED",
+    "DRIVER_BESIDE",
     "FLAGS",
     "OPEN_LOOP_AXES",
     "OTHERS",

@@ -34,6 +34,9 @@ class RuledOut:
 OTHERS = "cpu.others"
 """The finding that others take the CPU: while it holds, what the target waits for is them."""
 
+DRIVER_BESIDE = "driver.beside"
+"""The finding that the load driver takes CPUs that the target is short of: what is measured is both together."""
+
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
 """helped: a change for this cause has a proven gain, but the cause's own evidence was not seen to recede, or the same
 change confirmed another cause."""

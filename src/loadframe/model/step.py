@@ -88,6 +88,7 @@ FLAGS: Mapping[str, str] = {
     "not-settled": "the warm-up had not ended when the window had to begin",
     "errors": "some requests failed",
     "driver-limited": "the load driver was the bottleneck",
+    "driver-beside": "the load driver had a quarter or more of the CPUs that the target was short of",
     "driver-lag": "requests waited for the load driver's own CPUs while others were idle",
     "steal": "the hypervisor gave the CPU to somebody else",
     "stranger": "processes that belong neither to the target nor to the driver used the CPU",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from loadframe.model import OTHERS, Finding, Investigation, LoadInterval, NextLimit, Verdict
+from loadframe.model import DRIVER_BESIDE, OTHERS, Finding, Investigation, LoadInterval, NextLimit, Verdict
 from loadframe.reporting import change_words, facts, reaching, rounding, verdict_words, words
 
 
@@ -142,10 +142,20 @@ def next_step(inv: Investigation) -> str:
         case "no-limit-reached":
             highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
             return f"Load it further: add levels{highest}."
+        case "limit-without-remedy" if _first_id(inv) == DRIVER_BESIDE:
+            return (
+                "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine; then the curve "
+                "is the target's."
+            )
         case "limit-without-remedy":
             return "Look at the remedies that were not tried, and why."
         case _:
             return "No further limit showed within the levels that were tested."
+
+
+def _first_id(inv: Investigation) -> str:
+    findings = facts.main_findings(inv)
+    return findings[0].id if findings else ""
 
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> str:
