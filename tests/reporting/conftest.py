@@ -382,7 +382,7 @@ def queue_round(rung: int, findings: tuple[Finding, ...], tried: tuple[Trial, ..
         f"rung {rung}",
         build_points(QUEUE_LEVELS, throughput, lambda workers: 1.6e3 * workers / throughput(workers)),
         "plateau",
-        Peak(2.0, throughput(2)),
+        max((Peak(load, throughput(load)) for load in QUEUE_LEVELS), key=lambda peak: peak.throughput),
         LoadInterval(1.0, 1.0, 1.0) if rung < 2 else LoadInterval(2.0, 1.6, 2.5),
         None,
         None,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import OTHERS, Control, Finding, Investigation, Mechanism
+from loadframe.model import OTHERS, Control, Finding, Investigation, Mechanism, RuledOut
 from loadframe.reporting import answers, facts, finding_words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
@@ -82,3 +82,35 @@ def test_others_that_took_the_cpu_come_before_what_only_helped(helped: Investiga
     assert answers.answer(found).startswith("Others took the CPU while it was measured")
     confirmed = with_findings(helped, crowded, replace(first, status="confirmed"))
     assert OTHERS not in [finding.id for finding in facts.main_findings(confirmed)]
+
+
+FOREIGN = "CPU time of processes that belong to nobody in the study: 4.76 %, not at least 20 %"
+
+
+def test_others_that_came_later_are_not_ruled_out_by_what_was_seen_before(farm: Investigation) -> None:
+    """Seen: `cpu.others` suspected in the last state, and ruled out by a figure of the first one."""
+    confirmed = replace(farm.rounds[0].findings[0], ruled_out=(RuledOut(OTHERS, FOREIGN), RuledOut("disk.busy", "6 %")))
+    crowded = replace(confirmed, id=OTHERS, status="suspected", title="others take the CPU", ruled_out=())
+    first = replace(farm.rounds[0], findings=(confirmed,), ruled_out=confirmed.ruled_out)
+    inv = replace(farm, rounds=(first, replace(farm.rounds[1], findings=(crowded,), ruled_out=())))
+    for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
+        assert said.count(FOREIGN) == 1
+        assert f"suspected: no change has proved it; as given it was ruled out: {FOREIGN}" in said
+        assert "disk.busy" in said
+    assert f"- {OTHERS}: " not in render_text(inv, width=200)
+
+
+def test_others_of_the_first_state_are_not_ruled_out_by_what_was_seen_after(farm: Investigation) -> None:
+    first, last = farm.rounds
+    crowded = replace(first.findings[0], id=OTHERS, status="suspected", title="others take the CPU", ruled_out=())
+    helped = replace(first.findings[0], status="helped", ruled_out=(RuledOut(OTHERS, FOREIGN),), mechanism=UNMOVED)
+    inv = replace(
+        farm,
+        rounds=(
+            replace(first, findings=(crowded,), ruled_out=()),
+            replace(last, findings=(helped,), ruled_out=helped.ruled_out),
+        ),
+    )
+    for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
+        assert said.count(FOREIGN) == 1
+        assert f"suspected: no change has proved it; in the last state it was ruled out: {FOREIGN}" in said

@@ -21,7 +21,7 @@ from loadframe.model import (
     OutcomeKind,
     Verdict,
 )
-from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
+from loadframe.reporting import answers, facts, finding_words, render_page, rounding, verdict_words, words
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -103,6 +103,26 @@ def test_the_answer_names_load_cause_change_and_gain(farm: Investigation) -> Non
 def test_the_answer_says_at_which_levels_the_gain_holds(farm: Investigation) -> None:
     """The peak hardly moves here: a factor without its levels would mislead."""
     assert "at 20, 40 and 80 active jobs" in answers.answer(farm)
+
+
+def test_the_two_ratios_of_an_answer_say_what_each_compares(queue: Investigation) -> None:
+    """Seen: "38 times" beside "200 times (5.8 to more than 1,000)", as if one of them were wrong."""
+    answer = answers.answer(queue)
+    assert "a peak 47 times as high (95 % interval 45 to 49; 430/s at 1 worker before" in answer
+    assert "20,200/s at 2 workers after" in answer
+    assert "Proved at equal loads, block by block: 48 times the throughput at 1 and 8 workers" in answer
+    assert "differ" not in answer  # 47 and 48
+
+
+def test_where_the_two_ratios_are_far_apart_the_load_that_makes_it_so_is_named(farm: Investigation) -> None:
+    answer = answers.answer(farm)
+    assert (
+        "The two differ as their loads do: a peak is each state's best, and at 20 active jobs it went from 718/s to "
+        "2,110/s."
+    ) in answer
+    page = " ".join(render_page(farm).split())
+    assert "each state at its best load" in page
+    assert "the throughput at equal loads, at 20, 40 and 80 active jobs" in page
 
 
 def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:

@@ -38,13 +38,15 @@ def _answer(inv: Investigation) -> str:
 
 
 def _gain(inv: Investigation, gain: Verdict) -> str:
-    """First what holds wherever the levels end, then the ratio at the loads at which it was proved."""
+    """First what holds wherever the levels end, then the ratio at the loads at which it was proved, and why the two are
+    far apart, where they are."""
     unit, found = words.axis_unit(inv), reaching.of(inv)
     at_loads = verdict_words.gain_sentence(gain, unit)
     if found is None:
         return words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
     gives = words.sentence(f"{change_words.kept(inv)} gives {reaching.sentence(found, unit)}")
-    return f"{gives} {words.sentence(f'Proved: {at_loads}')}"
+    proved = words.sentence(f"Proved at equal loads, block by block: {at_loads}")
+    return " ".join(part for part in (gives, proved, words.sentence(reaching.difference(inv, found, gain))) if part)
 
 
 def _lead(inv: Investigation) -> str:

@@ -72,13 +72,35 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 
 def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main findings and those only suspected, each with what was ruled out beside it and not said before."""
+    """The main findings and those only suspected, each with what was ruled out beside it and not said before. What is
+    suspected in one state is not ruled out by what another one shows: that is said with the suspicion."""
+    shown = (*main_findings(inv), *suspected_findings(inv))
+    named = {finding.id for finding in shown}
     said: set[RuledOut] = set()
     pairs = []
-    for finding in (*main_findings(inv), *suspected_findings(inv)):
-        pairs.append((finding, tuple(item for item in finding.ruled_out if item not in said)))
+    for finding in shown:
+        pairs.append((finding, tuple(item for item in finding.ruled_out if item not in said and item.id not in named)))
         said.update(finding.ruled_out)
     return pairs
+
+
+def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
+    """The state that ruled a suspected finding out, in words, and why; the latest where several did, () where none."""
+    if finding.status != "suspected":
+        return ()
+    found = [
+        (_state(inv, round_), item.because)
+        for round_ in inv.rounds
+        for item in (*round_.ruled_out, *(item for each in round_.findings for item in each.ruled_out))
+        if item.id == finding.id
+    ]
+    return tuple(found[-1:])
+
+
+def _state(inv: Investigation, round_: Round) -> str:
+    if round_ is inv.rounds[0]:
+        return "as given"
+    return "in the last state" if round_ is inv.rounds[-1] else f"in round {round_.number}"
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from loadframe.metrics import METRICS
-from loadframe.model import Evidence, Finding
-from loadframe.reporting import words
+from loadframe.model import Evidence, Finding, Investigation
+from loadframe.reporting import facts, words
 from loadframe.units import show_metric
 
 COMPARISONS = {
@@ -64,7 +64,9 @@ def mechanism_sentence(finding: Finding) -> str:
     return f"{moved}: {finding.mechanism.because}"
 
 
-def finding_sentence(finding: Finding, unit: str) -> str:
-    """A finding's title with its standing and the load at which it begins."""
+def sentence(inv: Investigation, finding: Finding) -> str:
+    """A finding's title with its standing, the load at which it begins, and what ruled it out in another state."""
+    unit = words.axis_unit(inv)
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
-    return f"{words.strip(finding.title)}{start} ({STATUS[finding.status]})"
+    told = "".join(f"; {state} it was ruled out: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding))
+    return f"{words.strip(finding.title)}{start} ({STATUS[finding.status]}{told})"

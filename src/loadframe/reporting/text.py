@@ -68,25 +68,23 @@ def _states(inv: Investigation) -> list[Part]:
     unit = words.axis_unit(inv)
     parts = [("Before", [words.state_sentence(inv.before, unit)])] if inv.before else []
     parts += [("After", [words.state_sentence(inv.after, unit)])] if inv.after else []
-    if inv.gain:
-        parts.append(("Proof", [verdict_words.gain_sentence(inv.gain, unit)]))
-        parts += [("Noise", [verdict_words.floor_sentence(inv.gain)])] if inv.gain.floor else []
+    if inv.gain and inv.gain.floor:
+        parts.append(("Noise", [verdict_words.floor_sentence(inv.gain)]))
     return parts
 
 
 def _findings(inv: Investigation) -> list[Part]:
-    unit, parts = words.axis_unit(inv), list[Part]()
-    room = MOST_EVIDENCE
+    parts, room = list[Part](), MOST_EVIDENCE
     for finding in facts.main_findings(inv)[:3]:
         evidence = [f"- {finding_words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
         evidence += [f"- {said}" for said in (finding_words.mechanism_sentence(finding),) if said]
         room = max(2, room - len(evidence))
         label = "Helped" if finding.status == "helped" else "Then" if parts else "Gave"
-        parts.append((label, [finding_words.finding_sentence(finding, unit), *evidence]))
-    out = [item for finding in facts.main_findings(inv)[:1] for item in _ruled_out(finding.ruled_out)][:4]
+        parts.append((label, [finding_words.sentence(inv, finding), *evidence]))
+    out = [item for _, items in facts.findings_and_ruled_out(inv)[:1] for item in _ruled_out(items)][:4]
     out += _ruled_out(facts.ruled_out_alone(inv))[:6]
     out += [f"- {finding.id}: {finding_words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
-    suspected = [finding_words.finding_sentence(finding, unit) for finding in facts.suspected_findings(inv)[:3]]
+    suspected = [finding_words.sentence(inv, finding) for finding in facts.suspected_findings(inv)[:3]]
     return [*parts, ("Suspected", suspected), ("Ruled out", out)]
 
 
