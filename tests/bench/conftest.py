@@ -63,7 +63,10 @@ class SimulatedBench:
     kills: Callable[[TargetState], bool] = lambda state: False
     dead: bool = False
     flags: tuple[str, ...] = ()
+    needs_s: Callable[[str, float], float] = lambda treatment, level: 0.0
+    """The warm-up after which a treatment has settled at a level; a fifth is missing before."""
     p95_ms: Callable[[TargetState, float], float] = lambda state, level: 2.0
+    asked: list[tuple[str, float, float]] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
     served: str = ""
     states: dict[str, TargetState] = field(default_factory=dict)
@@ -115,6 +118,7 @@ class SimulatedBench:
         level: float,
         window_s: float | None = None,
         most_waiting: int | None = None,
+        warmup_s: float = 0.0,
     ) -> Step:
         self.use(treatment)
         if self.kills(self.states[treatment]):
@@ -124,16 +128,22 @@ class SimulatedBench:
         self.served = treatment
         throughput, metrics = self.model(self.states[treatment], level)
         throughput *= 1 + self.random.gauss(0, self.noise)
+        cold = warmup_s < self.needs_s(treatment, level)
+        self.clock.now_s += warmup_s
+        self.asked.append((treatment, level, warmup_s))
         return self.make_step(
             level,
-            throughput,
+            0.8 * throughput if cold else throughput,
             metrics,
             number=self.random.randrange(10**9),
             round=round_number,
             block=block,
             treatment=treatment,
             latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
-            flags=self.flags,
+            flags=(*self.flags, "not-settled") if cold else self.flags,
+            ended_s=1.2 + warmup_s,
+            window_start_s=0.2 + warmup_s,
+            window_end_s=1.2 + warmup_s,
             errors=round(metrics.get("workload.errors", 0.0)),
         )
 

@@ -1,4 +1,4 @@
-"""Where the warm-up ends: MSER-5 on a binned throughput series, with a floor and a guard against noise.
+"""Where the warm-up ends: MSER-5 on a binned throughput series, with a floor and guards against noise and slow climbs.
 
 MSER: White (1997), "An effective truncation heuristic for bias reduction in simulation output", Simulation 69;
 MSER-5 (the same on means of five): White, Cobb and Spratt (2000), "A comparison of five steady-state truncation
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from loadframe.analysis.student import quantile
 
 BATCH = 5
 """Bins per batch: the 5 of MSER-5."""
@@ -31,9 +33,25 @@ MEANINGFUL_SHARE = 0.02
 STANDARD_ERRORS = 3.0
 """A head must differ from the tail by this many standard errors, or it is noise."""
 
+BOUND_ERRORS = 4.0
+"""... and by so many where it is the bound that is looked at, and nothing is left to be cut."""
+
+MOST_CORRELATED = 0.9
+"""A short series cannot tell more from a random walk."""
 
 LATE_ERRORS = 7.0
 """A level that changes after the bound must do so by this many standard errors: where it changes was searched for."""
+
+CLIMBS = 0.99
+"""A series climbs where a straight line through it would not rise so steeply by chance with this probability. MSER sees
+no slow approach: there each truncation looks like the one before."""
+
+MISSING = 0.05
+"""Of a series that climbs a cut is enough where it leaves less than this to be reached, going by the exponential
+approach that fits best."""
+
+PACES = tuple(float(pace) for pace in np.geomspace(0.05, 3, 13))
+"""Time constants that are tried, in lengths of the series: of a slower one nothing but its slope can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +76,9 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
     """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds).
 
     Never below `floor_s`; at most half of the series, or `longest_s`. Not settled when the minimum of MSER-5 lies
-    beyond that bound and the series is at another level there, when its level changes after the bound, or when fewer
-    than 30 bins are left after the floor (then warmup_s is the floor). What is not distinguishable from the settled
-    part is kept: MSER alone cuts flat noise at random places.
+    beyond that bound and the series is at another level there, when its level changes after the bound, when it climbs
+    and a cut leaves more to be reached, or when fewer than 30 bins are left after the floor (then warmup_s is the
+    floor). What is not distinguishable from the settled part is kept: MSER alone cuts flat noise at random places.
     Raises ValueError where `bin_s` is not positive.
     """
     if bin_s <= 0:
@@ -78,14 +96,73 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
     bound_s = max(floor_s, longest_s if longest_s is not None else len(series) * bin_s / 2)
     bound = min(int((bound_s - floor_s) / batch_s + 1e-9), batches - SHORTEST_TAIL)
     late = any(_changes(means, at) for at in range(bound + 1, batches - SHORTEST_TAIL + 1))
-    if late or (cut > bound and steady.differs(means[bound : bound + WINDOW])):
+    if late or (cut > bound and steady.differs(means[bound : bound + WINDOW], BOUND_ERRORS)):
         return WarmUp(bound_s, settled=False)
     last = min(cut, bound)
     # MSER overshoots where noise makes a later start look calmer; the first calm window is early enough.
     calm = (
         d for d in range(last) if not steady.differs(means[d : d + 1]) and not steady.differs(means[d : d + WINDOW])
     )
-    return WarmUp(floor_s + next(calm, last) * batch_s, settled=True)
+    first = next(calm, last)
+    after = series[floor_bins:]
+    if straight(after[np.newaxis]).rises(CLIMBS) and missing(after, first * BATCH) > MISSING:
+        return WarmUp(bound_s, settled=False)
+    return WarmUp(floor_s + first * batch_s, settled=True)
+
+
+def missing(values: NDArray[np.float64], cut: int) -> float:
+    """What the mean of values[cut:] lacks of the level that they approach, as a share of that level, going by the
+    exponential approach (least squares, time constants PACES) that fits all of them best. (n,); 0 where they approach
+    nothing from below."""
+    time = np.linspace(0, 1, len(values))
+    shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
+    centred = shapes - shapes.mean(axis=1, keepdims=True)
+    sizes = (centred @ (values - values.mean())) / (centred**2).sum(axis=1)
+    best = int(np.argmax(sizes**2 * (centred**2).sum(axis=1)))
+    lacking = -float(sizes[best]) * float(shapes[best, cut:].mean())
+    level = float(values[cut:].mean()) + lacking
+    return max(lacking / level, 0.0) if level > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """rise: of the common straight line from end to end, in the series' unit; error: its standard error; freedom: of
+    that; level: the mean of all."""
+
+    rise: float
+    error: float
+    freedom: float
+    level: float
+
+    def rises(self, probability: float) -> bool:
+        """Whether it rises, with this probability, and by more than a share of the level that matters."""
+        if self.freedom < 1:
+            return False
+        return self.rise > max(float(quantile(probability, self.freedom)) * self.error, MEANINGFUL_SHARE * self.level)
+
+
+def straight(series: NDArray[np.float64]) -> Line:
+    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8.
+
+    Neighbours resemble one another: r is the correlation of neighbours among the residuals of all series, without what
+    fitting a level and a line hides of it, 2 (1 + 2 r) / n; the line is known as from (1 - r) / (1 + r) as many values.
+    """
+    count, length = series.shape
+    time = np.linspace(-0.5, 0.5, length)
+    squares = float(time @ time)
+    centred = series - series.mean(axis=1, keepdims=True)
+    rise = float((centred @ time).mean()) / squares
+    residuals = centred - centred @ time[:, np.newaxis] / squares * time
+    power = float((residuals**2).sum())
+    level = float(series.mean())
+    if power <= 0:
+        return Line(rise, 0.0, float(count * (length - 2)), level)
+    seen = float((residuals[:, 1:] * residuals[:, :-1]).sum()) / power
+    correlation = min(max((length * seen + 2) / max(length - 4, 1), 0.0), MOST_CORRELATED)
+    repeats = (1 + correlation) / (1 - correlation)
+    freedom = count * (length / repeats - 2)
+    variance = power / max(count * (length - 2 * repeats), 1.0) * repeats
+    return Line(rise, math.sqrt(variance / (count * squares)), freedom, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +173,11 @@ class _Steady:
     variance: float
     count: int
 
-    def differs(self, window: NDArray[np.float64]) -> bool:
+    def differs(self, window: NDArray[np.float64], errors: float = STANDARD_ERRORS) -> bool:
         """Whether a window is at another level, beyond the noise. Its median, so that one stall does not decide."""
         difference = abs(float(np.median(window)) - self.level)
         error = math.sqrt(self.variance * (1 / len(window) + 1 / self.count))
-        return difference > max(STANDARD_ERRORS * error, MEANINGFUL_SHARE * abs(self.level))
+        return difference > max(errors * error, MEANINGFUL_SHARE * abs(self.level))
 
 
 def _changes(means: NDArray[np.float64], at: int) -> bool:
@@ -108,7 +185,7 @@ def _changes(means: NDArray[np.float64], at: int) -> bool:
     after = means[at:]
     before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
     residuals = np.concatenate([before - before.mean(), after - after.mean()])
-    variance = _long_run_variance(residuals, 2, hidden=True)
+    variance = _long_run_variance(residuals, 2)
     error = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
     level = float(after.mean())
     return abs(level - float(before.mean())) > max(LATE_ERRORS * error, MEANINGFUL_SHARE * abs(level))
@@ -122,11 +199,11 @@ def _steady(tail: NDArray[np.float64]) -> _Steady:
     return _Steady(float(tail.mean()), _long_run_variance(residuals, 2), len(tail))
 
 
-def _long_run_variance(residuals: NDArray[np.float64], fitted: int, *, hidden: bool = False) -> float:
+def _long_run_variance(residuals: NDArray[np.float64], fitted: int) -> float:
     """Of an AR(1) series around `fitted` values estimated from it: neighbouring batches repeat each other."""
     power = float((residuals**2).sum())
     correlation = float((residuals[1:] * residuals[:-1]).sum()) / power if power > 0 else 0.0
     # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
-    correlation += (1 + 3 * correlation) / len(residuals) if hidden else 0.0
-    correlation = min(max(correlation, 0.0), 0.9)
+    correlation += (1 + 3 * correlation) / len(residuals)
+    correlation = min(max(correlation, 0.0), MOST_CORRELATED)
     return power / max(len(residuals) - fitted, 1) * (1 + correlation) / (1 - correlation)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from loadframe.analysis import warmup
 from loadframe.model import Latency, OperationSummary
 
-BINS = 80
-"""Throughput is looked at in so many slices of the step to find the end of the warm-up: MSER-5 needs enough of them."""
+BINS = 66
+"""What follows the least warm-up is looked at in so many slices to find the end of the warm-up: MSER-5 needs enough."""
 BATCHES = 8
 """The window is cut into this many equal slices, for the noise within a step."""
 
@@ -119,14 +119,15 @@ def _warmed_up(
     """Where the warm-up ends, and whether it did before it had to."""
     if fixed_s is not None:
         return started_s + fixed_s, True
-    bin_s = max(length_s, 1e-6) / BINS
-    found = warmup.detect(_binned(end_s, started_s, bin_s), bin_s, floor_s=floor_s)
+    bin_s = max(length_s - floor_s, 1e-6) / BINS
+    found = warmup.detect(_binned(end_s, started_s, length_s, bin_s), bin_s, floor_s=floor_s)
     return started_s + found.warmup_s, found.settled
 
 
-def _binned(end_s: NDArray[np.float64], started_s: float, bin_s: float) -> NDArray[np.float64]:
-    """Throughput (1/s) in BINS slices from the start."""
-    counts, _ = np.histogram(end_s, bins=BINS, range=(started_s, started_s + BINS * bin_s))
+def _binned(end_s: NDArray[np.float64], started_s: float, length_s: float, bin_s: float) -> NDArray[np.float64]:
+    """Throughput (1/s) in slices of the whole step from its start."""
+    bins = int(length_s / bin_s + 1e-9)
+    counts, _ = np.histogram(end_s, bins=bins, range=(started_s, started_s + bins * bin_s))
     return counts.astype(np.float64) / bin_s
 
 

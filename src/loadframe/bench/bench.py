@@ -278,15 +278,18 @@ class Bench:
         level: float,
         window_s: float | None = None,
         most_waiting: int | None = None,
+        warmup_s: float = 0.0,
     ) -> Step:
         """One measured window, of window_s (the study's, where that is None). On the disk when this returns.
 
         most_waiting: in an open loop, the step is ended once more requests than this should have begun and have not
-        ended. TargetError, with the server's last words, where the target died; WorkloadError where the driver failed.
+        ended. warmup_s: the least that is cut off as warm-up, where the study names none. TargetError, with the
+        server's last words, where the target died; WorkloadError where the driver failed.
         """
         self._steps += 1
-        asked = self._asked(f"step-{self._steps:05d}", treatment, level, window_s, most_waiting)
-        loaded = self._load(asked)
+        seconds = duration_s(self.study.measure, window_s, warmup_s)
+        asked = self._asked(f"step-{self._steps:05d}", treatment, level, seconds)
+        loaded = self._load(replace(asked, most_waiting=most_waiting, warmup_s=warmup_s))
         step = self._step(loaded, round_number, block, treatment, level)
         self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
         requests = loaded.requests
@@ -301,8 +304,9 @@ class Bench:
         scratch = self._lease.folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         profiler = Profiler(self._permission(), scratch)
+        seconds = duration_s(self.study.measure, window_s)
         try:
-            summary = self._load(self._asked(f"profiled-{name}", treatment, level, window_s), profiler).summary
+            summary = self._load(self._asked(f"profiled-{name}", treatment, level, seconds), profiler).summary
         finally:
             profiler.stop()
         start_s, end_s = summary.window_start_s, summary.window_end_s
@@ -328,19 +332,10 @@ class Bench:
             self._may_sample = permission()
         return self._may_sample
 
-    def _asked(
-        self, name: str, treatment: str, level: float, window_s: float | None, most_waiting: int | None = None
-    ) -> Load:
+    def _asked(self, name: str, treatment: str, level: float, seconds: float) -> Load:
         of = self._treatments[treatment]
-        return Load(
-            name,
-            treatment,
-            level,
-            duration_s(self.study.measure, window_s),
-            driver_cpus=of.state.cpus.get(DRIVER_CPUS),
-            cold=bool(of.cold_of),
-            most_waiting=most_waiting,
-        )
+        cpus = of.state.cpus.get(DRIVER_CPUS)
+        return Load(name, treatment, level, seconds, driver_cpus=cpus, cold=bool(of.cold_of))
 
     def _load(self, asked: Load, profiler: Profiler | None = None) -> Loaded:
         """Bring the target to its state and its data to the level, then load it."""

@@ -15,7 +15,7 @@ from loadframe.bench.sharing import cpus_of_processes, shared
 from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
-from loadframe.model import Blind
+from loadframe.model import UNSETTLED, Blind
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
@@ -172,7 +172,7 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tupl
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
     seen = {
-        "not-settled": not summary.settled,
+        UNSETTLED: not summary.settled,
         "errors": summary.errors > 0,
         "driver-limited": is_driver_limited(metrics),
         "driver-beside": is_driver_beside(metrics),

@@ -38,7 +38,7 @@ ACTIVE_S = 3600.0
 class Load:
     """What a step asks of the target in so many seconds. name: of its scratch folder and of its marks. driver_cpus:
     what the driver is bound to, None: its cage's. cold: how a cache fills is what is measured, so nothing is cut off.
-    most_waiting: as for Bench.take_step."""
+    most_waiting, warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str
@@ -47,6 +47,7 @@ class Load:
     driver_cpus: str | None = None
     cold: bool = False
     most_waiting: int | None = None
+    warmup_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Loading:
         return Loaded(requests, summary, offered, moved, ended_early_s is not None)
 
     def _summary(self, requests: Requests, asked: Load, ended_early_s: float | None) -> Summary:
-        seconds, floor_s = asked.seconds, _floor_s(self._measure)
+        seconds, floor_s = asked.seconds, max(_floor_s(self._measure), asked.warmup_s)
         fixed_s = 0.0 if asked.cold else self._measure.warmup
         if ended_early_s is not None:
             seconds = ended_early_s - float((requests.end_s - requests.latency_ms / 1000.0).min())
@@ -184,9 +185,10 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
     )
 
 
-def duration_s(measure: MeasureTable, window_s: float | None = None) -> float:
-    """Of a step with a window of window_s (the study's, where that is None) and its warm-up."""
-    warmup = measure.warmup if measure.warmup is not None else _floor_s(measure)
+def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
+    """Of a step with a window of window_s (the study's, where that is None) and its warm-up, of warmup_s at least where
+    the study names none."""
+    warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
 

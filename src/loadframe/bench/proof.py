@@ -9,6 +9,7 @@ from statistics import geometric_mean
 
 from loadframe.analysis import comparison
 from loadframe.analysis.sequential import Plan
+from loadframe.bench.settling import held, settled
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
 from loadframe.model import Curve, LevelRatio, OperationTimes, Step, Verdict
 
@@ -22,8 +23,9 @@ NARROW = 0.25
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
     """Where a remedy must show what it is worth: past the bend, in its middle and at the highest level; where nothing
-    bends, of all levels. The middle is that of the loads, in logarithms: levels that bracket a cliff crowd together."""
-    levels = [point.load for point in curve.points]
+    bends, of all levels. Those at which the warm-up had not ended are left out where there are others. The middle is
+    that of the loads, in logarithms: levels that bracket a cliff crowd together."""
+    levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
         return tuple(past)
@@ -80,11 +82,13 @@ def prove(
         taken += take_block(book, order, round_number=round_number, block=block)
         if block < FEWEST_BLOCKS:
             continue
-        verdict = comparison.verdict(by_level(taken, before), by_level(taken, after), plan=plan, confidence=confidence)
+        counted = settled(taken)
+        sides = by_level(counted, before), by_level(counted, after)
+        verdict = held(comparison.verdict(*sides, plan=plan, confidence=confidence), taken)
         if block >= plan.first and enough(verdict):
             break
     assert verdict is not None, "a study has at least two blocks"
-    return verdict, level_ratios(taken, before, after), taken
+    return verdict, level_ratios(settled(taken), before, after), taken
 
 
 def look_around(

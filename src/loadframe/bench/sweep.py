@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from typing import Required, TypedDict, Unpack
 
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search
+from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.soundness import sound
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
+from loadframe.bench.settling import MOST_TIMES, Settling
 from loadframe.model import CLIENT_AXES, DISTURBED, WARMING, Curve, Step, TargetState
 from loadframe.progress import Progress
 from loadframe.study import Study
@@ -39,6 +42,7 @@ class StepAsked(TypedDict, total=False):
     level: Required[float]
     window_s: float | None
     most_waiting: int | None
+    warmup_s: float
 
 
 @dataclass
@@ -52,20 +56,36 @@ class Bookkeeping:
     random: random.Random
     steps: list[Step] = field(default_factory=list)
     repeated: int = 0
+    settling: Settling = field(default_factory=Settling)
     tries_remedies: bool = True
     warms: bool = False
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
-        """A step, and where something outside the study disturbed it, once more; the disturbed one stays in the run."""
+        """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
+        not ended. The one before stays in the run."""
         started = time.monotonic()
         if self.warms and self.bench.begins_anew(treatment):
             self._measure(round_number=round_number, block=WARMING, treatment=treatment, level=level)
-        step = self._measure(round_number=round_number, block=block, treatment=treatment, level=level)
+        asked: StepAsked = {
+            "round_number": round_number,
+            "block": block,
+            "treatment": treatment,
+            "level": level,
+            "warmup_s": self.settling.warmup_s(level),
+        }
+        step = self._measure(**asked)
         self.budget.note_step(level, time.monotonic() - started)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
         if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
             self.repeated += 1
-            step = self.once(round_number=round_number, block=block, treatment=treatment, level=level)
+            step = self.once(**asked)
+        for again in itertools.count():
+            warmup_s = self.settling.longer_s(step, self.budget, again)
+            if warmup_s is None:
+                break
+            self.progress.say(f"at {level:g} the warm-up had not ended: again with one of {warmup_s:.3g} s")
+            asked["warmup_s"] = warmup_s
+            step = self.once(**asked)
         return step
 
     def once(self, **asked: Unpack[StepAsked]) -> Step:
@@ -127,9 +147,11 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         scalability=study.load.axis in CLIENT_AXES,
     )
     loops = {step.closed_loop for step in mine}
+    climbing = unsettled(counting)
     return replace(
         fitted,
-        warnings=(*fitted.warnings, *_driver_warnings(mine)),
+        points=tuple(replace(point, settled=point.load not in climbing) for point in fitted.points),
+        warnings=(*fitted.warnings, *_driver_warnings(mine), *_unsettled_warning(climbing)),
         closed_loop=loops.pop() if len(loops) == 1 else None,
     )
 
@@ -150,6 +172,16 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
         if often:
             found.append(words.format(", ".join(f"{level:g}" for level in often)))
     return found
+
+
+def _unsettled_warning(levels: Sequence[float]) -> list[str]:
+    if not levels:
+        return []
+    where = ", ".join(f"{level:g}" for level in levels)
+    return [
+        f"not-settled: at {where} the warm-up had not ended, so the throughput there is higher than these numbers, and "
+        "nothing is proved there; give measure.warmup, measure.window or measure.budget more time"
+    ]
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
@@ -177,7 +209,26 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
         ):
             break
         measure_block(book, treatment, levels, block, round_number=round_number)
+    _settle(book, treatment, round_number)
     return _bisect(book, treatment, round_number, _curve(book, treatment))
+
+
+def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
+    """Measure levels whose warm-up had not ended again, with a longer one: what all blocks of a level show together, no
+    single step needs to show."""
+    for _ in range(MOST_TIMES):
+        last = {step.level: step for step in book.of(treatment)}
+        slow = [
+            level
+            for level in unsettled(sound(book.of(treatment)), LIKELY)
+            if book.settling.lengthen(last[level], book.budget, FEWEST_BLOCKS)
+        ]
+        if not slow:
+            break
+        book.progress.phase(f"longer warm-ups at {len(slow)} levels ({treatment})", FEWEST_BLOCKS * len(slow))
+        for block in range(1, FEWEST_BLOCKS + 1):
+            for level in slow:
+                book.take(round_number=round_number, block=block, treatment=treatment, level=level)
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:

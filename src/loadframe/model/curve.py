@@ -8,7 +8,8 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Throughput (1/s, with its 95 % interval) and p95 latency at one level."""
+    """Throughput (1/s, with its 95 % interval) and p95 latency at one level. settled: whether the warm-up of its steps
+    had ended; where it had not, the throughput is higher."""
 
     load: float
     throughput: float
@@ -16,6 +17,7 @@ class CurvePoint:
     throughput_high: float
     latency_p95_ms: float | None
     steps: int = 0
+    settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,10 @@ class Step:
         return self.block != WARMING
 
 
+UNSETTLED = "not-settled"
+
 FLAGS: Mapping[str, str] = {
-    "not-settled": "the warm-up had not ended when the window had to begin",
+    UNSETTLED: "the warm-up had not ended when the window had to begin",
     "errors": "some requests failed",
     "driver-limited": "the load driver was the bottleneck",
     "driver-beside": "the load driver had a quarter or more of the CPUs that the target was short of",

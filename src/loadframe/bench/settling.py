@@ -1,0 +1,87 @@
+"""What is done about a warm-up that has not ended: the step is taken again with a longer one, as far as the budget
+goes; a level at which that did not help is left out of proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from loadframe.analysis.settling import unsettled
+from loadframe.bench.budget import Budget
+from loadframe.model import UNSETTLED, Step, Verdict
+
+LONGER = 4.0
+"""The next warm-up is so many times as long as the whole step whose warm-up had not ended."""
+MOST_TIMES = 2
+"""A step is taken again so often at most: with warm-ups of 5 windows, and of 23."""
+SHARE = 0.25
+"""No more of the budget than this is spent on taking steps again with longer warm-ups."""
+
+
+@dataclass
+class Settling:
+    """Which warm-ups are longer than the study's, by level, and what finding that out has cost. Of all treatments
+    alike: what is compared has the same."""
+
+    spent_s: float = 0.0
+    _tried_s: dict[float, float] = field(default_factory=dict)
+    _warmups_s: dict[float, float] = field(default_factory=dict)
+
+    def warmup_s(self, level: float) -> float:
+        """The least warm-up of the next step; 0: the study's."""
+        return self._warmups_s.get(level, 0.0)
+
+    def longer_s(self, step: Step, budget: Budget, again: int) -> float | None:
+        """The warm-up with which a step is taken again, after it was so often; None where its own had ended, and where
+        too little is left. What was enough is kept for the steps that follow."""
+        if UNSETTLED not in step.flags:
+            enough_s = self._tried_s.pop(step.level, 0.0)
+            self._warmups_s[step.level] = max(enough_s, self.warmup_s(step.level))
+            return None
+        if again >= MOST_TIMES or (longer_s := self._afforded_s(step, budget, 1)) is None:
+            return None
+        self._tried_s[step.level] = longer_s
+        return longer_s
+
+    def lengthen(self, step: Step, budget: Budget, blocks: int) -> bool:
+        """Have the steps at the level of this one have a longer warm-up from now on; whether so many of them fit."""
+        longer_s = self._afforded_s(step, budget, blocks)
+        if longer_s is None:
+            return False
+        self._warmups_s[step.level] = longer_s
+        return True
+
+    def _afforded_s(self, step: Step, budget: Budget, steps: int) -> float | None:
+        """A longer warm-up, where so many steps with it fit into the share and the budget: then they are spent."""
+        longer_s = LONGER * (step.ended_s - step.started_s)
+        cost_s = steps * (longer_s + budget.cost_s([step.level]))
+        if self.spent_s + cost_s > SHARE * budget.total_s or cost_s > budget.left_s():
+            return None
+        self.spent_s += cost_s
+        return longer_s
+
+
+def refused(steps: Sequence[Step]) -> tuple[float, ...]:
+    """The levels at which the warm-up of one of the treatments had not ended."""
+    treatments = {step.treatment for step in steps}
+    found = (unsettled([step for step in steps if step.treatment == treatment]) for treatment in treatments)
+    return tuple(sorted({level for levels in found for level in levels}))
+
+
+def settled(steps: Sequence[Step]) -> list[Step]:
+    """The steps without those of levels at which a warm-up had not ended; all of them where no level is left."""
+    out = refused(steps)
+    return [step for step in steps if step.level not in out] or list(steps)
+
+
+def held(verdict: Verdict, steps: Sequence[Step]) -> Verdict:
+    """A verdict on these steps' settled levels: it says what was left out, and decides nothing where no level is
+    left."""
+    out = refused(steps)
+    if not out:
+        return verdict
+    where = ", ".join(f"{level:g}" for level in out)
+    if {step.level for step in steps} <= set(out):
+        why = f"nothing is decided: at {where} the warm-up had not ended"
+        return replace(verdict, decision="no-proven-difference", method=f"{verdict.method}; {why}")
+    return replace(verdict, method=f"{verdict.method}; left out, as the warm-up there had not ended: {where}")
