@@ -101,7 +101,7 @@ def judge(curve: Curve, *, alone: bool = False) -> Outcome:
     loads = training(curve)
     below = replace(observed, rows=tuple(row for row in observed.rows if row.load <= loads[-1]))
     later = [load for load in observed.loads if load > loads[-1]]
-    limits = [_limit(curve.limits[loads[-1]])] if not alone and loads[-1] in curve.limits else []
+    limits = [limit_at(curve.limits[loads[-1]])] if not alone and loads[-1] in curve.limits else []
     found = forecast(below, later, limits=limits, library=without(curve.group if published else family(curve.kind)))
     outcome = Outcome(curve.name, family(curve.kind), loads)
     outcome.missing = len(later) - len(found.at)
@@ -146,7 +146,8 @@ def _median(observed: Observations, load: float) -> float:
     return median(row.throughput for row in observed.rows if row.load == load)
 
 
-def _limit(load: float) -> Limit:
+def limit_at(load: float) -> Limit:
+    """A limit of the ledger that runs out at this load and ends the growth."""
     return Limit(
         "limit of the ledger", "", 1.0, None, 1.0, 0.0, 1.0, True, "", LoadInterval(load, load, load), unit="count"
     )

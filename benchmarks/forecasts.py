@@ -1,4 +1,4 @@
-"""Forecasts against a known truth: python benchmarks/forecasts.py [--systems N] [--latency N] [--live]
+"""Forecasts against a known truth: python benchmarks/forecasts.py [--systems N] [--latency N] | --live [--save FILE]
 
 Simulated systems: closed networks (clients, or pipelines without think time) and offered rates, of two to four
 resources with one to eight servers, whose demands stay or grow until saturation by up to a half, in five ways; two of
@@ -11,18 +11,23 @@ and four times that load are forecast, and the load and throughput of saturation
     width      median width of an interval, as a share of the forecast
 
 `hidden` systems have a bottleneck that no utilisation tells of, seen as a throughput that stops growing; `idle` ones
-have resources that do not follow the load. Both should be refused. p95 latencies are compared with those of a
+have resources that do not follow the load. Of both no most may be told (`refused`). A limit of the ledger that runs out
+first must be what gives first, and end the growth. p95 latencies are compared with those of a
 discrete-event simulation of such networks.
 
---live is the headline: it measures the studies of server_curves.toml that nothing was built on (whole kinds of server
-that were held out, and other settings of the library's kinds) and forecasts each without any curve of its own kind;
-forecast_claims.py says how, and prints the rivals beside it. --recorded FILE... does the same with curves that
-server_curves.py recorded. --library does it with the library's own curves, --published with what others published,
-which have no utilisations.
+--live is the headline: it measures the 18 studies of server_curves.toml that nothing was built on (nginx, a kind of
+server that was held out whole, and other settings of the library's kinds), in about 15 minutes, and forecasts each
+without any curve of its own kind; forecast_claims.py says how, and prints the rivals beside it. Nothing is simulated
+then. --only takes names of studies or kinds of server; --save keeps every curve in a file as soon as it was measured,
+and those that are there are not measured again. --recorded FILE... forecasts curves from such a file. --library does it
+with the library's own curves, --published with what others published, which have no utilisations.
 
-It ends with 1 where a goal is missed: simulated, a median error of at most 10 %, and 85 to 95 % of the intervals held;
-of real servers, 85 to 95 % held, an error of at most that of the better of the scalability law and the straight line,
-and no most that lies below what was seen.
+Simulated systems are there to find faults, not to claim anything: the intervals come from real servers, which are less
+regular than any simulation, so they hold more often there. It ends with 1 where a goal is missed: simulated, a median
+error of at most 10 %, at least 85 % of the intervals held, no most below what was seen, no end of an interval above the
+rate that is offered, no most where none may be told, every limit of the ledger named and kept; of real servers, 85 to
+95 % held, an error of at most that of the better of the scalability law and the straight line, no most that lies below
+what was seen, and every study measured.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +59,13 @@ ASKED = (0.5, 1.0, 2.0, 4.0)
 
 LOWEST_SATURATION = 12.0
 MOST_ERROR = 0.1
-HELD = (0.85, 0.95)
+LEAST_HELD = 0.85
+ROLES = ("held", "fresh")
+"""Of the studies that --live measures."""
+
+FLAT = 1e-9
+OFFERED = 1.1
+"""No more than this share of a rate can be served, errors of measurement included."""
 HEAD = f"{'systems':34} {'forecasts':>9} {'refused':>8} {'error':>8} {'inside':>8} {'width':>8}"
 
 
@@ -167,7 +179,7 @@ def observe(truth: Truth, levels: np.ndarray, noise: float, random: np.random.Ge
     return Observations("simulated", tuple(rows), axis="rate" if truth.rate else "concurrency", servers=servers)
 
 
-def judged(systems: int) -> Iterator[tuple[dict[str, str], Truth, Forecast, np.random.Generator, float]]:
+def judged(systems: int) -> Iterator[tuple[dict[str, str], Truth, Observations, Forecast, np.random.Generator, float]]:
     """Every simulated system with its forecast, and how it was made."""
     for way in GROWTHS:
         for noise in NOISES:
@@ -180,13 +192,14 @@ def judged(systems: int) -> Iterator[tuple[dict[str, str], Truth, Forecast, np.r
                     asked = [share * truth.first_saturation for share in ASKED]
                     found = forecast(seen, asked if rate else sorted({float(round(load)) for load in asked}))
                     made = {"growth": way, "noise": f"{noise:.0%} noise", "levels": f"{count} levels"}
-                    yield made | {"load": "rates" if rate else "clients"}, truth, found, random, noise
+                    yield made | {"load": "rates" if rate else "clients"}, truth, seen, found, random, noise
 
 
 def simulated(systems: int) -> bool:
-    """Print the table of the simulated systems; whether the goals are met."""
+    """Print the table of the simulated systems, and the faults that were found; whether the goals are met."""
     rows: dict[str, Row] = {name: Row() for name in ("all", "saturation: load", "capacity: throughput")}
-    for made, truth, found, random, noise in judged(systems):
+    below = unoffered = 0
+    for made, truth, seen, found, random, noise in judged(systems):
         mine = [rows.setdefault(name, Row()) for name in made.values()]
         for row in (rows["all"], *mine):
             row.forecasts += 1
@@ -195,20 +208,47 @@ def simulated(systems: int) -> bool:
             actual = truth.throughput(point.load) * float(np.exp(random.normal(0, noise)))
             for row in (rows["all"], *mine):
                 row.note(point.throughput, actual)
+            unoffered += truth.rate and point.throughput.high > OFFERED * point.load
         if found.capacity is not None:
             loads = truth.first_saturation * np.geomspace(0.5, 4, 12)
             rows["saturation: load"].note(found.capacity.load, truth.saturation())
             peak = max(truth.throughput(load if truth.rate else round(load)) for load in loads)
             rows["capacity: throughput"].note(found.capacity.throughput, peak)
+            below += found.capacity.throughput.low < max(_medians(seen))
     print(HEAD)
     for name, row in rows.items():
         print(row.line(name), flush=True)
+    print(f"{below} most below what was seen, {unoffered} ends above the rate that is offered")
     error, held = float(np.median(rows["all"].errors)), float(np.mean(rows["all"].inside))
-    return error <= MOST_ERROR and HELD[0] <= held <= HELD[1]
+    return error <= MOST_ERROR and held >= LEAST_HELD and not below and not unoffered
 
 
-def refusals(systems: int) -> None:
-    """Systems that must be refused: one resource is not measured and stops the throughput; none follows the load."""
+def _medians(seen: Observations) -> list[float]:
+    return [float(np.median([row.throughput for row in seen.rows if row.load == load])) for load in seen.loads]
+
+
+def limited(systems: int) -> bool:
+    """Systems with a limit of the ledger that runs out between the highest load measured and the saturation: it is what
+    comes first, and no load beyond it gives more than it does there."""
+    wrong = 0
+    for number in range(systems):
+        random = np.random.default_rng([17, number])
+        truth = draw_truth(random, "steady", number % 2 == 1)
+        seen = observe(truth, levels_of(truth, 5), 0.02, random)
+        load = 1.5 * seen.loads[-1]
+        limit = forecast_claims.limit_at(load)
+        found = forecast(seen, [load, 4 * load], limits=[limit])
+        there, beyond = (point.throughput.value for point in found.at)
+        named = found.capacity is not None and found.capacity.limited_by == limit.id
+        wrong += not named or beyond > there * (1 + FLAT)
+    print(f"{'limit of the ledger':34} {systems:>9} {wrong} not named, or passed")
+    return not wrong
+
+
+def unexplained(systems: int) -> bool:
+    """Systems whose most must not be told: one resource is not measured and stops the throughput; none follows the
+    load. Whether none was."""
+    told = 0
     for name in ("hidden", "idle"):
         row = Row()
         for number in range(systems):
@@ -227,8 +267,10 @@ def refusals(systems: int) -> None:
                 servers=seen.servers,
             )
             row.forecasts += 1
-            row.refused += forecast(observations).refused is not None
-        print(row.line(name))
+            row.refused += forecast(observations).capacity is None
+        told += row.forecasts - row.refused
+        print(row.line(name), flush=True)
+    return not told
 
 
 def _told(row: Observation, hidden: str, name: str, random: np.random.Generator) -> dict[str, float]:
@@ -299,16 +341,24 @@ def real(curves: Sequence[Curve], *, alone: bool = False) -> bool:
     return forecast_claims.met(outcomes)
 
 
-def live(runs: Path) -> list[Curve]:
-    """The studies that nothing was built on, measured now."""
+def live(runs: Path, only: Sequence[str], save: Path | None) -> tuple[list[Curve], int]:
+    """The studies that nothing was built on, measured now, and how many failed. save: where curves are kept."""
     import loadframe
 
     loadframe.sweep_leftovers()
-    return [
-        libraries.recorded(declared["study"]["name"], server_curves.measured(declared, runs))
-        for role in ("held", "fresh")
-        for declared in server_curves.declared(role, [])
-    ]
+    wanted = [one for role in ROLES for one in server_curves.declared(role, only)]
+    kept: dict[str, Any] = json.loads(save.read_text()) if save is not None and save.exists() else {}
+    missing = [one for one in wanted if one["study"]["name"] not in kept]
+    failed = 0
+    for name, curve in server_curves.measuring(missing, runs):
+        if curve is None:
+            failed += 1
+            continue
+        kept[name] = curve
+        if save is not None:
+            server_curves.write(save, kept)
+    names = [one["study"]["name"] for one in wanted]
+    return [libraries.recorded(name, kept[name]) for name in names if name in kept], failed
 
 
 def recorded(path: Path) -> list[Curve]:
@@ -319,9 +369,15 @@ def recorded(path: Path) -> list[Curve]:
 def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--systems", type=int, default=20, help="of each way, noise and number of levels")
-    parser.add_argument("--latency", type=int, default=40, help="systems for the latencies")
+    parser.add_argument(
+        "--systems", type=int, help="of each way, noise and number of levels; 20 unless curves are judged"
+    )
+    parser.add_argument("--latency", type=int, help="systems for the latencies; 40 unless curves are judged")
     parser.add_argument("--live", action="store_true", help="measure real servers that nothing was built on")
+    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="of --live: these kinds or studies alone")
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="of --live: keep the curves here, and go on from them"
+    )
     parser.add_argument(
         "--recorded", type=Path, nargs="*", default=[], metavar="FILE", help="curves that were measured"
     )
@@ -329,14 +385,25 @@ def main() -> int:
     parser.add_argument("--published", action="store_true", help="what others published")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where --live leaves its folders")
     arguments = parser.parse_args()
-    held = [simulated(arguments.systems)] if arguments.systems else []
-    if arguments.systems:
-        refusals(2 * arguments.systems)
-    if arguments.latency:
-        latencies(arguments.latency)
+    known = {name for role in ROLES for one in server_curves.declared(role) for name in server_curves.names(one)}
+    if unknown := set(arguments.only) - known:
+        parser.error(f"--only: no study and no kind of server is called {', '.join(sorted(unknown))}")
+    curves_only = arguments.live or arguments.recorded or arguments.library or arguments.published
+    systems, latency = (0, 0) if curves_only else (20, 40)
+    systems = systems if arguments.systems is None else arguments.systems
+    latency = latency if arguments.latency is None else arguments.latency
+    held = [simulated(systems), limited(systems)] if systems else []
+    if systems:
+        held.append(unexplained(2 * systems))
+    if latency:
+        latencies(latency)
     measured = [curve for path in arguments.recorded for curve in recorded(path)]
-    if arguments.live or measured:
-        held.append(real([*(live(arguments.runs) if arguments.live else []), *measured]))
+    if arguments.live:
+        curves, failed = live(arguments.runs, arguments.only, arguments.save)
+        held.append(not failed)
+        measured += curves
+    if measured:
+        held.append(real(measured))
     if arguments.library:
         held.append(real([curve for curve in libraries.curves() if curve.observations.resources]))
     if arguments.published:

@@ -1,9 +1,10 @@
 """The curves of real servers: python benchmarks/server_curves.py --role library [--only NAME ...] | --calibrate
 
 Measures the studies of server_curves.toml that have this role, one after the other, and writes what every window
-showed: throughput, utilisations, and the limits of the ledger that the windows up to each level tell of, with the load
-at which they run out. A file that is there already keeps the curves that were not measured again. A study that fails is
-named, and the others go on; then it ends with 1. Without --out, the role library goes to the package's curves.json.
+showed: throughput, utilisations, p95 latency, and the limits of the ledger that the windows up to each level tell of,
+with the load at which they run out. A file that is there already keeps the curves that were not measured again. A study
+that fails is named, and the others go on; then it ends with 1. Without --out, the role library goes to the package's
+curves.json. --only names studies or kinds of server.
 
 --calibrate works out anew what forecasts from these curves and the published ones come to: the package's
 calibration.json, by which candidates are weighed and intervals made.
@@ -15,8 +16,9 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,12 @@ DATA = Path(library.__file__).with_name("data")
 DIGITS = 5
 
 
-def declared(role: str, only: list[str]) -> list[dict[str, Any]]:
-    """The studies of a role, as study files have them."""
+def declared(role: str, only: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The studies of a role, as study files have them. only: names of studies, or kinds of server; all without."""
     text = tomllib.loads(STUDIES.read_text())
     found = []
     for one in text["curve"]:
-        if one["role"] == role and (not only or one["name"] in only):
+        if one["role"] == role and (not only or {one["name"], one["target"]["kind"]}.intersection(only)):
             load = {**one["load"], "levels": text["levels"][one["load"]["levels"]]}
             body = {key: one[key] for key in ("target", "cage", "workload") if key in one}
             about = {"name": one["name"], "question": "What does each load give?"}
@@ -46,9 +48,14 @@ def declared(role: str, only: list[str]) -> list[dict[str, Any]]:
     return found
 
 
+def names(declaration: Mapping[str, Any]) -> tuple[str, str]:
+    """What --only may call a study: its name, or its kind of server."""
+    return declaration["study"]["name"], declaration["target"]["kind"]
+
+
 def measured(declaration: Mapping[str, Any], runs: Path) -> dict[str, Any]:
-    """One curve: rows of (load, throughput, utilisations), servers and ceilings of the resources, limits by the highest
-    level that they were read from."""
+    """One curve: rows of (load, throughput, utilisations, p95 latency in ms), servers and ceilings of the resources,
+    limits by the highest level that they were read from."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study.toml"
         path.write_text(tomli_w.dumps(dict(declaration)))
@@ -70,7 +77,12 @@ def measured(declaration: Mapping[str, Any], runs: Path) -> dict[str, Any]:
         "servers": dict(seen.servers),
         "ceilings": sorted(seen.ceilings),
         "rows": [
-            [row.load, _short(row.throughput), {name: _short(used) for name, used in row.utilizations.items()}]
+            [
+                row.load,
+                _short(row.throughput),
+                {name: _short(used) for name, used in row.utilizations.items()},
+                None if row.latency_p95_ms is None else _short(row.latency_p95_ms),
+            ]
             for row in sorted(seen.rows, key=lambda row: row.load)
         ],
         "limits": limits,
@@ -79,6 +91,21 @@ def measured(declaration: Mapping[str, Any], runs: Path) -> dict[str, Any]:
 
 def _short(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
+
+
+def measuring(declarations: Sequence[Mapping[str, Any]], runs: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """(name, curve) of each study as soon as it was measured, told on stderr with its seconds; a study that fails is
+    named there and has None."""
+    for number, declaration in enumerate(declarations, 1):
+        name, started = declaration["study"]["name"], time.monotonic()
+        try:
+            curve, said = measured(declaration, runs), ""
+        except UserError as error:
+            curve, said = None, f": {error}"
+        words = f"{len(curve['rows'])} windows" if curve else "failed"
+        taken = time.monotonic() - started
+        print(f"{number} of {len(declarations)} {name}: {words}, {taken:.0f} s{said}", file=sys.stderr, flush=True)
+        yield name, curve
 
 
 def write(path: Path, curves: Mapping[str, Any]) -> None:
@@ -102,16 +129,12 @@ def main() -> int:
     loadframe.sweep_leftovers()
     curves = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     failed = 0
-    for declaration in declared(arguments.role, arguments.only):
-        name = declaration["study"]["name"]
-        try:
-            curves[name] = measured(declaration, arguments.runs)
-        except UserError as error:
+    for name, curve in measuring(declared(arguments.role, arguments.only), arguments.runs):
+        if curve is None:
             failed += 1
-            print(f"{name}: {error}", file=sys.stderr, flush=True)
-            continue
-        write(arguments.out, curves)
-        print(f"{name}: {len(curves[name]['rows'])} windows", flush=True)
+        else:
+            curves[name] = curve
+            write(arguments.out, curves)
     return 1 if failed else 0
 
 

@@ -113,7 +113,10 @@ def _bounds(ends: Mapping[str, float | None]) -> Bounds:
 def _observations(name: str, one: Mapping[str, Any]) -> Observations:
     return Observations(
         name,
-        tuple(Observation(load, throughput, utilizations=used) for load, throughput, used in one["rows"]),
+        tuple(
+            Observation(load, throughput, p95_ms[0] if p95_ms else None, utilizations=used)
+            for load, throughput, used, *p95_ms in one["rows"]
+        ),
         axis=one.get("axis", "load"),
         servers=one.get("servers", {}),
         ceilings=frozenset(one.get("ceilings", ())),
