@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+import causes  # noqa: F401 - its rows
 import drivers
 import verdicts as noises
 import warmups
@@ -367,9 +368,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} series of each kind instead of {SERIES:,}")
     parser.add_argument("--list", action="store_true", help="the rows' names")
     arguments = parser.parse_args()
-    chosen = [one for one in ROWS if not arguments.only or one.name.startswith(tuple(arguments.only))]
+    rows = sorted(ROWS, key=lambda one: one.section)
+    chosen = [one for one in rows if not arguments.only or one.name.startswith(tuple(arguments.only))]
     if arguments.list or not chosen:
-        print("\n".join(one.name for one in ROWS))
+        print("\n".join(one.name for one in rows))
         return 0 if arguments.list else 2
     missed = 0
     print(f"{'':2}{'claim':88}{'goal':>9}{'figure':>9}  rival")

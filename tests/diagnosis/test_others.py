@@ -141,6 +141,20 @@ def test_a_quiet_control_confirms_it(make_step: StepMaker) -> None:
     assert judged(make_step, [CROWDED, QUIET, CROWDED, QUIET]).status == "confirmed"
 
 
+def test_quiet_steps_that_rise_by_chance_confirm_nothing(make_step: StepMaker) -> None:
+    """Of gains that are there beside others alone, one in some hundred had quiet steps that rose by a tenth on average:
+    by their noise."""
+
+    def loud(treatment: str, *throughputs: float) -> list[Step]:
+        quiet = [make_step(4, each, QUIET, block=block, treatment=treatment) for block, each in enumerate(throughputs)]
+        return [*quiet, make_step(4, throughputs[0], CROWDED, block=len(quiet), treatment=treatment)]
+
+    by_chance = uncontrolled(loud("A", 100.0, 118.0), loud("B", 118.0, 124.0), 1.1)
+    assert "in the quiet ones the throughput does not rise" in by_chance
+    assert uncontrolled(loud("A", 100.0, 118.0), loud("B", 300.0, 340.0), 1.1) == ""
+    assert "does not rise" in uncontrolled(loud("A", 100.0, 118.0), loud("B", 0.0, 124.0), 1.1)
+
+
 def test_a_gain_that_is_gone_in_quiet_confirms_nothing(make_step: StepMaker) -> None:
     finding = judged(make_step, [CROWDED, QUIET, CROWDED, QUIET], quiet_factor=1.02)
     assert finding.status == "helped"

@@ -7,19 +7,22 @@ the steps of the same proof in which nobody took the CPU.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, variance
 
+from loadframe.analysis import student
 from loadframe.diagnosis.signatures import is_crowded
 from loadframe.model import Step
 
 FEWEST_QUIET = 2
 """Quiet steps of each side at each level: one alone has no spread."""
+CONFIDENCE = 0.95
 
 
 def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) -> str:
     """Why a proof with these two sides confirms nothing; "" where it may: where nobody took the CPU, or where it did
-    enough steps in quiet to see the throughput rise `least` times at each level."""
+    enough steps in quiet to show that the throughput rises `least` times at each level (0: whatever it does)."""
     crowded = sum(is_crowded(step.metrics) for step in (*before, *after))
     if not crowded:
         return ""
@@ -33,6 +36,17 @@ def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) ->
     ]
     if any(len(side) < FEWEST_QUIET for sides in quiet for side in sides):
         return f"{said}, and too few quiet ones are left to hold it against"
-    if any(fmean(two) < least * fmean(one) for one, two in quiet):
+    if least > 0 and not all(_rises(one, two, least) for one, two in quiet):
         return f"{said}, and in the quiet ones the throughput does not rise so at every level"
     return ""
+
+
+def _rises(before: Sequence[float], after: Sequence[float], least: float) -> bool:
+    """Whether the ratio is at least that, by Student's t on the logarithms with one spread for both, one-sided."""
+    if min(*before, *after) <= 0:
+        return False
+    one, two = ([math.log(value) for value in side] for side in (before, after))
+    freedom = len(one) + len(two) - 2
+    pooled = ((len(one) - 1) * variance(one) + (len(two) - 1) * variance(two)) / freedom
+    error = math.sqrt(pooled * (1 / len(one) + 1 / len(two)))
+    return fmean(two) - fmean(one) - float(student.quantile(CONFIDENCE, freedom)) * error >= math.log(least)
