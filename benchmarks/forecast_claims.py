@@ -41,7 +41,8 @@ FAMILIES = {"nginx-cache": "nginx", "sharded bulk-loader": "bulk-loader"}
 @dataclass
 class Outcome:
     """What came of one study. errors: |log (forecast / measured)| by who forecast; inside: of the intervals. most: the
-    same of the highest throughput, None where it was not told; below: forecasts of the most below what was seen."""
+    same of the highest throughput, None where it was not told; below: forecasts of the most below what was seen; slow:
+    errors of the p95 latencies; passed: forecasts that a limit of the ledger does not end."""
 
     name: str
     kind: str
@@ -53,6 +54,7 @@ class Outcome:
     most: tuple[float, bool] | None = None
     below: bool = False
     said: str = ""
+    slow: list[float] = field(default_factory=list)
 
 
 @cache
@@ -74,15 +76,11 @@ def family(kind: str) -> str:
 @cache
 def without(left_out: str) -> Library:
     """The library without this family, or this group."""
-    return Library(
-        *(
-            calibration.calibrate(
-                (case for kind, alone, case in _cases() if alone is wanted and left_out not in (kind, case.group)),
-                calibration.trusted(alone=wanted),
-            )
-            for wanted in (True, False)
-        )
-    )
+    made = {
+        wanted: [case for kind, alone, case in _cases() if alone is wanted and left_out not in (kind, case.group)]
+        for wanted in (True, False)
+    }
+    return Library(*calibration.calibrate(made[True], made[False]))
 
 
 def training(curve: Curve) -> tuple[float, ...]:
@@ -113,6 +111,8 @@ def judge(curve: Curve, *, alone: bool = False) -> Outcome:
         outcome.errors["forecast"].append(abs(math.log(point.throughput.value / actual)))
         outcome.inside.append(point.throughput.low <= actual <= point.throughput.high)
         outcome.widths.append(point.throughput.high / max(point.throughput.low, 1e-9))
+        if point.latency_p95_ms is not None and (p95_ms := _p95_ms(observed, point.load)):
+            outcome.slow.append(abs(math.log(point.latency_p95_ms.value / p95_ms)))
         for name, values in rivals.items():
             outcome.errors[name].append(abs(math.log(values[index] / actual)))
     seen = max(_median(observed, load) for load in loads)
@@ -146,6 +146,11 @@ def _median(observed: Observations, load: float) -> float:
     return median(row.throughput for row in observed.rows if row.load == load)
 
 
+def _p95_ms(observed: Observations, load: float) -> float | None:
+    told = [row.latency_p95_ms for row in observed.rows if row.load == load and row.latency_p95_ms is not None]
+    return median(told) if told else None
+
+
 def limit_at(load: float) -> Limit:
     """A limit of the ledger that runs out at this load and ends the growth."""
     return Limit(
@@ -156,7 +161,7 @@ def limit_at(load: float) -> Limit:
 def table(outcomes: Sequence[Outcome]) -> list[str]:
     """A line for each study, then for each kind, then for all."""
     head = f"{'study':28} {'from':>12} {'loads':>5} {'inside':>7} {'width':>6} {'error':>7}"
-    lines = [head + "".join(f" {name:>9}" for name in RIVALS) + f" {'most':>7} {'inside':>7}  first"]
+    lines = [head + "".join(f" {name:>9}" for name in RIVALS) + f" {'most':>7} {'inside':>7} {'p95':>7}  first"]
     lines += [_line(one.name, [one], f"{one.trained[0]:g}-{one.trained[-1]:g}") + f"  {one.said}" for one in outcomes]
     lines += [
         _line(f"all of {kind}", [one for one in outcomes if one.kind == kind], "")
@@ -175,9 +180,10 @@ def _line(name: str, outcomes: Sequence[Outcome], loads: str) -> str:
         return text
     text += f" {np.mean(inside):>7.0%} {np.median(widths):>5.1f}x {off(errors['forecast']):>7.1%}"
     text += "".join(f" {off(errors[rival]):>9.1%}" for rival in RIVALS)
-    if most:
-        text += f" {off([error for error, _ in most]):>7.1%} {sum(held for _, held in most):>3}/{len(most):<3}"
-    return text
+    text += f" {off([error for error, _ in most]):>7.1%}" if most else f" {'':>7}"
+    text += f" {sum(held for _, held in most):>3}/{len(most):<3}" if most else f" {'':>7}"
+    slow = [error for one in outcomes for error in one.slow]
+    return text + (f" {off(slow):>7.1%}" if slow else f" {'':>7}")
 
 
 def pooled(outcomes: Sequence[Outcome]) -> Mapping[str, list[float]]:

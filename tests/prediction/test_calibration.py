@@ -9,7 +9,7 @@ import pytest
 
 from loadframe.model import Observation, Observations
 from loadframe.prediction import calibration
-from loadframe.prediction.calibration import Bounds, Curve
+from loadframe.prediction.calibration import Bounds, Curve, Foretold
 
 
 def test_both_ends_at_once_need_nine_curves_each_side_by_itself_thirty_nine() -> None:
@@ -36,6 +36,37 @@ def test_intervals_hold_as_often_as_they_say(count: int) -> None:
         found = calibration.bounds(curves[:count])
         held.append(found.low <= random.choice(curves[count]) <= found.high)
     assert 0.88 <= np.mean(held) <= 0.96
+
+
+def told(random: np.random.Generator, count: int) -> Foretold:
+    """One curve whose forecasts are off the more the farther they reach."""
+    doublings = random.uniform(0, 4, count)
+    return Foretold(doublings, np.full(count, 0.2), 0.3 * (doublings + 0.3) * random.standard_normal(count))
+
+
+def test_an_interval_is_as_wide_as_forecasts_that_reach_as_far_were_off() -> None:
+    """Seeded: the error is 14 times as large at four doublings as at none; near and far the interval holds."""
+    random = np.random.default_rng(5)
+    near, far, held = [], [], []
+    for _ in range(60):
+        scale, bounds = calibration.intervals([{str(name): told(random, 12) for name in range(25)}])
+        new = told(random, 50)
+        inside = np.abs(new.wrong) <= bounds.high * scale.of(new.doublings, new.apart)
+        held.append(inside.mean())
+        near.append(inside[new.doublings < 1].mean())
+        far.append(inside[new.doublings > 3].mean())
+    assert 0.88 <= np.mean(held) <= 0.97
+    assert min(np.mean(near), np.mean(far)) >= 0.85
+    ends = scale.of(np.array([0.0, 4.0]), np.array([0.2, 0.2]))
+    assert 2 < ends[1] / ends[0] < 14, "the slope is held back, for curves are few"
+
+
+def test_a_curve_that_is_foretold_in_two_ways_counts_once() -> None:
+    """Of eight curves there is no interval, however many ways there are to foretell them."""
+    random = np.random.default_rng(6)
+    curves = {str(name): told(random, 6) for name in range(8)}
+    assert calibration.intervals([curves, curves])[1] == Bounds(-math.inf, math.inf)
+    assert math.isfinite(calibration.intervals([curves, {"ninth": told(random, 6)}])[1].high)
 
 
 def test_ends_that_cannot_be_told_are_none() -> None:

@@ -126,6 +126,7 @@ def test_an_offered_rate_is_served_until_a_resource_is_used_up() -> None:
     assert [point.throughput.value for point in found.at[:2]] == pytest.approx([100, 250], rel=0.02)
     assert found.at[2].throughput.value == pytest.approx(500, rel=0.1)
     assert found.at[2].latency_p95_ms is None  # the queue has no end
+    assert all(point.throughput.high <= 1.06 * point.load for point in found.at), "no more than is offered"
     assert found.capacity is not None
     assert inside(found.capacity.load, 500)
     assert forecast(seen, [100], kind="closed").kind == "closed"
@@ -152,6 +153,18 @@ def test_latency_grows_with_the_queue_and_meets_what_was_measured(measure: Measu
     assert values[0] == pytest.approx(157, rel=0.05)
     # Of 62 clients about 31 wait at the disk, 8 ms each.
     assert values[2] > 150 + 31 * 8
+
+
+def test_a_latency_claims_no_interval(measure: Measure) -> None:
+    """The curves that intervals rest on have no latencies."""
+    seen = measure([1, 2, 4, 6, 8])
+    timed = replace(seen, rows=tuple(replace(row, latency_p95_ms=150 + row.load) for row in seen.rows))
+    found = forecast(timed, [16, 31])
+    assert [(p95.low, p95.high) for point in found.at if (p95 := point.latency_p95_ms)] == 2 * [(0, math.inf)]
+    assert any("Latencies have no interval" in note for note in found.notes)
+    assert not any("Latencies" in note for note in forecast(seen, [16]).notes)
+    nothing = replace(seen, rows=tuple(replace(row, latency_p95_ms=1e-308) for row in seen.rows))
+    assert all(point.latency_p95_ms is not None for point in forecast(nothing, [16]).at), "a latency of nothing"
 
 
 def test_a_ceiling_bounds_without_taking_time(measure: Measure) -> None:

@@ -39,8 +39,9 @@ def test_the_curves_are_of_real_servers_with_their_source() -> None:
 
 def test_intervals_of_the_library_have_two_ends() -> None:
     for mine in (library.shipped().alone, library.shipped().explained):
-        for bounds in mine.points.values():
-            assert -math.inf < bounds.low < 0 < bounds.high < math.inf
+        assert -math.inf < mine.points.low < 0 < mine.points.high < math.inf
+        assert mine.scale.reach > 0 and mine.scale.spread > 0, "less is known farther away, and where candidates part"
+    assert library.shipped().alone.points == library.shipped().explained.points
     assert math.isfinite(library.shipped().explained.most_throughput.high)
     assert not math.isfinite(library.shipped().alone.most_throughput.high), "a curve alone has no most"
 

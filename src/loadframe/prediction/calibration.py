@@ -1,16 +1,15 @@
 """What forecasts from the library's curves came to, and the conformal interval that follows.
 
 Split conformal prediction (Papadopoulos, Proedrou, Vovk and Gammerman 2002, "Inductive confidence machines for
-regression"; Lei, G'Sell, Rinaldo, Tibshirani and Wasserman 2018, JASA 113, 5.2: residuals divided by their scale) on
-the logarithm of the throughput. The score of a forecast is log (actual / forecast) / scale. Curves
-are the unit, not points (Dunn, Wasserman and Ramdas 2023, JASA 118, hierarchical prediction): each curve weighs 1,
-shared by all of its forecasts, and the curve to come stands among them as one more, at the far end of the side in
-question. Both ends are the quantile at 90 % of |score|, which takes 9 curves; from 39 curves on each side has its own,
-at 95 %: before, one curve that is like no other would decide a side alone. With fewer than 9 they are refused
-(infinite). Forecasts from where the throughput still rises and from where it has bent have intervals of their own,
-where 19 curves or more are of each (Mondrian categories: Vovk, Gammerman and Shafer 2005, 4.5). Every score is of a
-curve that gave nothing to the errors by which its candidates were weighed (leave one out; curves of one group leave
-together).
+regression") on the logarithm of the throughput, residuals divided by what is expected of them: the score of a forecast
+is log (actual / forecast) / scale, and the logarithm of the scale is linear in what is known beforehand (Papadopoulos
+and Haralambous 2011, Neural Networks 24, 842-851): how far beyond the data it reaches, and how far the candidates part.
+Curves are the unit, not points (Dunn, Wasserman and Ramdas 2023, JASA 118, hierarchical prediction): each curve weighs
+1, shared by all of its forecasts, with and without utilisations, and the curve to come stands among them as one more,
+at the far end of the side in question. Both ends are the quantile at 90 % of |score|, which takes 9 curves; from 39
+curves on each side has its own, at 95 %: before, one curve that is like no other would decide a side alone. With fewer
+than 9 they are refused (infinite). Every score is of a curve that gave nothing to the errors by which its candidates
+were weighed, nor to the scale (leave one out; curves of one group leave together).
 
 What is shown of one library is not shown of a server unlike all of it: exchangeability is assumed.
 """
@@ -39,8 +38,12 @@ SIDE = 0.05
 FEWEST_APART = 39
 """With fewer groups both ends are as far away."""
 
-FEWEST_CURVES = 19
-"""With fewer groups that still rise, or that have bent, both have the interval of all."""
+LEAST_WRONG, LEAST_APART = 0.03, 0.05
+"""Added before logarithms are taken: no window is known better, and candidates that agree may all be wrong."""
+
+SHRUNK = 1.0
+"""Ridge on columns of mean 0 and variance 1: the slopes of the scale are about half of what least squares would have;
+some thirty curves tell no more."""
 
 UNKNOWN = 0.5
 """The error of a ceiling of which the library tells nothing."""
@@ -79,15 +82,30 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """How far a forecast is likely off, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the
+    doublings beyond the highest load seen, apart how far the candidates lie around the forecast."""
+
+    level: float
+    reach: float
+    spread: float
+
+    def of(self, doublings: Floats, apart: Floats) -> Floats:
+        """At each load: (L,)."""
+        return np.asarray(np.exp(self.level + _known(doublings, apart) @ np.array([self.reach, self.spread])))
+
+
+@dataclass(frozen=True, slots=True)
 class Calibrated:
-    """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; points: of forecasts
-    at a load, by the way of the throughput; most_throughput, most_load: of the highest throughput, and of the load
+    """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; scale, points: of
+    forecasts at a load; most_throughput, most_load: of the highest throughput, and of the load
     where it is reached in proportion; doublings: how far beyond the data the library's forecasts reach (FEWEST_BEYOND
     curves do); curves: groups that it rests on; trust: how much it counts beside a study's own backtests."""
 
     errors: Mapping[str, Mapping[str, float]]
     most_errors: Mapping[str, float]
-    points: Mapping[str, Bounds]
+    scale: Scale
+    points: Bounds
     most_throughput: Bounds
     most_load: Bounds
     doublings: float
@@ -162,23 +180,85 @@ def _peak(whole: Seen, cut: int) -> tuple[float, float] | None:
     return math.log(peak), math.log(at)
 
 
-def calibrate(made: Iterable[Case], trust: float = pool.TRUST) -> Calibrated:
-    """From the cases of all curves. trust: of `pool.weigh`."""
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What the forecasts of one curve came to: doublings, apart and wrong = log (actual / forecast), (n,)."""
+
+    doublings: Floats
+    apart: Floats
+    wrong: Floats
+
+
+def calibrate(alone: Iterable[Case], explained: Iterable[Case]) -> tuple[Calibrated, Calibrated]:
+    """From the cases of all curves, without their utilisations and with them. The scale and the interval are of both;
+    the errors of the candidates and all else of each."""
+    sides = [_grouped(alone), _grouped(explained)]
+    trusts = [trusted(alone=True), trusted(alone=False)]
+    told = [
+        {group: _foretold(mine, _others(side, group), trust) for group, mine in side.items()}
+        for side, trust in zip(sides, trusts, strict=True)
+    ]
+    scale, points = intervals(told)
+    first, second = (_calibrated(side, scale, points, trust) for side, trust in zip(sides, trusts, strict=True))
+    return first, second
+
+
+def intervals(told: Sequence[Mapping[str, Foretold]]) -> tuple[Scale, Bounds]:
+    """The scale, and the ends as multiples of it. told: by group, one mapping for each way of forecasting."""
+    scores = []
+    for group in sorted({name for side in told for name in side}):
+        scale = scaled([one for side in told for name, one in side.items() if name != group])
+        mine = [side[group] for side in told if group in side]
+        scores.append(np.concatenate([one.wrong / scale.of(one.doublings, one.apart) for one in mine]))
+    return scaled([one for side in told for one in side.values()]), bounds(scores)
+
+
+def scaled(told: Sequence[Foretold]) -> Scale:
+    """Ridge regression of log (|wrong| + LEAST_WRONG), each of `told` counting once."""
+    if not told:
+        return Scale(math.log(UNKNOWN), 0.0, 0.0)
+    known = np.concatenate([_known(one.doublings, one.apart) for one in told])
+    wrong = np.concatenate([np.log(np.abs(one.wrong) + LEAST_WRONG) for one in told])
+    weights = np.concatenate([np.full(len(one.wrong), 1 / (len(one.wrong) * len(told))) for one in told])
+    middle, height = weights @ known, float(weights @ wrong)
+    wide = np.sqrt(weights @ (known - middle) ** 2)
+    columns = (known - middle) / np.where(wide > 0, wide, 1.0)
+    matrix = (columns * weights[:, None]).T @ columns + SHRUNK * np.eye(2)
+    slopes = np.linalg.solve(matrix, (columns * weights[:, None]).T @ (wrong - height)) / np.where(wide > 0, wide, 1.0)
+    return Scale(height - float(slopes @ middle), float(slopes[0]), float(slopes[1]))
+
+
+def _known(doublings: Floats, apart: Floats) -> Floats:
+    return np.column_stack([np.log(np.maximum(doublings, 0.0) + pool.BASE), np.log(apart + LEAST_APART)])
+
+
+def _grouped(made: Iterable[Case]) -> dict[str, list[Case]]:
     grouped: dict[str, list[Case]] = defaultdict(list)
     for case in made:
         grouped[case.group].append(case)
-    points: dict[str, list[Floats]] = {way: [] for way in candidates.WAYS}
+    return grouped
+
+
+def _others(grouped: Mapping[str, list[Case]], group: str) -> Mapping[str, list[Case]]:
+    return {name: cases for name, cases in grouped.items() if name != group} or grouped
+
+
+def _foretold(mine: Sequence[Case], others: Mapping[str, Sequence[Case]], trust: float) -> Foretold:
+    """Each case by the errors of the others."""
+    errors, found = errors_of(others), []
+    for case in mine:
+        pooled = pool.pooled(case.each, case.doublings, pool.weigh(case.own, errors[case.regime], trust))
+        most = candidates.offered(case.data, np.exp2(case.doublings) * case.data.loads[-1])
+        wrong = np.minimum(case.log_x, most) - np.minimum(pooled.log_x, most)
+        found.append((case.doublings, pooled.apart, wrong))
+    doublings, apart, wrong = (np.concatenate(values) for values in zip(*found, strict=True))
+    return Foretold(doublings, apart, wrong)
+
+
+def _calibrated(grouped: Mapping[str, Sequence[Case]], scale: Scale, points: Bounds, trust: float) -> Calibrated:
     throughputs, loads = [], []
     for group, mine in grouped.items():
-        others = {name: cases for name, cases in grouped.items() if name != group} or grouped
-        errors, most = errors_of(others), ceiling_errors(others)
-        for way in candidates.WAYS:
-            scores = [
-                _scores(case, pool.weigh(case.own, errors[case.regime], trust))
-                for case in mine
-                if case.regime.endswith(way)
-            ]
-            points[way] += [np.concatenate(scores)] if scores else []
+        most = ceiling_errors({name: cases for name, cases in grouped.items() if name != group} or grouped)
         ends = [end for case in mine if (end := _ends(case, most)) is not None]
         if ends:
             throughputs.append(np.array([end[0] for end in ends]))
@@ -187,12 +267,8 @@ def calibrate(made: Iterable[Case], trust: float = pool.TRUST) -> Calibrated:
     return Calibrated(
         errors=errors_of(grouped),
         most_errors=ceiling_errors(grouped),
-        points={
-            way: bounds(
-                scores if len(scores) >= FEWEST_CURVES else [one for all_of in points.values() for one in all_of]
-            )
-            for way, scores in points.items()
-        },
+        scale=scale,
+        points=points,
         most_throughput=bounds(throughputs),
         most_load=bounds(loads),
         doublings=reached[min(FEWEST_BEYOND, len(reached)) - 1] if reached else 0.0,
@@ -255,11 +331,6 @@ def ceiling_errors(grouped: Mapping[str, Sequence[Case]]) -> dict[str, float]:
             if peaks:
                 errors.append(float(np.mean([abs(peak - ceilings[name]) for peak, ceilings in peaks])))
     return {name: float(np.mean(errors)) if errors else UNKNOWN for name, errors in each.items()}
-
-
-def _scores(case: Case, weighed: pool.Weighed) -> Floats:
-    found = pool.pooled(case.each, case.doublings, weighed)
-    return np.asarray((case.log_x - found.log_x) / found.scale)
 
 
 def _ends(case: Case, errors: Mapping[str, float]) -> tuple[float, float] | None:

@@ -143,6 +143,15 @@ def elasticity(data: Seen) -> float:
     return float((product + 1 / ELASTICITY_SPREAD**2) / (spread + 1 / ELASTICITY_SPREAD**2))
 
 
+def offered(data: Seen, loads: Floats) -> Floats:
+    """log of the most that can be served at these loads: of a rate what is offered, as windows count it; inf for
+    clients."""
+    if data.kind != "rate":
+        return np.full(len(loads), math.inf)
+    share = max(1.0, float(np.median(data.throughputs / data.loads)))
+    return np.asarray(np.log(share * loads) + systems.AS_OFFERED)
+
+
 def way(data: Seen) -> str:
     """Of WAYS: whether the throughput still follows the load."""
     return "rising" if elasticity(data) >= RISING else "bent"

@@ -33,6 +33,7 @@ FURTHER = (2.0, 4.0)
 SOON = 2.0
 """What saturates beyond this many times the load of the first saturation matters to nobody yet."""
 
+NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
 LEAST_WEIGHT = 0.02
 """A candidate that counts less is not worth a word."""
 
@@ -93,12 +94,16 @@ def forecast(
             f"The resource used most is at {100 * max(float(used[-1]) for used in data.used.values()):.2g} % at load "
             f"{data.loads[-1]:g}: where it is used up is out of sight. Measure higher loads."
         )
+    points = _points(data, system, observations, loads, weighed, calibrated)
+    notes = _notes(observations, saturation, capacity, weighed, asked[len(loads) :], calibrated)
+    if any(point.latency_p95_ms is not None for point in points):
+        notes.append(NO_INTERVAL)
     return replace(
         found,
-        at=_points(data, system, observations, loads, weighed, calibrated),
+        at=points,
         capacity=capacity,
         saturation=saturation,
-        notes=tuple(_notes(observations, saturation, capacity, weighed, asked[len(loads) :], calibrated)),
+        notes=tuple(notes),
         at_least=least,
         unexplained=unexplained,
         curves=calibrated.curves,
@@ -116,17 +121,22 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """At each load; within the loads measured, on the line between their medians."""
+    """At each load; within the loads measured, on the line between their medians. No more of a rate than is offered."""
     top = float(data.loads[-1])
     each = candidates.forecasts(data, np.maximum(loads, top), tuple(weighed.weights))
-    found = pool.pooled(each, np.log2(loads / top), weighed)
+    doublings = np.log2(loads / top)
+    found = pool.pooled(each, doublings, weighed)
     between = np.interp(np.log(loads), np.log(data.loads), np.log(data.throughputs))
     log_x = np.where(loads <= top, between, found.log_x)
-    scale = np.where(loads <= top, pool.FLOOR, found.scale)
+    scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(doublings, found.apart))
     return [
-        saturating.estimated(calibrated.points[candidates.way(data)], float(value), float(wide))
-        for value, wide in zip(log_x, scale, strict=True)
+        _at_most(saturating.estimated(calibrated.points, float(value), float(wide)), float(most))
+        for value, wide, most in zip(log_x, scale, np.exp(candidates.offered(data, loads)), strict=True)
     ]
+
+
+def _at_most(expected: Estimate, most: float) -> Estimate:
+    return Estimate(*(min(end, most) for end in (expected.value, expected.low, expected.high)))
 
 
 def _points(
@@ -143,15 +153,14 @@ def _points(
     slow = None if system is None else latency.p95_ms(system, observations, loads, np.random.default_rng(SEED))
     points = []
     for index, expected in enumerate(throughput(data, loads, weighed, calibrated)):
-        p95 = None if slow is None or not np.isfinite(np.median(slow[:, index])) else slow[:, index]
-        points.append(ForecastPoint(float(loads[index]), expected, None if p95 is None else _quantiles(p95)))
+        p95_ms = math.inf if slow is None else float(np.median(slow[:, index]))
+        points.append(ForecastPoint(float(loads[index]), expected, _open(p95_ms) if math.isfinite(p95_ms) else None))
     return tuple(points)
 
 
-def _quantiles(draws: Floats) -> Estimate:
-    """Median and central 90 % of draws, of which some may be infinite."""
-    ordered = np.sort(draws)  # no interpolation between the infinite ones and the others
-    return Estimate(*(float(ordered[round(share * (len(ordered) - 1))]) for share in saturating.DRAWN))
+def _open(value: float) -> Estimate:
+    """What no curve of the library tells the error of: both ends are left open."""
+    return Estimate(value, 0.0, math.inf)
 
 
 def _capacity(

@@ -19,6 +19,9 @@ NORMAL_95 = 1.645
 MODEL_ERROR = 0.1
 """Per doubling of the latency, an error of this share is added: service times are not exponential, queues not fair."""
 
+LEAST_MS = 1e-12
+"""Less is no latency, and its ratios are beyond what numbers hold."""
+
 
 def p95_ms(system: System, observations: Observations, loads: Floats, random: np.random.Generator) -> Floats | None:
     """Draws of the p95 latency at each load, (S, L), inf where a rate is more than can be served; None where no
@@ -38,7 +41,7 @@ def p95_ms(system: System, observations: Observations, loads: Floats, random: np
     scale = np.exp(ratio.sum(axis=1) / np.maximum(usable.sum(axis=1), 1))
     found = np.where(lacking[:, None] >= 0, asked + lacking[:, None], asked * scale[:, None])
     top = float(np.median(measured[levels[where] == levels[-1]]))
-    doublings = np.abs(np.log2(np.maximum(np.nan_to_num(found, posinf=top), 1e-12) / top))
+    doublings = np.abs(np.log2(np.maximum(np.nan_to_num(found, posinf=top), LEAST_MS) / max(top, LEAST_MS)))
     error = system.error[:, None] + MODEL_ERROR * doublings
     return np.asarray(found * np.exp(error * random.standard_normal((len(found), 1))))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from loadframe.model import Limit, Observation, Observations
 from loadframe.prediction import calibration
-from loadframe.prediction.calibration import Bounds, Calibrated, Curve
+from loadframe.prediction.calibration import Bounds, Calibrated, Curve, Scale
 
 FILE = "calibration.json"
 
@@ -59,15 +59,10 @@ def recorded(name: str, one: Mapping[str, Any]) -> Curve:
 
 def build(made_of: Sequence[Curve]) -> Library:
     """The library of these curves."""
-    return Library(
-        *(
-            calibration.calibrate(
-                (case for curve in made_of for case in calibration.cases(curve, alone=alone)),
-                calibration.trusted(alone=alone),
-            )
-            for alone in (True, False)
-        )
-    )
+    made = {
+        alone: [case for curve in made_of for case in calibration.cases(curve, alone=alone)] for alone in (True, False)
+    }
+    return Library(*calibration.calibrate(made[True], made[False]))
 
 
 def as_json(library: Library) -> str:
@@ -96,7 +91,8 @@ def _read(one: Mapping[str, Any]) -> Calibrated:
     return Calibrated(
         errors=one["errors"],
         most_errors=one["most_errors"],
-        points={kind: _bounds(ends) for kind, ends in one["points"].items()},
+        scale=Scale(**one["scale"]),
+        points=_bounds(one["points"]),
         most_throughput=_bounds(one["most_throughput"]),
         most_load=_bounds(one["most_load"]),
         doublings=one["doublings"],

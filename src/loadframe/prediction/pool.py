@@ -5,7 +5,7 @@ it rests on. Of the study itself: each foretells the last loads from the first o
 Both are averaged in logarithms, the library with the weight of TRUST forecasts, and a candidate counts with
 error^-POWER.
 The forecast is the weighted median of the logarithms: what one candidate says of a ceiling that the others do not see
-does not move it. Its scale is what the conformal interval is a multiple of:
+does not move it. How far it is likely off is learnt from the library (`calibration.Scale`); of the most it is
 
     FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)
 """
@@ -46,9 +46,11 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """log X at each load, and the scale of its error: (L,)."""
+    """log X at each load, how far the candidates lie around it (their weighted standard deviation), and the scale that
+    the error of the most has: (L,)."""
 
     log_x: Floats
+    apart: Floats
     scale: Floats
 
 
@@ -93,7 +95,7 @@ def pooled(each: Mapping[str, Floats], doublings: Floats, weighed: Weighed) -> P
     log_x = _middle(values, weight)
     apart = np.sqrt(weight @ (values - log_x) ** 2)
     error = float(weight @ np.array([weighed.errors[name] for name in names]))
-    return Pooled(log_x, FLOOR + error * (np.maximum(doublings, 0.0) + BASE) + apart)
+    return Pooled(log_x, apart, FLOOR + error * (np.maximum(doublings, 0.0) + BASE) + apart)
 
 
 def _middle(values: Floats, weight: Floats) -> Floats:

@@ -137,6 +137,8 @@ def _throughput(estimate: Estimate) -> str:
 
 
 def _latency(estimate: Estimate) -> str:
+    if estimate.low <= 0 and not math.isfinite(estimate.high):
+        return f"{rounding.plain(estimate.value)} ms"
     value, between = _interval(estimate)
     return f"{value} ms ({between})"
 
