@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import causes  # noqa: F401 - its rows
-import drivers
+import steps  # noqa: F401 - its rows
 import verdicts as noises
-import warmups
 from claims import ROWS, Figure, rate, row
 from correlated import search_it
 from loadframe.analysis import samples
@@ -272,90 +271,6 @@ def slope(_series: int) -> Figure:
         ]
         called += fit(rows, axis="n", treatment="A").cliff is not None
     return Figure(called)
-
-
-# --- 4. what is compared: steps ---------------------------------------------------------------------------------------
-
-
-@row(
-    "driver beside: told",
-    "a driver whose CPUs would give the target half as much again: told",
-    section=4,
-    goal=95,
-    most=False,
-)
-def driver_told(series: int) -> Figure:
-    """Beside the flag for drivers that are the bottleneck, which alone was there before."""
-    heavy = [one for one in drivers.many(series, 9) if one.worth >= drivers.HEAVY]
-    limited = noises.share(np.array([one.limited for one in heavy]))
-    return Figure(noises.share(np.array([one.flagged for one in heavy])), 2.0, f"driver-limited {limited:.0f}")
-
-
-@row("driver beside: not told", "a driver that costs less than a tenth, or is bound apart: told", section=4, goal=5)
-def driver_not_told(series: int) -> Figure:
-    """Beside a rule that asks for its share of the machine's CPUs alone."""
-    light = [one for one in drivers.many(series, 10) if one.worth < drivers.LIGHT]
-    rival = noises.share(np.array([one.share >= 0.25 for one in light]))
-    return rate(sum(one.flagged for one in light), len(light), rival=f"by its share alone {rival:.0f}")
-
-
-def flat_step(size: float, correlation: float, series: int) -> Figure:
-    """Steady throughput said not to have settled, beside plain MSER-5 and a straight line by least squares."""
-    random, length = np.random.default_rng(11), len(warmups.times())
-    drawn = [1 + warmups.noise(random, length, size, correlation) for _ in range(series)]
-    rivals = [noises.share(np.array([rule(one) for one in drawn])) for rule in (warmups.mser_5, warmups.line)]
-    wrong = sum(not warmups.told(one).settled for one in drawn)
-    return rate(wrong, series, rival=f"MSER-5 {rivals[0]:.0f}, straight line {rivals[1]:.0f}")
-
-
-def approached(size: float, correlation: float, series: int) -> Figure:
-    """Approaches that are told, or cut so late that less than 5 % is missing; the rivals see them and more."""
-    random, caught, seen = np.random.default_rng(12), 0, [0, 0]
-    for _ in range(series):
-        one = warmups.approach(random)
-        measured = one.at(warmups.times()) * (1 + warmups.noise(random, len(warmups.times()), size, correlation))
-        found = warmups.told(measured)
-        caught += not found.settled or one.missing(found.warmup_s) < warmups.SETTLED
-        for i, rule in enumerate((warmups.mser_5, warmups.line)):
-            seen[i] += rule(measured)
-    rivals = [100 * count / series for count in seen]
-    return Figure(100 * caught / series, 2.0, f"MSER-5 {rivals[0]:.0f}, straight line {rivals[1]:.0f}")
-
-
-for _size, _correlation in ((0.05, 0.0), (0.05, 0.5), (0.12, 0.3), (0.05, 0.8)):
-    row(
-        f"warm-up: steady {100 * _size:g} %, r {_correlation:g}",
-        f"steady steps called not settled, slices {100 * _size:g} % noisy, AR(1) {_correlation:g}",
-        section=4,
-        goal=5,
-    )(partial(flat_step, _size, _correlation))
-for _size, _correlation, _goal in ((0.05, 0.0, 80), (0.05, 0.5, 67), (0.12, 0.3, 50)):
-    row(
-        f"warm-up: slow {100 * _size:g} %, r {_correlation:g}",
-        f"steps 10 to 30 % too low told or cut, slices {100 * _size:g} % noisy, AR(1) {_correlation:g}",
-        section=4,
-        goal=_goal,
-        most=False,
-    )(partial(approached, _size, _correlation))
-
-
-def slow_level(size: float, correlation: float, series: int) -> Figure:
-    """After longer warm-ups, the budget is ample; as they come, all are too low."""
-    random, drawn = np.random.default_rng(13), min(series, 500)
-    found = [warmups.level(random, warmups.approach(random), size, correlation) for _ in range(drawn)]
-    wrong = sum(one.too_low > warmups.SETTLED and not one.told for one in found)
-    left = 100 * sum(one.too_low for one in found) / drawn
-    steps = sum(one.steps for one in found) / drawn
-    return Figure(100 * wrong / drawn, 2.0, f"without any: 100 (20 % too low); with: {left:.1f} %, {steps:.1f} steps")
-
-
-for _size, _correlation, _goal in ((0.05, 0.5, 12), (0.12, 0.3, 20)):
-    row(
-        f"warm-up: level {100 * _size:g} %, r {_correlation:g}",
-        f"such levels over 5 % too low after 3 blocks and not told, {100 * _size:g} % noisy, AR(1) {_correlation:g}",
-        section=4,
-        goal=_goal,
-    )(partial(slow_level, _size, _correlation))
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

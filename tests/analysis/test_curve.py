@@ -264,3 +264,37 @@ def test_a_slope_is_no_cliff_however_far_apart_its_levels_lie(step: float) -> No
 
     assert cliff(lambda i: 1000 * float(levels[i] ** -0.5)) is None
     assert cliff(lambda i: 1000 if i < 3 else 100) is not None
+
+
+ROUND: dict[str, Callable[[float], float]] = {
+    "hyperbola": lambda n: n / (n + 20),
+    "exponential": lambda n: 1 - math.exp(-n / 20),
+    "scalability law": lambda n: 0.1 * n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1)),
+}
+
+
+def geometric(spacing: float) -> list[float]:
+    return sorted({float(round(spacing**i)) for i in range(round(math.log(512) / math.log(spacing)) + 1)})
+
+
+@pytest.mark.parametrize("name", ROUND)
+def test_the_knees_of_a_round_curve_agree_however_far_apart_the_levels_lie(name: str) -> None:
+    """It has no corner: where straight pieces seem to meet depends on the levels, and the interval says so."""
+    random = np.random.default_rng(0)
+    knees = [noisy(random, ROUND[name], 0.02, 3, geometric(spacing)).knee for spacing in (1.5, 2, 3, 4)]
+    for one in knees:
+        assert one is not None
+        for other in knees:
+            assert other is not None
+            assert one.low <= other.high and other.low <= one.high, (one, other)
+
+
+def test_a_corner_is_placed_within_less_than_the_levels_around_it() -> None:
+    """One in twenty is taken for round."""
+    found = [
+        noisy(np.random.default_rng(seed), lambda n: min(n / 30, 1), 0.02, 3, geometric(spacing)).knee
+        for spacing in (1.5, 2, 3)
+        for seed in range(6)
+    ]
+    assert all(one is not None and one.low <= 30 <= one.high for one in found)
+    assert sum(one is not None and one.high / one.low < 1.25 for one in found) >= 15

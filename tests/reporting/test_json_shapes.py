@@ -52,7 +52,7 @@ def test_the_nested_shapes_use_the_names_of_the_design(farm: Investigation) -> N
     assert shape["gain"]["ratio"] == 2.874
     assert shape["next_limit"]["id"] == "process.open_files"
     assert shape["next_limit"]["load"] == 415.0
-    assert shape["before"].keys() == {"peak", "knee"}
+    assert shape["before"].keys() == {"peak", "knee", "bend"}
 
 
 def test_each_shape_stands_alone(farm: Investigation) -> None:

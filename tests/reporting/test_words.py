@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe.diagnosis import conclusion
 from loadframe.metrics import METRICS
 from loadframe.model import (
     DRIVER_BESIDE,
@@ -21,7 +22,10 @@ from loadframe.model import (
     OutcomeKind,
     Verdict,
 )
-from loadframe.reporting import answers, facts, finding_words, render_page, rounding, verdict_words, words
+from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
+from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.page import render_page
+from loadframe.reporting.text import render_text
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -229,3 +233,34 @@ def test_what_to_do_about_a_driver_beside_its_target_is_the_next_step(farm: Inve
     assert "cage.driver.cpus" in answers.next_step(inv)
     other = replace(inv, rounds=(replace(first, findings=(replace(beside, id="disk.saturated"),), tried=()),))
     assert "cage.driver.cpus" not in answers.next_step(other)
+
+
+def test_a_bend_that_a_limit_explains_is_told_at_its_load_with_both_intervals(farm: Investigation) -> None:
+    """Else a page says "bends at 90 (60 to 140)" beside "gives way at 117"."""
+    first = farm.rounds[0]
+    knee, full = LoadInterval(90.0, 60.0, 140.0), LoadInterval(117.0, 112.0, 124.0)
+    cause = replace(first.findings[0], reached_at=full)
+    limits = (replace(first.limits[0], id=cause.id),)
+    one = replace(first, curve=replace(first.curve, knee=knee), findings=(cause,), limits=limits)
+    inv = replace(farm, rounds=(one, farm.rounds[1]), before=conclusion.summary(one))
+    assert inv.before is not None
+    both = "bends at 117 active jobs (112 to 124), where mariadb.table_open_cache is full; by the curve alone at 90"
+    assert both in words.state_sentence(inv.before, "active jobs")
+    for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
+        assert "117 active jobs (112 to 124), where mariadb.table_open_cache is full" in said
+        assert "by the curve alone at 90 active jobs (60 to 140)" in said
+    assert "instead of at about 117 active jobs" in answers.answer(inv)
+    record = investigation_json(inv)
+    assert record["before"]["bend"] == {
+        "load": {"load": 117.0, "low": 112.0, "high": 124.0},
+        "curve": {"load": 90.0, "low": 60.0, "high": 140.0},
+        "limit": "mariadb.table_open_cache",
+    }
+    assert record["before"]["knee"]["load"] == 90.0
+    assert record["reach"]["knee"][0]["load"] == 117.0
+
+
+def test_a_bend_that_no_limit_explains_is_the_curves(farm: Investigation) -> None:
+    assert farm.before is not None
+    assert "by the curve alone" not in words.state_sentence(replace(farm.before, bend=None), "active jobs")
+    assert investigation_json(replace(farm, before=replace(farm.before, bend=None)))["before"]["bend"] is None

@@ -30,6 +30,9 @@ SIGNIFICANCE = 0.02
 SIMULATIONS = 399
 RESAMPLES = 200
 
+ROUNDER = 0.95
+"""A curve is rounder than straight pieces where noise would not take its levels so far away with this probability."""
+
 SMALLEST_BEND = 0.05
 """A bend must move the curve by this share of the peak away from flat or straight, however small the noise is."""
 
@@ -385,7 +388,31 @@ def _locate(data: Series, model: _Family, seed: int) -> LoadInterval:
         below, above = load[load < low_end * (1 - 1e-9)], load[load > high_end * (1 + 1e-9)]
         low_end = float(below[-1]) if below.size else float(load[0])
         high_end = float(above[0]) if above.size else float(load[-1])
-    return LoadInterval(knee, min(low_end, knee), max(high_end, knee))
+    place = LoadInterval(knee, min(low_end, knee), max(high_end, knee))
+    return _between_levels(load, place) if _is_rounder(data, family) else place
+
+
+def _is_rounder(data: Series, family: _Family) -> bool:
+    """Whether the levels lie further from the pieces than the blocks' noise explains, or are too few to tell: then no
+    straight pieces meet, and where they seem to depends on the levels (lack of fit: Draper and Smith, Applied
+    Regression Analysis, 2.1)."""
+    if data.freedom < 1:
+        return False
+    spare = len(data.load) - PARAMETERS[family.kind]
+    if spare < 1:
+        return True
+    from scipy.special import fdtri
+
+    away = float(_squares(family, data.scale, data.value[None, :]).min()) / spare
+    return away > float(fdtri(spare, data.freedom, ROUNDER)) * max(data.noise, NOISE_FLOOR) ** 2
+
+
+def _between_levels(load: Floats, place: LoadInterval) -> LoadInterval:
+    """The interval out to the levels on either side of the bend; never to the lowest one, where nothing is known to
+    hold."""
+    below, above = load[load < place.load * (1 - 1e-9)], load[load > place.load * (1 + 1e-9)]
+    low = min(place.low, float(below[-1])) if len(below) > 1 else place.low
+    return LoadInterval(place.load, low, max(place.high, float(above[0])) if above.size else place.high)
 
 
 def _step(load: Floats, near: float) -> float:

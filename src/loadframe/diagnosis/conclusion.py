@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadframe.analysis import comparison
+from loadframe.diagnosis.bend import bend_of
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
     DRIVER_BESIDE,
@@ -54,8 +55,8 @@ def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
 
 
 def summary(one: Round) -> StateSummary:
-    """A round's curve in two numbers."""
-    return StateSummary(one.curve.peak, one.curve.knee)
+    """A round's curve in two numbers, and the limit that explains its bend."""
+    return StateSummary(one.curve.peak, one.curve.knee, bend_of(one))
 
 
 def next_limit(last: Round) -> NextLimit | None:

@@ -54,6 +54,7 @@ from loadframe.model.forecast import (
 )
 from loadframe.model.investigation import (
     Alternative,
+    Bend,
     BlindCounter,
     Conduct,
     Ending,
@@ -150,6 +151,7 @@ __all__ = [
     "WARMING",
     "Alternative",
     "Answer",
+    "Bend",
     "Blind",
     "BlindCounter",
     "Calibration",

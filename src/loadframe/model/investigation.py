@@ -194,11 +194,22 @@ class Conduct:
 
 
 @dataclass(frozen=True, slots=True)
+class Bend:
+    """A bend that a limit explains. load: where the limit begins to act; curve: where the curve alone bends; limit: its
+    id."""
+
+    load: LoadInterval
+    curve: LoadInterval
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
 class StateSummary:
-    """The curve before or after, in two numbers."""
+    """The curve before or after, in two numbers. bend: where a limit explains the knee."""
 
     peak: Peak
     knee: LoadInterval | None
+    bend: Bend | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,8 @@ def _where_it_bends(inv: Investigation) -> str:
     state = inv.after or inv.before
     if state is None:
         return ""
-    bend = f" from {words.about_load(state.knee, words.axis_unit(inv))} on" if state.knee else ""
+    place = state.bend.load if state.bend else state.knee
+    bend = f" from {words.about_load(place, words.axis_unit(inv))} on" if place else ""
     return f"{bend}: throughput peaks at {words.peak(state, words.axis_unit(inv))}"
 
 

@@ -173,7 +173,10 @@ def _reach(inv: Investigation) -> Json | None:
 
 
 def _state(state: StateSummary | None) -> Json | None:
-    return {"peak": _record(state.peak), "knee": _interval(state.knee)} if state else None
+    if state is None:
+        return None
+    bend = _record(state.bend) if state.bend else None
+    return {"peak": _record(state.peak), "knee": _interval(state.knee), "bend": bend}
 
 
 def _interval(interval: LoadInterval | None) -> Json | None:

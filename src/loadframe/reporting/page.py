@@ -22,6 +22,7 @@ import jinja2
 from markupsafe import Markup
 
 from loadframe import __version__
+from loadframe.diagnosis.bend import bend_of
 from loadframe.errors import RunError
 from loadframe.metrics import METRICS
 from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
@@ -173,6 +174,7 @@ def _environment() -> jinja2.Environment:
         verdict_words=verdict_words,
         reaching=reaching,
         facts=facts,
+        bend_of=bend_of,
         rounding=rounding,
         profiles=profiles,
         flame=flame,

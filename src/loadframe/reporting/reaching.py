@@ -3,9 +3,12 @@ together with the ratio that was proved at some loads."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loadframe.analysis import reach as reaching
 from loadframe.analysis.reach import Reach
-from loadframe.model import Curve, Investigation, LoadInterval, Verdict
+from loadframe.diagnosis.bend import bend_of
+from loadframe.model import Curve, Investigation, LoadInterval, Round, Verdict
 from loadframe.reporting import rounding, words
 
 APART = 1.5
@@ -16,7 +19,15 @@ def of(inv: Investigation) -> Reach | None:
     """From the first curve to the last one; None where nothing was gained, or the last state was not measured."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
-    return reaching.reach(inv.rounds[0].curve, inv.rounds[-1].curve)
+    first, last = inv.rounds[0], inv.rounds[-1]
+    found = reaching.reach(first.curve, last.curve)
+    return None if found is None else replace(found, knee=(_bend(first), _bend(last)))
+
+
+def _bend(one: Round) -> LoadInterval | None:
+    """Where a state bends: at the load of the limit that explains it, where one does."""
+    bend = bend_of(one)
+    return one.curve.knee if bend is None else bend.load
 
 
 def sentence(found: Reach, unit: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from loadframe.model import Curve, CurvePoint, Investigation, Limit, LoadInterval, StateSummary, StudySummary
+from loadframe.model import Bend, Curve, CurvePoint, Investigation, Limit, LoadInterval, StateSummary, StudySummary
 from loadframe.reporting import rounding
 from loadframe.units import show
 
@@ -89,14 +89,17 @@ def peak(state: StateSummary, unit: str) -> str:
     return f"{throughput(state.peak.throughput)} at {load(state.peak.load, unit)}"
 
 
-def knee(state: StateSummary, unit: str) -> str:
-    return load_interval(state.knee, unit) if state.knee else "no bend within the levels"
-
-
 def state_sentence(state: StateSummary, unit: str) -> str:
     """Peak and knee of one state of the target."""
     bend = f"bends at {load_interval(state.knee, unit)}" if state.knee else "does not bend within the levels"
-    return f"peak {peak(state, unit)}; {bend}"
+    return f"peak {peak(state, unit)}; {bends(state.bend, unit) if state.bend else bend}"
+
+
+def bends(bend: Bend, unit: str) -> str:
+    """ "bends at 117 jobs (112 to 124), where mariadb.table_open_cache is full; by the curve alone at 90 jobs (60 to
+    140)"."""
+    alone = load_interval(bend.curve, unit)
+    return f"bends at {load_interval(bend.load, unit)}, where {bend.limit} is full; by the curve alone at {alone}"
 
 
 def curve_phrase(curve: Curve, unit: str) -> str:
@@ -124,12 +127,15 @@ CLOSED_LOOP = "A closed loop: while a request waits, its client asks nothing els
 OPEN_LOOP = "An open loop: requests were offered at a rate, and latencies count from when each should have begun."
 
 
-def curve_facts(curve: Curve, unit: str) -> list[str]:
-    """Peak, knee, capacity, scalability law and loop of a curve, a sentence each; only what is known."""
+def curve_facts(curve: Curve, unit: str, bend: Bend | None = None) -> list[str]:
+    """Peak, knee, capacity, scalability law and loop of a curve, a sentence each; only what is known. bend: where a
+    limit explains its knee."""
     at_peak = next((point for point in curve.points if point.load == curve.peak.load), None)
     height = throughput(curve.peak.throughput) if at_peak is None else point_throughput(at_peak)
     lines = [f"Peak: {height} at {load(curve.peak.load, unit)}."]
-    if curve.knee:
+    if bend:
+        lines.append(f"It {bends(bend, unit)}.")
+    elif curve.knee:
         lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
     if curve.capacity:
         lines.append(f"Capacity within the objective: {load_interval(curve.capacity, unit)}.")

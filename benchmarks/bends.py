@@ -1,0 +1,127 @@
+"""Simulated curves for benchmarks/sceptic.py: the same curve on ladders of levels of other spacings, and a limit that
+runs out at a known load."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import combinations
+
+import numpy as np
+
+from loadframe.analysis.curve import LevelSample, fit
+from loadframe.analysis.queueing import mva
+from loadframe.bench.examination import examine
+from loadframe.bench.sweep import curve_of
+from loadframe.diagnosis.bend import bend_of
+from loadframe.model import Bend, Latency, LoadInterval, Step, TargetState
+from loadframe.study import Study, parse
+
+SPACINGS = (1.5, 2.0, 3.0, 4.0)
+"""Factors from level to level."""
+HIGHEST = 512
+NOISE = 0.02
+
+Shape = Callable[[float], float]
+SHAPES: Mapping[str, Shape] = {
+    "a corner": lambda n: min(n / 30, 1),
+    "a corner, then N^-0.5": lambda n: n / 30 if n < 30 else (n / 30) ** -0.5,
+    "flat, then N^-0.6": lambda n: min(1, (n / 30) ** -0.6),
+    "N / (N + 20)": lambda n: n / (n + 20),
+    "1 - exp(-N / 20)": lambda n: 1 - math.exp(-n / 20),
+    "scalability law": lambda n: 0.1 * n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1)),
+    "one queue": lambda n: mva.exact([0.01], int(n), 0.3).throughput / 100,
+}
+
+
+def ladder(spacing: float) -> list[float]:
+    """Whole levels from 1 to about HIGHEST."""
+    count = round(math.log(HIGHEST) / math.log(spacing)) + 1
+    return sorted({float(round(spacing**i)) for i in range(count)})
+
+
+def knee(shape: Shape, spacing: float, random: np.random.Generator) -> LoadInterval | None:
+    """Of the curve on a ladder, three blocks."""
+    rows = [
+        LevelSample(level, tuple(shape(level) * np.exp(random.normal(0, NOISE, 3))), ()) for level in ladder(spacing)
+    ]
+    return fit(rows, axis="n", treatment="A").knee
+
+
+def apart(random: np.random.Generator) -> tuple[int, int]:
+    """Of pairs of ladders that see a knee of the same curve: whose intervals do not meet; all."""
+    wrong = pairs = 0
+    for shape in SHAPES.values():
+        seen = [found for spacing in SPACINGS if (found := knee(shape, spacing, random)) is not None]
+        met = [one.low <= two.high and two.low <= one.high for one, two in combinations(seen, 2)]
+        wrong, pairs = wrong + met.count(False), pairs + len(met)
+    return wrong, pairs
+
+
+# --- a limit that explains the bend -----------------------------------------------------------------------------------
+
+STUDY = """
+[study]
+name = "farm"
+question = "?"
+[target]
+kind = "mariadb"
+[workload]
+kind = "render-farm"
+[load]
+axis = "active_jobs"
+levels = [1, 2]
+"""
+TABLES = 5
+"""That a job keeps open."""
+
+
+def told(random: np.random.Generator, spacing: float) -> tuple[float, LoadInterval | None, Bend | None]:
+    """Where a table cache runs out; the knee of the curve alone; the bend as it is told."""
+    at = math.exp(random.uniform(math.log(12), math.log(150)))
+    steps = [_step(random, level, block, at) for level in ladder(spacing) if level <= 12 * at for block in (1, 2, 3)]
+    study: Study = parse(STUDY)
+    curve = curve_of(steps, study, "A")
+    found = examine(
+        steps,
+        number=1,
+        treatment="A",
+        state=TargetState(),
+        effective={},
+        curve=curve,
+        target_kind="mariadb",
+        highest_level=steps[-1].level,
+    )
+    return at, curve.knee, bend_of(found.round)
+
+
+def _step(random: np.random.Generator, level: float, block: int, at: float) -> Step:
+    """Throughput is flat up to that load, and beyond it falls with the share of tables that are not kept."""
+    missed = max(0.0, 1 - at / level)
+    throughput = 9000 / (1 + 4 * missed) * float(np.exp(random.normal(0, NOISE)))
+    ceiling = TABLES * at
+    metrics = {
+        "mariadb.open_tables": min(TABLES * level + random.normal(0, 2), ceiling),
+        "mariadb.table_open_cache": ceiling,
+        "mariadb.opened_tables": 1 + 4 * missed * throughput,
+        "system.cpu.utilization": 0.5,
+    }
+    return Step(
+        number=block,
+        round=1,
+        block=block,
+        treatment="A",
+        level=level,
+        started_s=0.0,
+        ended_s=1.0,
+        window_start_s=0.0,
+        window_end_s=1.0,
+        requests=int(throughput),
+        errors=0,
+        throughput=throughput,
+        batches=(throughput,),
+        latency=Latency(1, 1, 1, 1, 1),
+        waiting_share=0.0,
+        operations=(),
+        metrics=metrics,
+    )
