@@ -137,6 +137,7 @@ def test_without_time_for_the_whole_it_is_the_product_of_the_trials_and_said_so(
     assert found.total is not None and "product" in found.total.method
     assert sum(rung.share or 0 for rung in found.rungs) == pytest.approx(1)
     assert "was not measured in blocks of its own" in found.missing[0]
+    assert "may be overstated" in found.missing[0] and found.total.may_overstate
 
 
 def test_every_rung_is_noted_when_it_is_known(simulated: Simulated) -> None:

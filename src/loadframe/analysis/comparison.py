@@ -209,6 +209,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
         method=method,
         levels=tuple(sorted(common)),
         confidence=min(each.confidence for each in verdicts),
+        may_overstate=any(each.may_overstate for each in verdicts),
     )
 
 

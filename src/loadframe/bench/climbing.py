@@ -94,7 +94,8 @@ def _try(
     except UNFIT as error:
         book.bench.recover(before)
         return replace(rung, refused=error.fact)
-    return replace(rung, trial=verdict, kept=verdict.decision == "better")
+    kept_one = verdict.decision == "better"
+    return replace(rung, trial=replace(verdict, may_overstate=kept_one), kept=kept_one)
 
 
 def _rung(book: Bookkeeping, states: LadderStates, before: State, change: ChangeTable, *, kept: bool) -> Rung:
@@ -135,7 +136,10 @@ def _from_trials(climbed: Climbed) -> Climbed:
         missing = "No time was left to measure the ladder: give measure.budget more."
         return replace(climbed, missing=(missing,))
     total = comparison.combine(trials)
-    missing = "The whole was not measured in blocks of its own, the budget is used up: it is the product of the trials."
+    missing = (
+        "The whole was not measured in blocks of its own, the budget is used up: it is the product of the trials, "
+        "which decided what is kept, so that it may be overstated."
+    )
     return Climbed(_with_shares(climbed.rungs, analysis.shares(total, trials)), total, missing=(missing,))
 
 

@@ -78,7 +78,7 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
         cures = judging.cures_failures(*([s for s in taken if s.treatment == each] for each in (before, name)))
         because = "a restart alone ends the failures, too" if cures else "a restart alone does not end the failures"
         return Control("sham", title, verdict, not cures, because)
-    return Control("sham", title, verdict, *_of_sham(verdict, trial.verdict))
+    return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
 
 
 def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
@@ -114,7 +114,7 @@ def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
         book.bench.recover(trial.treatment_after)
         return Control("dose", half.title, None, None, f"left out: the target cannot work with it: {error.fact}")
     verdict = comparison.verdict(by_level(taken, trial.treatment_before), by_level(taken, name))
-    return Control("dose", half.title, verdict, *_of_dose(verdict, trial.verdict))
+    return Control("dose", half.title, verdict, *_of_dose(verdict, trial.told))
 
 
 def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:

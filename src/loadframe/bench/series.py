@@ -12,15 +12,25 @@ from dataclasses import replace
 
 from loadframe.bench import sizing
 from loadframe.bench.examination import Examined
-from loadframe.bench.proof import judged_levels, prove
+from loadframe.bench.proof import judged_levels
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
-from loadframe.bench.trying import Attempt, afterwards_s, attempt, beside, known, sides
+from loadframe.bench.trying import (
+    NO_ERROR,
+    Attempt,
+    afterwards_s,
+    attempt,
+    beside,
+    judged,
+    measured_again,
+    prove_remedy,
+)
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import joined, propose, state_after
 from loadframe.model import Control, Remedy, Round, UntriedRemedy, Verdict
 
 MOST_IN_SERIES = 3
 """Limits that are lifted together at most."""
+TOGETHER = "several changes were made at once"
 
 WhyNot = Callable[[Remedy], str | None]
 Note = Callable[[Round], None]
@@ -51,8 +61,12 @@ def lift_together(
                 one = replace(one, untried=(*one.untried, UntriedRemedy(together, because)))
                 break
             last = attempt(book, examined, applied, levels)
-            one = _judged(one, last)
+            before, one = one, judged(one, last, TOGETHER)
             note(one)
+            if last.trial.kept:
+                last = measured_again(book, one, last, levels)
+                one = judged(before, last, TOGETHER)
+                note(one)
             if last.trial.kept:
                 one = replace(one, tried=(*one.tried[:-1], beside(book, one, last.trial, levels)))
                 note(one)
@@ -80,16 +94,6 @@ def _with_findings(one: Round, last: Attempt, remedy: Remedy) -> Round:
     return replace(one, findings=(*one.findings, *more))
 
 
-def _judged(one: Round, tried: Attempt) -> Round:
-    """The round with a trial of several changes: they helped together, and none of their causes is confirmed by it."""
-    trial = tried.trial
-    before, after = sides(trial, tried.steps)
-    findings = judging.judge(
-        one.findings, trial.remedy, trial.verdict, before, after, refutes=not tried.in_series, confirms=False
-    )
-    return replace(one, tried=(*one.tried, trial), findings=findings)
-
-
 def _taken_back(
     book: Bookkeeping, one: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
 ) -> Round:
@@ -98,15 +102,17 @@ def _taken_back(
     whole, findings, controls = kept.applied.treatment, one.findings, list[Control]()
     for remedy in chain:
         others = [each for each in chain if each is not remedy]
-        if not book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, one, levels, treatments=1)):
-            because = "what it is worth alone was left out: too little of the budget was left"
+        affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, one, levels, treatments=1))
+        if not affords or not book.error.left:
+            what = "too little of the budget was left" if book.error.left else NO_ERROR
+            because = f"what it is worth alone was left out: {what}"
             controls.append(Control("without", remedy.title, None, None, because))
             continue
         without = book.next_treatment(
             f"without: {remedy.title}", state_after(one.state, others[0] if len(others) == 1 else joined(others))
         )
         try:
-            verdict, _, steps = prove(book, without, whole, levels, round_number=one.number, enough=known)
+            verdict, _, steps = prove_remedy(book, without, whole, levels, round_number=one.number)
         except sizing.UNFIT as error:
             book.bench.recover(whole)
             controls.append(Control("without", remedy.title, None, None, f"left out: {error.fact}"))
@@ -138,6 +144,8 @@ def _without_idle(
     if why_not(remedy) is not None:
         return one, kept
     alone = attempt(book, examined, sizing.apply(book, examined, remedy, one.curve.points[-1].load), levels)
+    if alone.trial.kept:
+        alone = measured_again(book, one, alone, levels)
     if not alone.trial.kept:
         return one, kept
     whole = replace(one.tried[-1], kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")

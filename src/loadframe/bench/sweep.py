@@ -7,11 +7,13 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import mean
 from typing import Required, TypedDict, Unpack
 
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search
+from loadframe.analysis.sequential import ErrorBudget
 from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.soundness import sound
 from loadframe.bench.bench import Bench
@@ -23,6 +25,8 @@ from loadframe.study import Study
 
 RESOLUTION = 0.15
 """A cliff is bracketed until the two levels around it are no further apart than this share."""
+ERROR = 0.05
+"""Of an investigation: that any remedy without effect is proven better or worse, whatever the number of them."""
 FEWEST_BLOCKS = 2
 """Below two blocks there is no interval."""
 MOST_STEPS = 0.5
@@ -48,7 +52,8 @@ class StepAsked(TypedDict, total=False):
 @dataclass
 class Bookkeeping:
     """What a run has measured so far, and how it goes on. random: decides the order within each block. warms: where the
-    target had to be started, a step that counts for nothing goes before the one that does."""
+    target had to be started, a step that counts for nothing goes before the one that does. error: what is left of the
+    error that all remedies of an investigation share."""
 
     bench: Bench
     budget: Budget
@@ -59,6 +64,7 @@ class Bookkeeping:
     settling: Settling = field(default_factory=Settling)
     tries_remedies: bool = True
     warms: bool = False
+    error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had

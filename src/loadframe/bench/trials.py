@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from loadframe.bench import sizing
+from loadframe.bench import fresh, sizing
 from loadframe.bench.controls import hold_against
 from loadframe.bench.examination import Examined
-from loadframe.bench.proof import judged_levels, prove
+from loadframe.bench.proof import judged_levels
 from loadframe.bench.series import lift_together
 from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping
-from loadframe.bench.trying import TOTAL_BLOCKS, Attempt, afterwards_s, attempt, beside, judged
+from loadframe.bench.trying import NO_ERROR, Attempt, afterwards_s, attempt, beside, judged, measured_again
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.remedies import propose
 from loadframe.model import Remedy, Round, TargetState, UntriedRemedy, Verdict
@@ -56,8 +56,12 @@ def try_remedies(
             book.bench.recover(one.treatment)
             continue
         tried = attempt(book, examined, applied, levels)
-        one = judged(one, tried)
+        before, one = one, judged(one, tried)
         note(one)
+        if tried.trial.kept:
+            tried = measured_again(book, one, tried, levels)
+            one = judged(before, tried)
+            note(one)
         if tried.trial.kept:
             kept = tried
             one = replace(one, tried=(*one.tried[:-1], beside(book, one, tried.trial, levels)))
@@ -81,15 +85,16 @@ def _shown(one: Round, remedy: Remedy, because: str) -> Round:
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdict | None:
     """After several kept remedies: the last state against the first one, in blocks of their own, at the levels of the
-    first proof. None after fewer, or where the budget is used up: then the product of the single verdicts has to do."""
+    first proof: as many as are settled before the first of them. None after fewer, or where the budget is used up: then
+    the product of the single verdicts has to do."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) < 2:
         return None
     levels = kept[0].verdict.levels
-    if not book.budget.affords(2 * TOTAL_BLOCKS * levels):
-        return None
-    verdict, _, _ = prove(book, rounds[0].treatment, last, levels, round_number=len(rounds))
-    return verdict if verdict.blocks >= TOTAL_BLOCKS else None
+    blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
+    first = rounds[0].treatment
+    steps = fresh.measure_again(book, first, last, levels, blocks, round_number=len(rounds))
+    return fresh.told(steps, first, last) if steps else None
 
 
 _HAVE_ONE = "another remedy was kept first; what is left is measured anew in the next round"
@@ -106,6 +111,8 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
     for change in remedy.changes:
         if change.needed and LAYERS[change.layer] not in study.remedies.allow:
             return f"it changes {change.setting} ({change.layer}), which the study's remedies.allow does not name"
+    if not book.error.left:
+        return NO_ERROR
     levels = judged_levels(examined.round.curve, examined.bend)
     proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * levels)]  # a step to size it, and two blocks
     if not book.budget.affords(proof, afterwards_s(book, examined.round, levels, treatments=1)):

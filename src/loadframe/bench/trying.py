@@ -1,4 +1,4 @@
-"""One remedy against the state before it: applied, proved, and judged from the blocks of its proof."""
+"""One remedy against the state before it: applied, proved, measured once more where it is kept, and judged."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from loadframe.bench import fresh
 from loadframe.bench.examination import Examined, examine
-from loadframe.bench.proof import level_ratios, look_around, operation_times, prove, sized
+from loadframe.bench.proof import decided, level_ratios, look_around, operation_times, prove
+from loadframe.bench.settling import settled
 from loadframe.bench.sizing import Applied
-from loadframe.bench.sweep import FEWEST_BLOCKS, Bookkeeping, curve_of
+from loadframe.bench.sweep import ERROR, FEWEST_BLOCKS, Bookkeeping, curve_of
 from loadframe.diagnosis import judging
-from loadframe.model import Limit, Round, Step, Trial, Verdict
+from loadframe.model import LevelRatio, Limit, Round, Step, Trial, Verdict
 
-TOTAL_BLOCKS = 3
-"""Two blocks have one degree of freedom: their interval says less of the whole gain than its proved parts do."""
+NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
+NOT_AGAIN = "fresh blocks did not prove the gain again"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A remedy that was tried. steps: of its proof. after: what is seen of the state with it."""
+    """A remedy that was tried. steps: of its proof. after: what is seen of the state with it. again: the steps of the
+    fresh blocks that followed, where it was kept."""
 
     applied: Applied
     trial: Trial
     steps: tuple[Step, ...]
     after: Examined
+    again: tuple[Step, ...] = ()
+
+    @property
+    def seen_again(self) -> bool:
+        """Whether the fresh blocks decide as the proof did, or there are none."""
+        return self.trial.told.decision == self.trial.verdict.decision
 
     @property
     def in_series(self) -> tuple[str, ...]:
@@ -36,29 +45,23 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
     """The proof of a remedy that is applied already."""
     one, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
-    verdict, ratios, steps = prove(
-        book,
-        one.treatment,
-        name,
-        levels,
-        round_number=one.number,
-        reserve_s=afterwards_s(book, one, levels, treatments=2),
-        enough=known,
-    )
+    verdict, ratios, steps = prove_remedy(book, one.treatment, name, levels, round_number=one.number)
     before, after = _of(steps, one.treatment), _of(steps, name)
+    better = verdict.decision == "better"
     cures = verdict.decision != "worse" and judging.cures_failures(before, after)
     named = {change.setting for change in remedy.changes}
     price = replace(remedy.price, memory_before_bytes=_memory(before), memory_after_bytes=_memory(after))
     trial = Trial(
         remedy=replace(remedy, price=price),
-        verdict=verdict,
-        kept=verdict.decision == "better" or cures,
+        verdict=replace(verdict, may_overstate=better),
+        kept=better or cures,
         levels=ratios,
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=one.treatment,
         treatment_after=name,
         note=_cure(judging.failed_share(before), judging.failed_share(after)) if cures else _full(applied.full),
         operations=operation_times(before, after),
+        deciding=tuple(step.number for step in steps),
     )
     seen = examine(
         book.of(name),
@@ -74,13 +77,67 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
     return Attempt(applied, trial, tuple(steps), seen)
 
 
-def judged(one: Round, tried: Attempt) -> Round:
-    """The round with this trial. Nothing is refuted where the limit that was raised was full again all the same, nor
-    where another cause is there with the remedy: of two limits in series neither helps alone."""
-    before, after = sides(tried.trial, tried.steps)
-    refutes = tried.applied.full is None and not tried.in_series
-    findings = judging.judge(one.findings, tried.trial.remedy, tried.trial.verdict, before, after, refutes=refutes)
-    return replace(one, tried=(*one.tried, tried.trial), findings=findings)
+def prove_remedy(
+    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int
+) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
+    """The proof of a change, at a level of the error that all remedies of the investigation share: half of what is
+    left, or all of it where not even the shortest proofs of this one and another have room in the budget. A proof that
+    is cut short has spent its level. Some error must be left."""
+    error = book.error
+    with_another = (book.bench.study.measure.blocks.min + FEWEST_BLOCKS) * 2 * list(levels)
+    level = error.level(last=not book.budget.affords(with_another))
+    book.error = error.after(level, decided=False)
+    proof = prove(book, before, after, levels, round_number=round_number, confidence=1 - level, enough=known)
+    book.error = error.after(level, decided=decided(proof[0]))
+    return proof
+
+
+def measured_again(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float]) -> Attempt:
+    """A remedy that was kept for its throughput with what fresh blocks say of it, as far as the budget has room for
+    them. One that is proved worse there is not kept."""
+    trial = tried.trial
+    if trial.verdict.decision != "better":
+        return tried
+    before, after = trial.treatment_before, trial.treatment_after
+    steps = fresh.measure_again(
+        book,
+        before,
+        after,
+        levels,
+        fresh.wanted([trial.verdict], book.bench.study.measure.blocks.max),
+        round_number=one.number,
+        done=trial.verdict.blocks,
+        reserve_s=afterwards_s(book, one, levels, treatments=1),
+    )
+    if not steps:
+        return tried
+    verdict = fresh.told(steps, before, after)
+    trial = replace(
+        trial,
+        fresh=verdict,
+        kept=verdict.decision != "worse",
+        levels=level_ratios(settled(steps), before, after),
+        operations=operation_times(_of(steps, before), _of(steps, after)),
+    )
+    return replace(tried, trial=trial, again=tuple(steps))
+
+
+def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
+    """The round with this trial, judged from its fresh blocks where they decide. Nothing is refuted where the limit
+    that was raised was full again all the same, nor where another cause is there with the remedy: of two limits in
+    series neither helps alone. doubt: why the trial confirms nothing."""
+    trial, fresh_ones = tried.trial, decided(tried.trial.told)
+    before, after = sides(trial, (tried.again or tried.steps) if fresh_ones else tried.steps)
+    findings = judging.judge(
+        one.findings,
+        trial.remedy,
+        trial.told if fresh_ones else trial.verdict,
+        before,
+        after,
+        refutes=tried.applied.full is None and not tried.in_series,
+        doubt=doubt or ("" if tried.seen_again else NOT_AGAIN),
+    )
+    return replace(one, tried=(*one.tried, trial), findings=findings)
 
 
 def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
@@ -99,13 +156,13 @@ def beside(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float])
 def afterwards_s(book: Bookkeeping, one: Round, judged: Sequence[float], *, treatments: int) -> float:
     """Seconds to keep in hand, so that the state after a kept remedy (and the one before it, for two treatments) can be
     measured at the other levels, and after a second remedy be proved against the first state."""
-    total = 2 * TOTAL_BLOCKS * list(judged) if one.number > 1 else []
+    total = 2 * fresh.BLOCKS * list(judged) if one.number > 1 else []
     return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, one, judged) + total)
 
 
 def known(verdict: Verdict) -> bool:
-    """Whether it is known what a remedy is worth: by how much it helps, or that it does not."""
-    return sized(verdict) or judging.without_effect(verdict)
+    """Whether it is known that a remedy helps, or that it does not: by how much, fresh blocks say."""
+    return decided(verdict) or judging.without_effect(verdict)
 
 
 def _of(steps: Sequence[Step], treatment: str) -> list[Step]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from loadframe import reporting
@@ -90,7 +90,10 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     """Every round with its curve, limits and evidence from all steps of its treatment, those of the proofs and of the
     blocks beside another treatment included, so that they speak of the same bend; and with a row for each step. The
     rows hold the metrics of all rounds' evidence: what was a cause in one round can be seen gone in the next."""
-    whole = [_from_all(one, [step for step in steps if step.treatment == one.treatment], study) for one in rounds]
+    deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
+    whole = [
+        _from_all(one, [step for step in steps if step.treatment == one.treatment], study, deciding) for one in rounds
+    ]
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
     shown |= {limit.use_metric for one in whole for limit in one.limits}
     return [
@@ -99,16 +102,17 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     ]
 
 
-def _from_all(one: Round, steps: Sequence[Step], study: Study) -> Round:
+def _from_all(one: Round, steps: Sequence[Step], study: Study, deciding: Set[int]) -> Round:
     """A round looked at again with all its steps. Its findings stay those that were acted upon, with the standing that
-    the trials gave them; of each the evidence is that of all steps, where they still show it."""
+    the trials gave them; of each the evidence is that of all steps, where they still show it. deciding: the numbers of
+    steps of which the curve has nothing, as they decided what is kept and fresh ones followed."""
     again = examine(
         steps,
         number=one.number,
         treatment=one.treatment,
         state=one.state,
         effective=one.effective,
-        curve=curve_of(steps, study, one.treatment),
+        curve=curve_of([step for step in steps if step.number not in deciding], study, one.treatment),
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
     ).round

@@ -30,11 +30,11 @@ def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
 
 def gain(rounds: Sequence[Round], total: Verdict | None = None) -> Verdict | None:
     """The whole gain: `total`, the last state proved against the first, where that was measured; else the product of
-    the kept verdicts; None where nothing was kept."""
+    what is told of the kept ones; None where nothing was kept."""
     kept = kept_trials(rounds)
     if kept and total is not None:
         return total
-    return comparison.combine([trial.verdict for trial in kept]) if kept else None
+    return comparison.combine([trial.told for trial in kept]) if kept else None
 
 
 def gain_durability_kept(rounds: Sequence[Round]) -> Verdict | None:
@@ -44,14 +44,14 @@ def gain_durability_kept(rounds: Sequence[Round]) -> Verdict | None:
     for trial in kept:
         if trial.remedy.price.durability is not None:
             break
-        free.append(trial.verdict)
+        free.append(trial.told)
     return comparison.combine(free) if free and len(free) < len(kept) else None
 
 
 def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
     """Every kept change with its share of the gain."""
     kept = kept_trials(rounds)
-    return comparison.shares([(t.remedy.title, t.verdict, t.remedy.price.durability) for t in kept])
+    return comparison.shares([(t.remedy.title, t.told, t.remedy.price.durability) for t in kept])
 
 
 def summary(one: Round) -> StateSummary:

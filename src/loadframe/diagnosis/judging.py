@@ -47,14 +47,14 @@ def judge(
     after: Sequence[Step],
     *,
     refutes: bool = True,
-    confirms: bool = True,
+    doubt: str = "",
 ) -> tuple[Finding, ...]:
     """The findings after a trial of this remedy, from the steps of its proof; those that it is not for stay.
 
     Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
     receded, first and most. Helped: it rose, and that was not seen. Refuted: neither the throughput nor anything of
-    value moved. Else as before. refutes: not where something else may have kept the throughput where it was. confirms:
-    not where several changes were made at once.
+    value moved. Else as before. refutes: not where something else may have kept the throughput where it was. doubt: why
+    this trial confirms none.
     """
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     cured = verdict.decision != "worse" and cures_failures(before, after)
@@ -64,9 +64,7 @@ def judge(
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
     receded = sorted((each for each in aimed_at if seen[each.id].mechanism.receded), key=lambda one: seen[one.id].order)
     first = receded[0] if receded else None
-    why_not = (
-        uncontrolled(before, after, 0.0 if cured else NO_EFFECT) if confirms else "several changes were made at once"
-    )
+    why_not = doubt or uncontrolled(before, after, 0.0 if cured else NO_EFFECT)
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
     return tuple(_settled(each, seen[each.id], first, why_not) if each in aimed_at else each for each in findings)

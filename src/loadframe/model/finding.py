@@ -145,6 +145,8 @@ class Trial:
 
     effective: what the target really used after the change, for every setting that the remedy named. operations: what
     each kind of request took, by level. controls: what a kept remedy was held against besides.
+    fresh: the verdict of blocks that were measured once `verdict` had decided that it is kept; None where there were
+    none. levels and operations are of these then. deciding: the numbers of the steps of `verdict`.
     """
 
     remedy: Remedy
@@ -157,6 +159,13 @@ class Trial:
     note: str = ""
     operations: tuple[OperationTimes, ...] = ()
     controls: tuple[Control, ...] = ()
+    fresh: Verdict | None = None
+    deciding: tuple[int, ...] = ()
+
+    @property
+    def told(self) -> Verdict:
+        """What is told of its gain: that of the blocks that did not decide, where there are any."""
+        return self.fresh or self.verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ def _gain(inv: Investigation, gain: Verdict) -> str:
     if found is None:
         return words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
     gives = words.sentence(f"{change_words.kept(inv)} gives {reaching.sentence(found, unit)}")
-    proved = words.sentence(f"Proved at equal loads, block by block: {at_loads}")
+    how = "Proved at equal loads, block by block" if gain.decision == "better" else "At equal loads, block by block"
+    proved = words.sentence(f"{how}: {at_loads}")
     return " ".join(part for part in (gives, proved, words.sentence(reaching.difference(inv, found, gain))) if part)
 
 

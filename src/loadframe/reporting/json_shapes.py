@@ -160,7 +160,12 @@ def _remedy(remedy: Remedy) -> Json:
 
 
 def _trial(trial: Trial) -> Json:
-    return {**_record(trial), "remedy": _remedy(trial.remedy), "verdict": verdict_json(trial.verdict)}
+    return {
+        **_record(trial),
+        "remedy": _remedy(trial.remedy),
+        "verdict": verdict_json(trial.verdict),
+        "fresh": _verdict(trial.fresh),
+    }
 
 
 def _verdict(verdict: Verdict | None) -> Json | None:

@@ -51,6 +51,7 @@ def _step(rung: Rung) -> dict[str, Any]:
     return {
         "change": rung.change,
         **known,
+        "may_overstate": verdict is not None and verdict.may_overstate,
         "share": rung.share,
         "kept": rung.kept,
         "refused": rung.refused or None,
@@ -122,7 +123,7 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
     if rung.kept:
         verdict = rung.verdict
         if verdict is None or verdict.decision == "better":
-            return "kept"
+            return f"kept, {verdict_words.MAY_OVERSTATE}" if verdict and verdict.may_overstate else "kept"
         if keeps_all:
             return f"kept all the same: {verdict_words.DECISIONS[verdict.decision]}"
         return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"

@@ -68,6 +68,9 @@ def _states(inv: Investigation) -> list[Part]:
     unit = words.axis_unit(inv)
     parts = [("Before", [words.state_sentence(inv.before, unit)])] if inv.before else []
     parts += [("After", [words.state_sentence(inv.after, unit)])] if inv.after else []
+    told = [change_words.deciding_sentence(trial) for trial in facts.kept_trials(inv)]
+    if len(told) == 1 and told[0]:
+        parts.append(("Proof", [words.sentence(f"the gain is {told[0]}")]))
     if inv.gain and inv.gain.floor:
         parts.append(("Noise", [verdict_words.floor_sentence(inv.gain)]))
     return parts

@@ -82,6 +82,7 @@ def ratio_interval(verdict: Verdict | LadderStep) -> str:
     return f"{low} to {high}"
 
 
+MAY_OVERSTATE = "from the blocks that decided, may be overstated"
 USUAL = 0.95
 """The confidence that is said once for all where there is a note."""
 
@@ -105,7 +106,8 @@ def confident_interval(verdict: Verdict) -> str:
 
 def _interval_words(verdict: Verdict) -> str:
     blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}"
-    return f"{confident_interval(verdict) or 'no interval'}, {blocks}"
+    overstated = f"; {MAY_OVERSTATE}" if verdict.may_overstate else ""
+    return f"{confident_interval(verdict) or 'no interval'}, {blocks}{overstated}"
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:

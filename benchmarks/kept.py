@@ -1,0 +1,131 @@
+"""Remedies of known worth through the shipped proofs: what is told of those that are kept, and how many are kept that
+are worth nothing. Rows of benchmarks/sceptic.py. Throughputs are generated; blocks, orders, looks, the error that
+remedies share and the fresh blocks are the bench's own."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+import verdicts as noises
+from loadframe.bench import fresh
+from loadframe.bench.bench import Bench
+from loadframe.bench.budget import Budget
+from loadframe.bench.proof import prove
+from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.trying import known, prove_remedy
+from loadframe.model import Latency, Step, Verdict
+from loadframe.progress import Silent
+from loadframe.study import parse
+
+LEVEL = 8.0
+STUDY = """
+[study]
+name = "kept"
+question = "?"
+[target]
+kind = "sqlite"
+[workload]
+kind = "job-queue"
+[load]
+axis = "concurrency"
+levels = [8]
+[measure]
+window = "1s"
+blocks = { min = 3, max = 10 }
+budget = "100000s"
+"""
+
+
+class Book(Bookkeeping):
+    """A book whose steps are generated: treatment A serves 1,000/s, another one what `worth` says of it, times the next
+    of the noise."""
+
+    def __init__(self, noise: Iterator[float], seed: int) -> None:
+        self.study = parse(STUDY, ())
+        measure = self.study.measure
+        super().__init__(
+            cast(Bench, cast(Any, self)),
+            Budget(measure.budget, measure.window, clock=lambda: 0.0),
+            Silent(),
+            random.Random(seed),
+        )
+        self.worth: dict[str, float] = {"A": 1.0}
+        self._noise, self._numbers = noise, itertools.count(1)
+
+    def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+        """A step of the next noise."""
+        throughput = 1000 * self.worth[treatment] * math.exp(next(self._noise))
+        latency = Latency(1.0, 1.0, 1.0, 1.0, 1.0)
+        step = Step(
+            next(self._numbers), round_number, block, treatment, level, 0.0, 1.0, 0.0, 1.0, 1000, 0, throughput, (),
+            latency, 0.0, (), {},
+        )  # fmt: skip
+        self.steps.append(step)
+        return step
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A remedy that was kept: what the blocks said that decided it, and the fresh ones."""
+
+    deciding: Verdict
+    again: Verdict
+
+
+def kept(generate: noises.Generate, worth: float, loudness: float, series: int) -> list[Told]:
+    """Of so many remedies that are worth this factor those that are kept."""
+    noise = loudness * generate(np.random.default_rng(11), series, 40)
+    found = []
+    for number, row in enumerate(noise):
+        book = Book(iter(row.tolist()), number)
+        book.worth["B"] = worth
+        deciding, _, _ = prove_remedy(book, "A", "B", [LEVEL], round_number=1)
+        if deciding.decision != "better":
+            continue
+        blocks = fresh.wanted([deciding], book.study.measure.blocks.max)
+        steps = fresh.measure_again(book, "A", "B", [LEVEL], blocks, round_number=1, done=deciding.blocks)
+        again = fresh.told(steps, "A", "B")
+        if again.decision != "worse":
+            found.append(Told(deciding, again))
+    return found
+
+
+def overstated(told: Sequence[Verdict], worth: float) -> tuple[float, float]:
+    """Mean gain that is told over the true one, both in logarithms, and its standard error."""
+    gains = np.log([each.ratio for each in told]) / math.log(worth)
+    return float(gains.mean()), float(gains.std(ddof=1)) / math.sqrt(len(gains))
+
+
+def holding(told: Sequence[Verdict], worth: float) -> float:
+    """Per cent of intervals that have the true gain."""
+    return 100 * sum(each.low <= worth <= each.high for each in told) / len(told)
+
+
+LOUD = 5.0
+"""Remedies without effect are proved in noise of 10 %: in less most are soon known to be worth less than a tenth."""
+
+
+def proven(generate: noises.Generate, worths: Sequence[float], investigations: int, *, sharing: bool = True) -> int:
+    """In how many investigations that try remedies of these worths one that is worth nothing is proven. sharing: as
+    shipped, else each errs on its own in 5 %."""
+    noise = LOUD * generate(np.random.default_rng(12), investigations, 20 * len(worths))
+    wrong = 0
+    for number, row in enumerate(noise):
+        book = Book(iter(row.tolist()), number)
+        for name, worth in zip("BCDEFGHIJ", worths, strict=False):
+            book.worth[name] = worth
+            if sharing:
+                verdict, _, _ = prove_remedy(book, "A", name, [LEVEL], round_number=1)
+            else:
+                verdict, _, _ = prove(book, "A", name, [LEVEL], round_number=1, enough=known)
+            if worth == 1 and verdict.decision != "no-proven-difference":
+                wrong += 1
+                break
+    return wrong

@@ -1,0 +1,54 @@
+"""Rows of benchmarks/sceptic.py: what is told of remedies that are kept, and how often one worth nothing is kept."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import kept
+import verdicts as noises
+from claims import Figure, rate, row
+
+
+def told_gain(generate: noises.Generate, worth: float, loudness: float, series: int) -> Figure:
+    """Mean gain told of what is kept over the true one, in logarithms, beside that of the blocks that decided."""
+    found = kept.kept(generate, worth, loudness, series)
+    again, doubt = kept.overstated([each.again for each in found], worth)
+    deciding, _ = kept.overstated([each.deciding for each in found], worth)
+    return Figure(again, 1.96 * doubt, f"the blocks that decided: {deciding:.2f}x; {len(found)} of {series} are kept")
+
+
+def told_interval(generate: noises.Generate, worth: float, loudness: float, series: int) -> Figure:
+    """Told intervals that hold the true gain, beside those of the blocks that decided."""
+    found = kept.kept(generate, worth, loudness, min(series, 2000))
+    held, deciding = (kept.holding([getattr(each, name) for each in found], worth) for name in ("again", "deciding"))
+    doubt = 196 * math.sqrt(0.05 * 0.95 / len(found))
+    return Figure(held, doubt, f"the blocks that decided: {deciding:.0f} %, at more than 95 %")
+
+
+for _name in ("white", "AR(1) 0.8", "bursts"):
+    row(f"gain: 2 %, {_name}", f"told of a kept gain over the true 2 %, in logarithms, {_name}", section=4, goal=1.05,
+        unit="x")(partial(told_gain, noises.NOISES[_name], 1.02, 1.0))  # fmt: skip
+row("gain: 30 %, white, loud", "the same of 30 %, noise of 14 %", section=4, goal=1.05, unit="x")(
+    partial(told_gain, noises.white, 1.3, 7.0)
+)
+for _name in ("white", "AR(1) 0.8", "bursts"):
+    row(
+        f"gain: interval, {_name}", f"its interval holds the true gain, 5 % of {_name}", section=4, goal=95, most=False
+    )(partial(told_interval, noises.NOISES[_name], 1.05, 1.0))
+
+
+def shared(generate: noises.Generate, worths: tuple[float, ...], series: int) -> Figure:
+    """Investigations that prove a remedy that is worth nothing, beside 5 % for each."""
+    drawn = series // 4
+    alone = kept.proven(generate, worths, drawn, sharing=False)
+    return rate(kept.proven(generate, worths, drawn), drawn, rival=f"5 % for each: {100 * alone / drawn:.1f}")
+
+
+for _name in ("white", "AR(1) 0.8", "linear drift", "bursts", "period of two blocks"):
+    row(f"remedies: {_name}", f"six remedies worth nothing, any of them proven, {_name}", section=4, goal=5)(
+        partial(shared, noises.NOISES[_name], (1.0,) * 6)
+    )
+row("remedies: every other", "three of six worth nothing, behind others worth twice as much", section=4, goal=5)(
+    partial(shared, noises.white, (2.0, 1.0) * 3)
+)
