@@ -126,6 +126,8 @@ def test_where_the_two_ratios_are_far_apart_the_load_that_makes_it_so_is_named(f
     ) in answer
     page = " ".join(render_page(farm).split())
     assert "each state at its best load" in page
+    assert "no proven difference: 95 % interval 0.99 to 1.07" in page
+    assert page.count("2,050/s before, 2,110/s after") == 1  # beside the number it stands below, as Before and After
     assert "the throughput at equal loads, at 20, 40 and 80 active jobs" in page
 
 

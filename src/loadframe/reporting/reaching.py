@@ -41,14 +41,26 @@ def sentence(found: Reach, unit: str) -> str:
 def height(found: Reach, unit: str) -> str:
     """ "a peak 1.9 times as high (95 % interval 1.7 to 2.1; 430/s at 1 worker before, 817/s at 2 workers after)"; "no
     proven difference of the peaks, 1.02 times (95 % interval 0.97 to 1.07; ...)"."""
-    where = _peaks(found, unit)
+    told = f"({_bare(found)}; {_peaks(found, unit)})"
     if not rounding.has_width(found.low, found.high):
-        return f"a peak {rounding.plain(found.ratio)} times as high (no interval; {where})"
-    ratio, low, high = rounding.with_interval(found.ratio, found.low, found.high)
-    told = f"(95 % interval {low} to {high}; {where})"
+        return f"a peak {rounding.plain(found.ratio)} times as high {told}"
+    ratio = rounding.with_interval(found.ratio, found.low, found.high)[0]
     if found.low <= 1 <= found.high:
         return f"no proven difference of the peaks, {ratio} times {told}"
     return f"a peak {ratio} times as high {told}"
+
+
+def interval(found: Reach) -> str:
+    """ "95 % interval 1.7 to 2.1"; "no proven difference: 95 % interval 0.97 to 1.07"."""
+    unproven = rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high
+    return f"no proven difference: {_bare(found)}" if unproven else _bare(found)
+
+
+def _bare(found: Reach) -> str:
+    if not rounding.has_width(found.low, found.high):
+        return "no interval"
+    _, low, high = rounding.with_interval(found.ratio, found.low, found.high)
+    return f"95 % interval {low} to {high}"
 
 
 def _peaks(found: Reach, unit: str) -> str:
