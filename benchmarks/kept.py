@@ -1,6 +1,6 @@
 """Remedies of known worth through the shipped proofs: what is told of those that are kept, and how many are kept that
 are worth nothing. Rows of benchmarks/sceptic.py. Throughputs are generated; blocks, orders, looks, the error that
-remedies share and the fresh blocks are the bench's own."""
+remedies share, the fresh blocks and the steps that are left out are the bench's own."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any, cast
 import numpy as np
 
 import verdicts as noises
+from loadframe.analysis.carryover import carried_over
 from loadframe.bench import fresh
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
-from loadframe.bench.proof import prove
+from loadframe.bench.proof import decided, prove
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.bench.trying import known, prove_remedy
 from loadframe.model import Latency, Step, Verdict
@@ -59,16 +60,20 @@ class Book(Bookkeeping):
         self.worth: dict[str, float] = {"A": 1.0}
         self._noise, self._numbers = noise, itertools.count(1)
 
-    def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
-        """A step of the next noise."""
+    def carries_over(self, _treatment: str) -> bool:
+        """As the bench says it."""
+        return True
+
+    def take_step(
+        self, *, round_number: int, block: int, treatment: str, level: float, **_others: float | None
+    ) -> Step:
+        """A step of the next noise, as the bench takes one."""
         throughput = 1000 * self.worth[treatment] * math.exp(next(self._noise))
         latency = Latency(1.0, 1.0, 1.0, 1.0, 1.0)
-        step = Step(
+        return Step(
             next(self._numbers), round_number, block, treatment, level, 0.0, 1.0, 0.0, 1.0, 1000, 0, throughput, (),
             latency, 0.0, (), {},
         )  # fmt: skip
-        self.steps.append(step)
-        return step
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +134,44 @@ def proven(generate: noises.Generate, worths: Sequence[float], investigations: i
                 wrong += 1
                 break
     return wrong
+
+
+# --- what one treatment leaves behind for the next --------------------------------------------------------------------
+
+OWED = math.log(15_358 / 3_268)
+"""What PostgreSQL served after itself over what it served after the other treatment, in logarithms."""
+
+
+class Owing(Book):
+    """Two treatments of equal worth; A pays for what B has left behind: OWED less in logarithms at first, of which a
+    share `left` remains after each second."""
+
+    def __init__(self, noise: Iterator[float], seed: int, left: float) -> None:
+        super().__init__(noise, seed)
+        self.worth["B"] = 1.0
+        self._left, self._owed, self._last = left, 0.0, ""
+
+    def take_step(self, *, treatment: str, window_s: float | None = None, **others: Any) -> Step:
+        """One of so many seconds; it pays as at its middle."""
+        if treatment != self._last:
+            self._owed = OWED if treatment == "A" and self._last else 0.0
+        self._last, seconds = treatment, window_s or self.study.measure.window
+        self.worth["A"] = math.exp(-self._owed * self._left ** (seconds / 2))
+        self._owed *= self._left**seconds
+        return super().take_step(treatment=treatment, **others)
+
+
+def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
+    """How many of so many pairs of equal treatments are called different, and how many of these without a word on
+    carry-over."""
+    noise = noises.white(np.random.default_rng(13), series, 100)
+    different = unsaid = 0
+    for number, row in enumerate(noise):
+        book = Owing(iter(row.tolist()), number, left)
+        book.washes = washes
+        book.take(round_number=1, block=1, treatment="A", level=LEVEL)
+        verdict, _, _ = prove(book, "A", "B", [LEVEL], round_number=1, enough=decided)
+        if verdict.decision != "no-proven-difference":
+            different += 1
+            unsaid += not carried_over(book.steps)
+    return different, unsaid

@@ -52,3 +52,26 @@ for _name in ("white", "AR(1) 0.8", "linear drift", "bursts", "period of two blo
 row("remedies: every other", "three of six worth nothing, behind others worth twice as much", section=4, goal=5)(
     partial(shared, noises.white, (2.0, 1.0) * 3)
 )
+
+
+@row(
+    "carry-over: soon over",
+    "equal servers called different, one pays x4.7 for what the other leaves",
+    section=4,
+    goal=5,
+)
+def soon_over(series: int) -> Figure:
+    """All but 3 % of it is over within the step that is left out."""
+    drawn = series // 4
+    without, _ = kept.owed(1e-3, drawn, washes=False)
+    return rate(kept.owed(1e-3, drawn, washes=True)[0], drawn, rival=f"nothing left out: {100 * without / drawn:.0f}")
+
+
+@row("carry-over: lasts", "the same, a third of it left after each second: without a word on it", section=4, goal=5)
+def lasts(series: int) -> Figure:
+    """Beside all that are called different, which have the words."""
+    drawn = series // 4
+    different, unsaid = kept.owed(1 / 3, drawn, washes=True)
+    without, _ = kept.owed(1 / 3, drawn, washes=False)
+    words = f"called different {100 * different / drawn:.0f}, nothing left out: {100 * without / drawn:.0f}"
+    return rate(unsaid, drawn, rival=words)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe import reporting
+from loadframe.analysis.carryover import carried_over
 from loadframe.bench import (
     comparing,
     dry_run,
@@ -96,6 +97,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
     rounds: list[Round] = []
     total: Verdict | None = None
     with _explaining(run, rounds), _book(study, run, progress) as book:
+        book.washes = True
         treatment, state = "A", book.bench.start_state
         already: set[str] = set()
 
@@ -155,10 +157,11 @@ def compare(
         )
     run = _new_run(study, runs)
     with _explaining(run, []), _book(study, run, progress) as book:
-        book.warms = True
+        book.warms = book.washes = True
         judged = comparing.alternatives(book, enough=enough)
     series = series_of(run)
-    notes = *unseen(study), *map(words.sentence, conduct_words.sentences(conduct(run))), *series.warnings
+    carried = map(str, carried_over(run.steps()))
+    notes = *unseen(study), *map(words.sentence, conduct_words.sentences(conduct(run))), *carried, *series.warnings
     found = [replace(each, run=str(run.path), notes=notes) for each in judged]
     run.write_tables(run.steps(), [], series=series.table)
     run.write_document(

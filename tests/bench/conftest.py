@@ -105,6 +105,9 @@ class SimulatedBench:
         self.use(name)
         return self.served != name
 
+    def carries_over(self, name: str) -> bool:
+        return True
+
     def recover(self, name: str) -> None:
         self.dead, self.served = False, ""
         self.use(name)

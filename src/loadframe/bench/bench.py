@@ -252,6 +252,12 @@ class Bench:
         prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
         return not prepared and self._target.pids()[:1] != self._served.get(self._target.kind, ())
 
+    def carries_over(self, name: str) -> bool:
+        """Whether what was asked of the target before may matter to a step of this treatment: not where its cache is
+        filled or emptied for each step, nor where a step lasts until its work is done, so that none can be short."""
+        prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
+        return not prepared and not self.workload.runs_to_completion
+
     def recover(self, name: str) -> None:
         """Bring the target to a declared state whatever has become of it: it is started anew."""
         self._rigs[self._treatments[name].kind].stop()

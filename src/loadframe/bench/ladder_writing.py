@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadframe import reporting
+from loadframe.analysis.carryover import carried_over
 from loadframe.bench.climbing import Climbed
 from loadframe.bench.writing import conduct_from, series_of
 from loadframe.errors import RunError
@@ -51,7 +52,7 @@ def write_down(run: RunFolder) -> Ladder:
         finished=run.closed(),
         conduct=conduct,
         seconds=conduct.seconds,
-        warnings=tuple(dict.fromkeys((*found.warnings, *series.warnings))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *map(str, carried_over(steps)), *series.warnings))),
     )
     run.write_record(FILE, SCHEMA, found)
     run.write_report(reporting.render_ladder_page(found))

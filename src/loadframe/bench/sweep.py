@@ -30,6 +30,8 @@ ERROR = 0.05
 FEWEST_BLOCKS = 2
 """Below two blocks there is no interval."""
 MOST_STEPS = 0.5
+WASH_SHARE = 0.5
+"""Of the study's window: the step that is left out after a change of treatment."""
 REPEATED_SHARE = 0.2
 """Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
 always disturbed, repeating everything helps nobody."""
@@ -52,7 +54,8 @@ class StepAsked(TypedDict, total=False):
 @dataclass
 class Bookkeeping:
     """What a run has measured so far, and how it goes on. random: decides the order within each block. warms: where the
-    target had to be started, a step that counts for nothing goes before the one that does. error: what is left of the
+    target had to be started, a step that counts for nothing goes before the one that does. washes: where another
+    treatment was measured last, a shorter such step does. error: what is left of the
     error that all remedies of an investigation share."""
 
     bench: Bench
@@ -64,14 +67,14 @@ class Bookkeeping:
     settling: Settling = field(default_factory=Settling)
     tries_remedies: bool = True
     warms: bool = False
+    washes: bool = False
     error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
 
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
         not ended. The one before stays in the run."""
         started = time.monotonic()
-        if self.warms and self.bench.begins_anew(treatment):
-            self._measure(round_number=round_number, block=WARMING, treatment=treatment, level=level)
+        self._wash_out(round_number, block, treatment, level)
         asked: StepAsked = {
             "round_number": round_number,
             "block": block,
@@ -93,6 +96,20 @@ class Bookkeeping:
             asked["warmup_s"] = warmup_s
             step = self.once(**asked)
         return step
+
+    def _wash_out(self, round_number: int, block: int, treatment: str, level: float) -> None:
+        """What a start, or another treatment, leaves behind is over before a step of a block begins. Without `warms`
+        only while the budget has room for a whole proof besides: fewer blocks would be worse."""
+        asked: StepAsked = {"round_number": round_number, "block": WARMING, "treatment": treatment, "level": level}
+        another = block > 0 and self.steps and self.steps[-1].treatment != treatment
+        if self.warms and self.bench.begins_anew(treatment):
+            self._measure(**asked)
+        elif self.washes and another and self._has_room() and self.bench.carries_over(treatment):
+            asked["window_s"] = WASH_SHARE * self.bench.study.measure.window
+            self._measure(**asked)
+
+    def _has_room(self) -> bool:
+        return self.warms or self.budget.left_s() >= self.remedy_s(self.bench.study.measure.blocks.max)
 
     def once(self, **asked: Unpack[StepAsked]) -> Step:
         """A step, noted in the budget and shown."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from loadframe import reporting
+from loadframe.analysis.carryover import carried_over
 from loadframe.bench.beside import alternatives_of
 from loadframe.bench.checking import unseen
 from loadframe.bench.examination import examine
@@ -32,7 +33,8 @@ def write_down(
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     steps = run.steps()
     study = run.declared()
-    rounds = _from_all_steps(rounds, steps, study)
+    counting = [step for step in steps if step.counts]
+    rounds = _from_all_steps(rounds, counting, study)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
     series = series_of(run)
     run.write_tables(steps, limits, series=series.table)
@@ -57,13 +59,20 @@ def write_down(
         outcome=conclusion.outcome(rounds, interrupted=interrupted),
         conduct=conduct,
         warnings=tuple(
-            dict.fromkeys((*unseen(study), *(each for one in rounds for each in one.curve.warnings), *series.warnings))
+            dict.fromkeys(
+                (
+                    *unseen(study),
+                    *(each for one in rounds for each in one.curve.warnings),
+                    *map(str, carried_over(steps)),
+                    *series.warnings,
+                )
+            )
         ),
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
         survivals=tuple(run.survivals()),
-        alternatives=alternatives_of(run, rounds[0], steps, study),
+        alternatives=alternatives_of(run, rounds[0], counting, study),
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = reporting.investigation_json(investigation)

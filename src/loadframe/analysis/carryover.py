@@ -1,0 +1,123 @@
+"""Whether a treatment serves less, or more, right after another one than after itself.
+
+A server goes on with what it was asked before: it writes back, checkpoints, fills caches again. If only one of two
+treatments leaves something behind the other one pays for it, in every block and in the same direction; no order of the
+blocks cancels that. So after each change of treatment a step is left out (bench/sweep.py), and what it served is held
+against the step of the same treatment and level that counted next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import fmean, pvariance, stdev
+
+from loadframe.analysis import student
+from loadframe.model import WARMING, Step
+
+ERROR = 0.01
+"""Of each sight: there are many treatments to look at, and a warning for nothing takes the reader's trust."""
+LEAST = 0.1
+"""In logarithms: carry-over below a tenth is not told."""
+FEWEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CarryOver:
+    """What a treatment served after another one over what it served after itself, with its 99 % interval. left_out:
+    only steps that count for nothing showed it; else steps that count did."""
+
+    treatment: str
+    ratio: float
+    low: float
+    high: float
+    left_out: bool
+
+    def __str__(self) -> str:
+        told = f"{self.ratio:.2g} times (99 % interval {self.low:.2g} to {self.high:.2g})"
+        if self.left_out:
+            return (
+                f"Carry-over: right after another state {self.treatment} served {told} what it served in the step "
+                "after that; the steps right after a change of state are left out."
+            )
+        return (
+            f"Carry-over: in steps that count {self.treatment} served {told} as much after another state as after "
+            "itself: what the other one leaves behind is in their comparison. Give measure.window more time."
+        )
+
+
+def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
+    """The treatments of which it is proved, from a run's steps in any order."""
+    ordered = sorted(steps, key=lambda step: step.number)
+    found = []
+    for treatment in dict.fromkeys(step.treatment for step in ordered):
+        effect = _counted(ordered, treatment)
+        if effect is None or not effect.proved:
+            effect = _left_out(ordered, treatment)
+        if effect is not None and effect.proved:
+            ratio, low, high = (math.exp(effect.mean + side * effect.half) for side in (0, -1, 1))
+            found.append(CarryOver(treatment, ratio, low, high, effect.left_out))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """In logarithms; half: of its interval."""
+
+    mean: float
+    half: float
+    left_out: bool
+
+    @property
+    def proved(self) -> bool:
+        return abs(self.mean) - self.half > LEAST
+
+
+def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
+    """Steps that were left out against those that counted right after them; None for fewer than FEWEST."""
+    logs = [
+        math.log(one.throughput / two.throughput)
+        for one, two in pairwise(steps)
+        if one.block == WARMING
+        and two.counts
+        and one.treatment == two.treatment == treatment
+        and one.level == two.level
+        and min(one.throughput, two.throughput) > 0
+    ]
+    if len(logs) < FEWEST:
+        return None
+    error = stdev(logs) / math.sqrt(len(logs))
+    return _Effect(fmean(logs), _critical(len(logs) - 1) * error, left_out=True)
+
+
+def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
+    """Steps that count after another treatment against those after the same one: the difference by round and level,
+    least squares. Of steps that were measured again the last counts, and none before the round's first change of
+    treatment: a sweep may have been minutes earlier. None where there is no such pair, or its noise is not known."""
+    cells: dict[tuple[int, float], tuple[list[float], list[float]]] = {}
+    alternating = set[int]()
+    counting = (step for step in steps if step.counts)
+    measured = groupby(counting, lambda one: (one.round, one.block, one.treatment, one.level))
+    for before, step in pairwise([list(again)[-1] for _, again in measured]):
+        if step.treatment != treatment or step.block < 1 or before.round != step.round or step.throughput <= 0:
+            continue
+        if before.treatment != treatment:
+            alternating.add(step.round)
+        if step.round in alternating:
+            kinds = cells.setdefault((step.round, step.level), ([], []))
+            kinds[before.treatment == treatment].append(math.log(step.throughput))
+    both = [(other, same) for other, same in cells.values() if other and same]
+    freedom = sum(len(other) + len(same) - 2 for other, same in both)
+    if freedom < FEWEST - 1:
+        return None
+    squares = sum(len(kind) * pvariance(kind) for pair in both for kind in pair)
+    weights = [len(other) * len(same) / (len(other) + len(same)) for other, same in both]
+    mean = sum(weight * (fmean(other) - fmean(same)) for weight, (other, same) in zip(weights, both, strict=True))
+    half = _critical(freedom) * math.sqrt(squares / freedom / sum(weights))
+    return _Effect(mean / sum(weights), half, left_out=False)
+
+
+def _critical(freedom: int) -> float:
+    return float(student.quantile(1 - ERROR / 2, freedom))
