@@ -159,10 +159,10 @@ def test_all_remedies_of_an_investigation_share_one_error(simulated: Simulated) 
     tried = try_remedies(book, in_cage(book), set())
     error = ErrorBudget(0.05)
     for trial in tried.round.tried:
-        level = 1 - trial.verdict.confidence
+        level = (1 - trial.verdict.confidence) / 2
         levels.append(level)
         assert level == pytest.approx(error.level(last=False))
-        error = error.after(level, decided=trial.verdict.decision != "no-proven-difference")
+        error = error.after(level, decided=trial.verdict.decision == "better")
     assert len(levels) == 3 and sum(levels) < 0.05
     assert book.error.left == pytest.approx(error.left) and error.left == pytest.approx(0.05 / 8)
 
@@ -170,13 +170,20 @@ def test_all_remedies_of_an_investigation_share_one_error(simulated: Simulated) 
 def test_a_gain_that_is_proved_leaves_the_error_to_the_next_remedy(simulated: Simulated) -> None:
     book, tried = farm(simulated)
     assert tried.kept is not None
-    assert tried.round.tried[0].verdict.confidence == pytest.approx(0.975)
+    assert tried.round.tried[0].verdict.confidence == pytest.approx(0.95)
     assert book.error.left == 0.05
 
 
-def test_where_no_other_proof_has_room_the_whole_error_is_for_this_one(simulated: Simulated) -> None:
-    _, tried = farm(simulated, "measure.budget=46s")
-    assert tried.round.tried[0].verdict.confidence == pytest.approx(0.95)
+@pytest.mark.parametrize(("budget", "confidence"), [("1000s", 0.975), ("46s", 0.95)])
+def test_where_no_other_proof_has_room_all_that_is_left_is_for_this_one(
+    simulated: Simulated, budget: str, confidence: float
+) -> None:
+    """Behind a remedy that was tried in vain."""
+    book = simulated(table_cache, f"measure.budget={budget}")
+    found = examined(book, sweep(book, "A", round_number=1))
+    book.error = ErrorBudget(0.025)
+    tried = try_remedies(book, found, set())
+    assert tried.round.tried[0].verdict.confidence == pytest.approx(confidence)
 
 
 def test_without_any_error_left_nothing_is_tried(simulated: Simulated) -> None:

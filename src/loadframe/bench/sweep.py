@@ -26,7 +26,7 @@ from loadframe.study import Study
 RESOLUTION = 0.15
 """A cliff is bracketed until the two levels around it are no further apart than this share."""
 ERROR = 0.05
-"""Of an investigation: that any remedy without effect is proven better or worse, whatever the number of them."""
+"""Of an investigation: that any remedy without effect is proven to help, whatever the number of them."""
 FEWEST_BLOCKS = 2
 """Below two blocks there is no interval."""
 MOST_STEPS = 0.5

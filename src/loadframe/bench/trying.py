@@ -16,6 +16,8 @@ from loadframe.diagnosis import judging
 from loadframe.model import LevelRatio, Limit, Round, Step, Trial, Verdict
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
+FIRST = 1 - ERROR
+"""Of the first remedy's interval: at its lower end half of the error that all share, and so is the other half left."""
 NOT_AGAIN = "fresh blocks did not prove the gain again"
 
 
@@ -81,14 +83,16 @@ def prove_remedy(
     book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int
 ) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
     """The proof of a change, at a level of the error that all remedies of the investigation share: half of what is
-    left, or all of it where not even the shortest proofs of this one and another have room in the budget. A proof that
-    is cut short has spent its level. Some error must be left."""
+    left, or all of it where not even the shortest proofs of this one and another have room in the budget. That is the
+    error of proving it better, so of one end of the interval, which is never narrower than FIRST. What is not proven
+    better, or is cut short, has spent its level. Some error must be left."""
     error = book.error
     with_another = (book.bench.study.measure.blocks.min + FEWEST_BLOCKS) * 2 * list(levels)
     level = error.level(last=not book.budget.affords(with_another))
     book.error = error.after(level, decided=False)
-    proof = prove(book, before, after, levels, round_number=round_number, confidence=1 - level, enough=known)
-    book.error = error.after(level, decided=decided(proof[0]))
+    confidence = max(FIRST, 1 - 2 * level)
+    proof = prove(book, before, after, levels, round_number=round_number, confidence=confidence, enough=known)
+    book.error = error.after(level, decided=proof[0].decision == "better")
     return proof
 
 
