@@ -64,7 +64,8 @@ class SimulatedBench:
     dead: bool = False
     flags: tuple[str, ...] = ()
     needs_s: Callable[[str, float], float] = lambda treatment, level: 0.0
-    """The warm-up after which a treatment has settled at a level; a fifth is missing before."""
+    """The warm-up after which a treatment has settled at a level; `lacks` of the throughput is missing before."""
+    lacks: float = 0.2
     p95_ms: Callable[[TargetState, float], float] = lambda state, level: 2.0
     asked: list[tuple[str, float, float]] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
@@ -136,7 +137,7 @@ class SimulatedBench:
         self.asked.append((treatment, level, warmup_s))
         return self.make_step(
             level,
-            0.8 * throughput if cold else throughput,
+            (1 - self.lacks) * throughput if cold else throughput,
             metrics,
             number=self.random.randrange(10**9),
             round=round_number,

@@ -3,6 +3,7 @@ goes; a level at which that did not help is left out of proofs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,8 +15,12 @@ LONGER = 4.0
 """The next warm-up is so many times as long as the whole step whose warm-up had not ended."""
 MOST_TIMES = 2
 """A step is taken again so often at most: with warm-ups of 5 windows, and of 23."""
-SHARE = 0.25
+SHARE = 0.2
 """No more of the budget than this is spent on taking steps again with longer warm-ups."""
+WORTH = 1.05
+"""A longer warm-up is kept where it gave so much more: a loud machine has steps that climb by chance."""
+REMEMBERED = 2
+"""... and where that was so often, of single steps."""
 
 
 @dataclass
@@ -24,7 +29,8 @@ class Settling:
     alike: what is compared has the same."""
 
     spent_s: float = 0.0
-    _tried_s: dict[float, float] = field(default_factory=dict)
+    _tried: dict[float, tuple[float, float]] = field(default_factory=dict)
+    _helped: Counter[float] = field(default_factory=Counter)
     _warmups_s: dict[float, float] = field(default_factory=dict)
 
     def warmup_s(self, level: float) -> float:
@@ -33,14 +39,16 @@ class Settling:
 
     def longer_s(self, step: Step, budget: Budget, again: int) -> float | None:
         """The warm-up with which a step is taken again, after it was so often; None where its own had ended, and where
-        too little is left. What was enough is kept for the steps that follow."""
+        too little is left. What gave more twice is kept for the steps that follow."""
+        tried_s, before = self._tried.pop(step.level, (0.0, 0.0))
         if UNSETTLED not in step.flags:
-            enough_s = self._tried_s.pop(step.level, 0.0)
-            self._warmups_s[step.level] = max(enough_s, self.warmup_s(step.level))
+            self._helped[step.level] += tried_s > 0 and step.throughput > WORTH * before
+            if tried_s and self._helped[step.level] >= REMEMBERED:
+                self._warmups_s[step.level] = tried_s
             return None
         if again >= MOST_TIMES or (longer_s := self._afforded_s(step, budget, 1)) is None:
             return None
-        self._tried_s[step.level] = longer_s
+        self._tried[step.level] = longer_s, before or step.throughput
         return longer_s
 
     def lengthen(self, step: Step, budget: Budget, blocks: int) -> bool:
@@ -50,6 +58,11 @@ class Settling:
             return False
         self._warmups_s[step.level] = longer_s
         return True
+
+    def keep(self, level: float, before: float, after: float) -> None:
+        """Give the longer warm-up of a level up where throughput after it is hardly higher than before."""
+        if after <= WORTH * before:
+            self._warmups_s.pop(level, None)
 
     def _afforded_s(self, step: Step, budget: Budget, steps: int) -> float | None:
         """A longer warm-up, where so many steps with it fit into the share and the budget: then they are spent."""

@@ -241,17 +241,22 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
     single step needs to show."""
     for _ in range(MOST_TIMES):
         last = {step.level: step for step in book.of(treatment)}
+        counting = sound(book.of(treatment))
         slow = [
             level
-            for level in unsettled(sound(book.of(treatment)), LIKELY)
+            for level in unsettled(counting, LIKELY)
             if book.settling.lengthen(last[level], book.budget, FEWEST_BLOCKS)
         ]
         if not slow:
             break
         book.progress.phase(f"longer warm-ups at {len(slow)} levels ({treatment})", FEWEST_BLOCKS * len(slow))
-        for block in range(1, FEWEST_BLOCKS + 1):
-            for level in slow:
+        for level in slow:
+            longer = [
                 book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+                for block in range(1, FEWEST_BLOCKS + 1)
+            ]
+            before = [step.throughput for step in counting if step.level == level]
+            book.settling.keep(level, mean(before), mean(step.throughput for step in longer))
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
