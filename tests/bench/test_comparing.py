@@ -16,6 +16,7 @@ from loadframe.bench.proof import orders
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import RunError
 from loadframe.model import WARMING, Host, Step, TargetState, Verdict
+from loadframe.reporting.verdict_words import comparison_sentence
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
@@ -45,6 +46,18 @@ def test_each_alternative_gets_its_verdict_against_the_study(simulated: Simulate
     assert large.verdict.low < 1.5 < large.verdict.high
     assert (same.after, same.verdict.decision) == ("same", "no-proven-difference")
     assert [row.load for row in large.levels] == [4, 8, 16, 32]
+
+
+@pytest.mark.parametrize(("worth", "near"), [(1.05, True), (1.5, False)])
+def test_a_ratio_that_was_only_just_decided_may_be_overstated(simulated: Simulated, worth: float, near: bool) -> None:
+    def model(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
+        return (1000.0 * worth if float(state.settings["table_open_cache"]) >= 400 else 1000.0), {}
+
+    book = simulated(model, ALTERNATIVES, "load.levels=[4]", "measure.blocks={min=3,max=20}")
+    large, same = alternatives(book)
+    assert (large.verdict.decision, large.verdict.may_overstate) == ("better", near)
+    assert not same.verdict.may_overstate
+    assert ("may be overstated" in comparison_sentence(large)) == near
 
 
 def test_cold_ones_are_held_against_the_cold_one_of_the_study(simulated: Simulated) -> None:

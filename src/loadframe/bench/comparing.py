@@ -19,6 +19,8 @@ from loadframe.runs.folder import RunFolder
 
 ERROR = 0.05
 """Over all alternatives of a study together."""
+NEAR = 2.0
+"""A ratio that is less than so many half-widths of its interval from 1 was only just decided."""
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decided) -> list[Comparison]:
@@ -42,12 +44,18 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
             Comparison(
                 before="as given" if pair.before == START else "as given, cold",
                 after=pair.title,
-                verdict=verdict,
+                verdict=replace(verdict, may_overstate=_near(verdict)),
                 levels=ratios,
                 axis_unit=book.bench.axis_unit,
             )
         )
     return found
+
+
+def _near(verdict: Verdict) -> bool:
+    """Whether it ended when it had just been decided: whoever stops there stops at a lucky moment."""
+    half = math.log(verdict.high / verdict.low) / 2
+    return decided(verdict) and abs(math.log(verdict.ratio)) < NEAR * half
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:

@@ -64,7 +64,8 @@ def lift_together(
             before, one = one, judged(one, last, TOGETHER)
             note(one)
             if last.trial.kept:
-                last = measured_again(book, one, last, levels)
+                alone_s = book.budget.cost_s(2 * FEWEST_BLOCKS * len(chain) * list(levels))
+                last = measured_again(book, one, last, levels, reserve_s=alone_s)
                 one = judged(before, last, TOGETHER)
                 note(one)
             if last.trial.kept:

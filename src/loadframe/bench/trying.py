@@ -96,9 +96,11 @@ def prove_remedy(
     return proof
 
 
-def measured_again(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float]) -> Attempt:
+def measured_again(
+    book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
+) -> Attempt:
     """A remedy that was kept for its throughput with what fresh blocks say of it, as far as the budget has room for
-    them. One that is proved worse there is not kept."""
+    them beside a reserve. One that is proved worse there is not kept."""
     trial = tried.trial
     if trial.verdict.decision != "better":
         return tried
@@ -111,7 +113,7 @@ def measured_again(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequen
         fresh.wanted([trial.verdict], book.bench.study.measure.blocks.max),
         round_number=one.number,
         done=trial.verdict.blocks,
-        reserve_s=afterwards_s(book, one, levels, treatments=1),
+        reserve_s=reserve_s + afterwards_s(book, one, levels, treatments=1),
     )
     if not steps:
         return tried

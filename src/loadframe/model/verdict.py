@@ -16,8 +16,8 @@ class Verdict:
     levels: the levels on which the ratio was taken. confidence: that the interval holds, over all looks at it together;
     `method` says that of the last look alone. floor: the 95 % interval of both sides against themselves, every block
     against the next one: what equal servers show in these very blocks; below four blocks the extremes seen. None
-    without scatter. may_overstate: its blocks are those that decided that the change is kept, and what is kept because
-    it looked good looks better than it is.
+    without scatter. may_overstate: its blocks are those that decided that the change is kept, or that no more are
+    measured, and what is kept because it looked good looks better than it is.
     """
 
     ratio: float

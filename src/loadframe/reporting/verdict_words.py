@@ -39,9 +39,10 @@ def comparison_sentence(comparison: Comparison) -> str:
     blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}" if verdict.block_ratios else ""
     interval = confident_interval(verdict) or "no interval"
     what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
+    overstated = f"; {MAY_OVERSTATE}" if verdict.may_overstate else ""
     return (
         f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
-        f"{ratio(verdict)} times the {what} ({', '.join(part for part in (interval, blocks) if part)})."
+        f"{ratio(verdict)} times the {what} ({', '.join(part for part in (interval, blocks) if part)}{overstated})."
     )
 
 
