@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import causes  # noqa: F401 - its rows
+import forecast_rows  # noqa: F401 - its rows
 import remedies  # noqa: F401 - its rows
 import steps  # noqa: F401 - its rows
 import verdicts as noises
