@@ -44,7 +44,8 @@ bench: install servers
 	$(BIN)/python benchmarks/planted.py
 	-$(BIN)/python benchmarks/recorder.py
 	-$(BIN)/python benchmarks/verdicts.py --live 10
-	-$(BIN)/python benchmarks/forecasts.py
+	$(BIN)/python benchmarks/forecasts.py
+	-$(BIN)/python benchmarks/forecasts.py --live
 	$(BIN)/python benchmarks/crash.py
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/fuzz.py
