@@ -42,9 +42,16 @@ QUIET = {
 }
 
 
-def diagnosed(make_step: StepMaker, metrics: Mapping[str, float]) -> tuple[list[str], tuple[RuledOut, ...]]:
-    steps = [make_step(level, 100.0 + block, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
-    samples = [LevelSample(level, (101.0, 102.0, 103.0), (2.0, 2.0, 2.0)) for level in (1.0, 2.0, 4.0)]
+def diagnosed(
+    make_step: StepMaker, metrics: Mapping[str, float], foreign: Mapping[int, float] | None = None
+) -> tuple[list[str], tuple[RuledOut, ...]]:
+    """foreign: of the CPUs, by level; then the throughput rises with the load, else it is the same at each."""
+    steps, samples = [], []
+    for level in (1, 2, 4):
+        here = metrics if foreign is None else {**metrics, "system.cpu.foreign": foreign[level]}
+        served = [(100.0 + block) * (1 if foreign is None else level) for block in (1, 2, 3)]
+        steps += [make_step(level, value, here, block=block) for block, value in enumerate(served, 1)]
+        samples.append(LevelSample(float(level), tuple(served), (2.0, 2.0, 2.0)))
     findings, ruled_out = diagnose(look(fit(samples, axis="concurrency", treatment="A"), steps), ())
     return [finding.id for finding in findings], ruled_out
 
@@ -54,6 +61,19 @@ def test_others_come_first_and_what_hardly_runs_rules_nothing_out(make_step: Ste
     assert found[0] == OTHERS
     assert "lock.writer" in found
     assert ruled_out == ()
+
+
+def test_others_come_first_too_where_a_target_of_many_threads_leaves_them_little_at_its_peak(
+    make_step: StepMaker,
+) -> None:
+    """Two strangers beside MariaDB, seen on two CPUs: 0.51, 0.41 and 0.19 of them at 1, 2 and 4 threads."""
+    found, ruled_out = diagnosed(make_step, CROWDED, {1: 0.51, 2: 0.41, 4: 0.19})
+    assert found[0] == OTHERS
+    assert ruled_out == ()
+
+
+def test_a_neighbour_at_one_level_alone_is_not_the_curve(make_step: StepMaker) -> None:
+    assert OTHERS not in diagnosed(make_step, CROWDED, {1: 0.51, 2: 0.02, 4: 0.02})[0]
 
 
 def test_in_quiet_the_disk_comes_first(make_step: StepMaker) -> None:

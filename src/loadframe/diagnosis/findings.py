@@ -28,14 +28,19 @@ THRASH_RISES = 3.0
 
 def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
     """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out, for the case
-    that nothing is suspected: nothing was reached and no signature holds. Where others take the CPU that comes first,
-    and nothing is ruled out."""
+    that nothing is suspected: nothing was reached and no signature holds. Where others take the CPU, past the bend or
+    over the whole curve, that comes first, and nothing is ruled out: a target with many threads leaves others less at
+    high loads, and where the curve bends is of both."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
     for limit in limits:
         _collect(_limit_finding(limit, windows), found, cleared)
     for rank, signature in enumerate(SIGNATURES):
-        _collect(_signature_finding(signature, rank, windows), found, cleared)
+        result = _signature_finding(signature, rank, windows)
+        if signature.id == OTHERS and not isinstance(result, Finding):
+            whole = _signature_finding(signature, rank, windows, windows.whole)
+            result = whole if isinstance(whole, Finding) else result
+        _collect(result, found, cleared)
     found = [_deeper(finding, found) for finding in found]
     best: dict[str, Finding] = {}
     for finding in sorted(found, key=lambda finding: -finding.score):
@@ -204,8 +209,11 @@ def _limit_explanation(limit: Limit) -> str:
 # --- signatures -----------------------------------------------------------------------------------------------------
 
 
-def _signature_finding(signature: Signature, rank: int, windows: Windows) -> Finding | RuledOut | None:
-    window = windows.past if windows.bend is not None else windows.top
+def _signature_finding(
+    signature: Signature, rank: int, windows: Windows, window: Window | None = None
+) -> Finding | RuledOut | None:
+    """window: where it must hold, past the bend, or from the peak on where there is none, unless another is named."""
+    window = window or (windows.past if windows.bend is not None else windows.top)
     measured = [(condition, _value(condition, window)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
     if measured[0][1] is None:

@@ -27,13 +27,14 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class Windows:
     """below and past the bend (the same window where there is no bend), and the top: the level with the most
-    throughput and all above it. each: every level by itself, rising. falls: throughput is lost past a bend, not only no
-    longer gained."""
+    throughput and all above it. each: every level by itself, rising; whole: all of them together. falls: throughput is
+    lost past a bend, not only no longer gained."""
 
     below: Window
     past: Window
     top: Window
     each: tuple[Window, ...]
+    whole: Window
     bend: float | None
     falls: bool
 
@@ -53,6 +54,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         past=_window("past the bend" if bend is not None else "where throughput stays", past, steps),
         top=_window("from the peak on", top, steps),
         each=tuple(_window("at one level", [level], steps) for level in levels),
+        whole=_window("over the whole curve", levels, steps),
         bend=bend,
         falls=falls,
     )
