@@ -169,3 +169,19 @@ def test_levels_that_climb_only_together_are_measured_again_with_a_longer_warm_u
     assert curve.points[-1].steps == 2
     assert all(warmup_s == 0 for _, level, warmup_s in asked(book) if level != 32)
     assert book.settling.warmup_s(32) == pytest.approx(kept)
+
+
+def test_a_warm_up_that_the_study_names_stays_as_long_and_what_it_leaves_is_told(simulated: Simulated) -> None:
+    book = simulated(flat, "measure.warmup=200ms", noise=0.001)
+    bench: Any = book.bench
+    real = bench.take_step
+
+    def rising(**asked: Any) -> Step:
+        step: Step = real(**asked)
+        return replace(step, batches=tuple(step.throughput * (0.9 + 0.2 * i / 7) for i in range(8)))
+
+    bench.take_step = rising
+    curve = sweep(book, "A", round_number=1)
+    assert not any(warmup_s for _, _, warmup_s in asked(book))
+    assert not any(point.settled for point in curve.points)
+    assert any(words.startswith("not-settled: at 4, 8, 16, 32 ") for words in curve.warnings)

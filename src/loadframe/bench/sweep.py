@@ -238,8 +238,8 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
 
 def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
     """Measure levels whose warm-up had not ended again, with a longer one: what all blocks of a level show together, no
-    single step needs to show."""
-    for _ in range(MOST_TIMES):
+    single step needs to show. Not where the study names the warm-up: then it is only told."""
+    for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
         counting = sound(book.of(treatment))
         slow = [
