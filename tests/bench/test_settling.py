@@ -73,11 +73,11 @@ def test_it_goes_on_twice_and_then_the_step_is_what_it_is(simulated: Simulated) 
     assert [round(warmup_s, 3) for _, _, warmup_s in asked(book)] == [0.0, 4.8, 24.0]
 
 
-def test_steps_taken_again_use_no_more_than_a_fifth_of_the_budget(simulated: Simulated) -> None:
-    book = simulated(flat, "measure.budget=40s", needs_s=lambda treatment, level: 1e6)
+def test_steps_taken_again_use_no_more_than_a_tenth_of_the_budget(simulated: Simulated) -> None:
+    book = simulated(flat, "measure.budget=100s", needs_s=lambda treatment, level: 1e6)
     for block in range(1, 6):
         take(book, block=block)
-    assert sum(warmup_s for _, _, warmup_s in asked(book)) <= 8
+    assert 0 < sum(warmup_s for _, _, warmup_s in asked(book)) <= 10
 
 
 def test_a_sweep_counts_the_settled_steps_alone(simulated: Simulated) -> None:

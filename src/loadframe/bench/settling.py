@@ -15,7 +15,7 @@ LONGER = 4.0
 """The next warm-up is so many times as long as the whole step whose warm-up had not ended."""
 MOST_TIMES = 2
 """A step is taken again so often at most: with warm-ups of 5 windows, and of 23."""
-SHARE = 0.2
+SHARE = 0.1
 """No more of the budget than this is spent on taking steps again with longer warm-ups."""
 WORTH = 1.05
 """A longer warm-up is kept where it gave so much more: a loud machine has steps that climb by chance."""
