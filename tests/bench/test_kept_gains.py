@@ -11,12 +11,11 @@ import pytest
 
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench import fresh
-from loadframe.bench.proof import level_ratios
 from loadframe.bench.sweep import Bookkeeping, sweep
 from loadframe.bench.trials import Tried, prove_total, try_remedies
 from loadframe.bench.writing import write_down
 from loadframe.diagnosis import conclusion
-from loadframe.model import TargetState
+from loadframe.model import TargetState, Verdict
 from loadframe.progress import Silent
 from loadframe.reporting import change_words, verdict_words
 from loadframe.runs.folder import RunFolder, Treatment
@@ -196,10 +195,8 @@ def test_without_any_error_left_nothing_is_tried(simulated: Simulated) -> None:
 
 
 def test_fresh_blocks_are_as_many_as_the_noise_asks_for(simulated: Simulated) -> None:
-    book, tried = farm(simulated)
-    verdict = tried.round.tried[0].verdict
-    calm = fresh.wanted([verdict], 10)
-    assert calm == fresh.BLOCKS
-    loud = fresh.wanted([type(verdict)(1.1, 0.9, 1.3, "better", 3, "", (0.9, 1.1, 1.3))], 10)
-    assert loud == 10
-    assert level_ratios([step for step in book.steps if step.number in tried.round.tried[0].deciding], "A", "B")
+    _, tried = farm(simulated)
+    assert fresh.wanted([tried.round.tried[0].verdict], 10) == fresh.BLOCKS
+    loud = Verdict(1.1, 0.9, 1.3, "better", 3, "", (0.9, 1.1, 1.3))
+    assert fresh.wanted([loud], 10) == 10
+    assert fresh.wanted([loud], 2) == fresh.BLOCKS
