@@ -30,6 +30,11 @@ class Bound:
             raise TimeoutError(f"its answer has not ended after {self._within_s:g} s")
         return left
 
+    @property
+    def left_bytes(self) -> int:
+        """How many more bytes it may have."""
+        return max(0, self._most_bytes - self._taken)
+
     def take(self, size: int) -> None:
         """Count what has been read. TooMuchError where that is more than there may be."""
         self._taken += size

@@ -9,9 +9,13 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import socket as sockets
 import struct
+import sys
 import termios
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +73,9 @@ CONNECT_S = 10
 LOGIN_BYTES = MIB
 """Of all that a server says until it lets somebody in: parameters, notices, words of refusal."""
 ANSWER_BYTES = 64 * MIB
+WATCHED_EVERY_S = 0.005
+RECEIVED_AT = 128
+"""Where struct tcp_info has the bytes received."""
 LONGEST_S = SILENT_S = 3600.0
 """Of a statement that fills tables, and of its silence. What only reads has its own bounds."""
 
@@ -178,7 +185,12 @@ def _bounded(silence_s: float) -> Any:
             ready = None
             try:
                 while True:
-                    wanted = waiting.send(ready)
+                    try:
+                        with _cut_off(self.pgconn.socket, bound.left_bytes) as over:
+                            wanted = waiting.send(ready)
+                    finally:
+                        if over:
+                            bound.take(bound.left_bytes + 1)
                     ready = yield wanted
                     bound.left_s()
                     bound.take(_waiting(self.pgconn.socket))
@@ -189,6 +201,48 @@ def _bounded(silence_s: float) -> Any:
                 raise psycopg.OperationalError(str(error)) from error
 
     return Bounded
+
+
+@contextmanager
+def _cut_off(file: int, most: int) -> Iterator[list[int]]:
+    """Whoever sends more than `most` bytes meanwhile is cut off, and what came is in the list. libpq reads a value that
+    is announced as a long one until nothing more has come, which from a fast sender is never. By TCP: a Unix socket
+    does not count."""
+    over: list[int] = []
+    before = _received(file)
+    if before is None:
+        yield over
+        return
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(WATCHED_EVERY_S):
+            came = (_received(file) or before) - before
+            if came > most:
+                over.append(came)
+                with sockets.socket(fileno=os.dup(file)) as ours:
+                    ours.shutdown(sockets.SHUT_RDWR)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield over
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _received(file: int) -> int | None:
+    """Bytes that have come by a TCP connection (tcpi_bytes_received, linux/tcp.h); None for another socket."""
+    with sockets.socket(fileno=os.dup(file)) as ours:
+        if ours.family not in (sockets.AF_INET, sockets.AF_INET6):
+            return None
+        try:
+            told = ours.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_INFO, RECEIVED_AT + 8)
+        except OSError:
+            return None
+    return int.from_bytes(told[RECEIVED_AT:], sys.byteorder) if len(told) == RECEIVED_AT + 8 else None
 
 
 def _waiting(file: int) -> int:
