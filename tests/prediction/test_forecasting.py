@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from loadframe.bench.forecasting import predict
@@ -354,6 +354,15 @@ some_rows = st.lists(
 
 @settings(max_examples=20, phases=[Phase.explicit, Phase.generate])
 @given(some_rows, st.sampled_from([1.0, 4.0, 64.0]))
+@example(
+    rows=[
+        Observation(0.12, 24225.421, None, None, {"b": 0.7177, "a": 1.36e-67}),
+        Observation(1146.44, 3600.0, 5e-324, None, {"b": 0.444, "a": 2.2e-16}),
+        Observation(541.11, 521307.96, None, None, {"a": 0.618, "b": 9.26e-240}),
+        Observation(0.1, 471277.46, 1.63e-141, None, {"b": 0.942, "a": 0.322}),
+    ],
+    servers=4.0,
+)
 def test_any_observations_are_forecast_or_refused(rows: list[Observation], servers: float) -> None:
     found = forecast(Observations("x", tuple(rows), servers={"a": servers}), [5, 5000])
     if found.refused is not None:

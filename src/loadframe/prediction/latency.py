@@ -33,11 +33,11 @@ def p95_ms(system: System, observations: Observations, loads: Floats, random: np
     levels, where = np.unique([row.load for row in rows], return_inverse=True)
     seen = 1000 * _p95_s(system, levels)[:, where]
     asked = 1000 * _p95_s(system, loads)
-    usable = np.isfinite(seen) & (measured > 0)
+    usable = np.isfinite(seen) & (seen > 0) & (measured > 0)
     if not usable.all(axis=1).any():
         return None
     lacking = np.where(usable, measured - seen, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
-    ratio = np.log(np.where(usable, measured, 1.0) / np.where(usable, seen, 1.0))
+    ratio = np.log(np.where(usable, measured, 1.0)) - np.log(np.where(usable, seen, 1.0))  # a quotient underflows
     scale = np.exp(ratio.sum(axis=1) / np.maximum(usable.sum(axis=1), 1))
     found = np.where(lacking[:, None] >= 0, asked + lacking[:, None], asked * scale[:, None])
     top = float(np.median(measured[levels[where] == levels[-1]]))
