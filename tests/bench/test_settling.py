@@ -60,11 +60,24 @@ def test_a_longer_warm_up_that_gives_no_more_is_not_kept(simulated: Simulated) -
     assert [round(warmup_s, 3) for _, _, warmup_s in asked(book)] == [0.0, 4.8] * 4
 
 
-def test_so_has_one_that_needed_the_longest(simulated: Simulated) -> None:
-    book = simulated(flat, needs_s=lambda treatment, level: 7.0)
-    for block in (1, 2, 3):
+def test_the_longest_is_kept_for_no_further_step(simulated: Simulated) -> None:
+    """A search for settings on a loud machine had warm-ups of 35 s before windows of 0.3 s, each kept for the next."""
+    book = simulated(flat, "measure.budget=2000s", needs_s=lambda treatment, level: 7.0)
+    for block in range(1, 4):
         take(book, block=block)
-    assert [round(warmup_s, 3) for _, _, warmup_s in asked(book)] == [0.0, 4.8, 24.0, 0.0, 4.8, 24.0, 24.0]
+    assert [round(warmup_s, 3) for _, _, warmup_s in asked(book)] == [0.0, 4.8, 24.0] * 3
+
+
+def test_a_warm_up_that_is_kept_grows_no_further_than_one_that_is_not(simulated: Simulated) -> None:
+    needs = {"s": 2.0}
+    book = simulated(flat, "measure.budget=2000s", needs_s=lambda treatment, level: needs["s"])
+    for block in (1, 2):
+        take(book, block=block)
+    assert book.settling.warmup_s(8) == pytest.approx(4.8)
+    needs["s"] = 1e6
+    for block in (3, 4):
+        assert UNSETTLED in take(book, block=block).flags
+    assert [round(warmup_s, 3) for _, _, warmup_s in asked(book)[4:]] == [4.8, 24.0] * 2
 
 
 def test_it_goes_on_twice_and_then_the_step_is_what_it_is(simulated: Simulated) -> None:

@@ -14,7 +14,10 @@ from loadframe.model import UNSETTLED, Step, Verdict
 LONGER = 4.0
 """The next warm-up is so many times as long as the whole step whose warm-up had not ended."""
 MOST_TIMES = 2
-"""A step is taken again so often at most: with warm-ups of 5 windows, and of 23."""
+"""A step is taken again so often at most: with warm-ups of 5 windows, and of 23. Only the first of these is ever kept:
+each further step at the level would be 20 times as long."""
+SLACK = 1.2
+"""Steps of one kind differ so much in length."""
 SHARE = 0.1
 """No more of the budget than this is spent on taking steps again with longer warm-ups."""
 WORTH = 1.05
@@ -32,6 +35,7 @@ class Settling:
     _tried: dict[float, tuple[float, float]] = field(default_factory=dict)
     _helped: Counter[float] = field(default_factory=Counter)
     _warmups_s: dict[float, float] = field(default_factory=dict)
+    _own_s: dict[float, float] = field(default_factory=dict)
 
     def warmup_s(self, level: float) -> float:
         """The least warm-up of the next step; 0: the study's."""
@@ -40,20 +44,23 @@ class Settling:
     def longer_s(self, step: Step, budget: Budget, again: int) -> float | None:
         """The warm-up with which a step is taken again, after it was so often; None where its own had ended, and where
         too little is left. What gave more twice is kept for the steps that follow."""
+        lasted_s = step.ended_s - step.started_s
+        own_s = self._own_s.setdefault(step.level, lasted_s)
         tried_s, before = self._tried.pop(step.level, (0.0, 0.0))
         if UNSETTLED not in step.flags:
             self._helped[step.level] += tried_s > 0 and step.throughput > WORTH * before
-            if tried_s and self._helped[step.level] >= REMEMBERED:
+            if 0 < tried_s <= SLACK * LONGER * own_s and self._helped[step.level] >= REMEMBERED:
                 self._warmups_s[step.level] = tried_s
             return None
-        if again >= MOST_TIMES or (longer_s := self._afforded_s(step, budget, 1)) is None:
+        if again >= MOST_TIMES or (longer_s := self._afforded_s(step.level, lasted_s, budget, 1)) is None:
             return None
         self._tried[step.level] = longer_s, before or step.throughput
         return longer_s
 
     def lengthen(self, step: Step, budget: Budget, blocks: int) -> bool:
         """Have the steps at the level of this one have a longer warm-up from now on; whether so many of them fit."""
-        longer_s = self._afforded_s(step, budget, blocks)
+        own_s = self._own_s.get(step.level, step.ended_s - step.started_s)
+        longer_s = None if self.warmup_s(step.level) else self._afforded_s(step.level, own_s, budget, blocks)
         if longer_s is None:
             return False
         self._warmups_s[step.level] = longer_s
@@ -64,14 +71,16 @@ class Settling:
         if after <= WORTH * before:
             self._warmups_s.pop(level, None)
 
-    def _afforded_s(self, step: Step, budget: Budget, steps: int) -> float | None:
-        """A longer warm-up, where so many steps with it fit into the share and the budget: then they are spent."""
-        longer_s = LONGER * (step.ended_s - step.started_s)
-        cost_s = steps * (longer_s + budget.cost_s([step.level]))
+    def _afforded_s(self, level: float, lasted_s: float, budget: Budget, steps: int) -> float | None:
+        """A warm-up LONGER times as long as a step that lasted so, where so many steps with it fit into the share and
+        the budget: then they are spent."""
+        if lasted_s > SLACK * (1 + LONGER) * self._own_s.get(level, lasted_s):
+            return None
+        cost_s = steps * (LONGER * lasted_s + budget.cost_s([level]))
         if self.spent_s + cost_s > SHARE * budget.total_s or cost_s > budget.left_s():
             return None
         self.spent_s += cost_s
-        return longer_s
+        return LONGER * lasted_s
 
 
 def refused(steps: Sequence[Step]) -> tuple[float, ...]:
