@@ -77,6 +77,23 @@ def test_a_cache_acts_from_where_requests_pay_not_from_where_it_is_full_of_lefto
     assert first.reached_at.low < first.reached_at.load < first.reached_at.high
 
 
+def test_a_limit_reached_in_two_steps_of_three_is_reached_whatever_the_third_is_like(make_step: StepMaker) -> None:
+    """A server that is now in one state and now in another has an average that no step had: 71 of 100 here."""
+    steps = []
+    for block in (1, 2, 3):
+        for level in (16, 32, 64, 128, 256):
+            full = level > 64 and block < 3
+            throughput = 1000.0 if full else 30.0 * min(level, 64)
+            metrics = {
+                **IDLE,
+                "nginx.connections": 100.0 if full else 0.2 * min(level, 64),
+                "nginx.connections_allowed": 100.0,
+                "workload.errors": 400.0 if full else 0.0,
+            }
+            steps.append(make_step(level, throughput, metrics, block=block))
+    assert [finding.id for finding in diagnosed(steps)][:1] == ["nginx.worker_connections"]
+
+
 def test_a_server_that_ran_out_of_files_is_named_by_its_errors(make_step: StepMaker) -> None:
     steps = []
     for block in (1, 2, 3):

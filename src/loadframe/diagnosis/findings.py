@@ -17,7 +17,8 @@ from loadframe.units import show_metric
 EVENTS = ("1/s", "")
 """Units of what is counted by the event; a metric that is not registered has none."""
 REACHED = 0.97
-"""A limit counts as reached at this share of its ceiling: caches keep a few entries free."""
+"""A limit counts as reached where at least half of a level's steps are at this share of its ceiling: caches keep a few
+entries free."""
 THRASH_PER_REQUEST = 0.05
 """A silent limit explains a loss only if at least one request in twenty pays for it."""
 FAILURES_PER_REQUEST = 0.01
@@ -86,12 +87,11 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     of events it can be said how many a request pays for."""
     if not limit.thrash_metric or metric_of(limit.thrash_metric).unit not in EVENTS:
         return None
-    uses = [window.get(limit.use_metric) for window in windows.each if window.levels[0] in windows.past.levels]
+    uses = [window.halves.get(limit.use_metric) for window in windows.each if window.levels[0] in windows.past.levels]
     use = max((value for value in uses if value is not None), default=None)
     if use is None:
         return None
-    share = use / limit.ceiling
-    if share < REACHED:
+    if use < REACHED * limit.ceiling:
         ceiling = _say(limit.use_metric, limit.ceiling)
         return RuledOut(limit.id, f"{_what(limit.use_metric)}: {_say(limit.use_metric, use)} of {ceiling}")
     harm = _harm(limit, windows)
@@ -138,11 +138,7 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
 def _place(limit: Limit, windows: Windows) -> Window:
     """Past the bend; where there is none, of the levels at which the limit is reached the one that pays most: an
     average over all levels would hide what only some of them pay."""
-    reached = [
-        window
-        for window in windows.each
-        if (use := window.get(limit.use_metric)) is not None and use >= REACHED * limit.ceiling
-    ]
+    reached = [window for window in windows.each if window.reaches(limit.use_metric, REACHED * limit.ceiling)]
     if windows.bend is not None or not reached:
         return windows.past
     return max(reached, key=lambda window: _cost_per_request(limit, window) or 0.0)

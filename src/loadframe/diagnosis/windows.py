@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median_high
 
 from loadframe.model import Curve, Step
 
@@ -13,15 +14,22 @@ FALLING = ("cliff", "decline")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Averages of every metric over the steps of some levels. words: what these levels are, for people."""
+    """Averages of every metric over the steps of some levels. words: what these levels are, for people. halves: what
+    at least half of the steps had, or more: a server that is now in one state and now in another has an average that
+    no step had."""
 
     words: str
     levels: tuple[float, ...]
     metrics: Mapping[str, float]
+    halves: Mapping[str, float]
 
     def get(self, metric: str) -> float | None:
         """The average, None where it was not measured."""
         return self.metrics.get(metric)
+
+    def reaches(self, metric: str, value: float) -> bool:
+        """Whether at least half of the steps had that much; False where it was not measured."""
+        return self.halves.get(metric, -math.inf) >= value
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +80,12 @@ def _bend(curve: Curve) -> float | None:
 def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Window:
     chosen = [step for step in steps if step.level in levels]
     names = {name for step in chosen for name in step.metrics}
-    metrics = {
-        name: fmean(values) for name in names if (values := [s.metrics[name] for s in chosen if name in s.metrics])
-    }
-    metrics["throughput"] = fmean(step.throughput for step in chosen)
+    values = {name: [step.metrics[name] for step in chosen if name in step.metrics] for name in names}
+    values["throughput"] = [step.throughput for step in chosen]
     span = f"{levels[0]:g}" if len(levels) == 1 else f"{levels[0]:g} to {levels[-1]:g}"
-    return Window(f"{words}, at {span}", tuple(levels), metrics)
+    return Window(
+        f"{words}, at {span}",
+        tuple(levels),
+        {name: fmean(seen) for name, seen in values.items()},
+        {name: median_high(seen) for name, seen in values.items()},
+    )
