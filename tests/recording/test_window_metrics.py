@@ -102,17 +102,18 @@ def test_the_busiest_disk_and_its_flushes() -> None:
             {
                 "system:/proc/diskstats": line("sda", 10, 500, 4, 6)
                 + line("sda1", 10, 500, 0, 0)
-                + line("sdb", 20, 1500, 0, 0)
+                + line("sdb", 20, 1500, 2, 100)
             },
         ),
     ]
     metrics = window_metrics(ticks, 0, 2)
     assert metrics["system.disk.busy"] == pytest.approx(0.75)
+    assert metrics["system.disk.working"] == pytest.approx(0.8)
     assert metrics["system.disk.queue"] == pytest.approx(2.25)
     assert metrics["system.disk.reads"] == pytest.approx(15)
     assert metrics["system.disk.read_bytes"] == pytest.approx(15 * 8 * 512)
-    assert metrics["system.disk.flushes"] == pytest.approx(2)
-    assert metrics["system.disk.flush_ms"] == pytest.approx(1.5)
+    assert metrics["system.disk.flushes"] == pytest.approx(3)
+    assert metrics["system.disk.flush_ms"] == pytest.approx(106 / 6)
 
 
 def test_memory_paging_pressure_and_files_of_the_machine() -> None:

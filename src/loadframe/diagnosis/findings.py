@@ -212,7 +212,7 @@ def _signature_finding(
     window = window or (windows.past if windows.bend is not None else windows.top)
     measured = [(condition, _value(condition, window)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
-    if measured[0][1] is None:
+    if measured[0][1] is None or (signature.whole and len(pairs) < len(measured)):
         return None
     for condition, value in pairs:
         if not condition.holds(value):

@@ -9,7 +9,7 @@ under its one id: a server that tells what its connections wait for is a better 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from loadframe.metrics import IN_FRONT
@@ -52,6 +52,7 @@ class Signature:
     explains_falling: whether it can make throughput fall with load where it is there at every level alike.
     explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
     explanation: one or two sentences for the report.
+    whole: every condition of `present` must have been measured.
     """
 
     id: str
@@ -61,11 +62,15 @@ class Signature:
     explanation: str
     explains_falling: bool = False
     explains: tuple[str, ...] = ()
+    whole: bool = False
 
 
 CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
 OWN_CPU_BUSY = Condition("system.cpu.own", ">=", 0.9, "the study's own work fills the CPUs: nothing else is waited for")
 DISK_BUSY = Condition("system.disk.busy", ">=", 0.9, "iostats: a disk busy 90 % of the time has no reserve")
+DISK_IDLE = Condition(
+    "system.disk.working", "<", 0.1, "iostats: nine tenths of the time no disk has anything to do, or to flush"
+)
 DIRECT_RECLAIM = Condition(
     "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
 )
@@ -151,25 +156,33 @@ def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature,
             explanation="Whenever the quota of a period of 100 ms is used up, every thread waits for the next one.",
         ),
         *(
-            Signature(
-                id=f"{layer}.{metric}",
-                title=f"{what} are held back by {whose}",
-                present=(
-                    Condition(
-                        f"{cage}.{metric}.utilization", ">=", 0.9, "blk-throttle lets no more than the limit pass"
-                    ),
-                ),
-                absent=(OWN_CPU_BUSY,),
-                explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
-            )
+            signature
             for metric, what in (
                 ("read_bytes", "bytes read"),
                 ("write_bytes", "bytes written"),
                 ("reads", "disk reads"),
                 ("writes", "disk writes"),
             )
+            for signature in _rate_signatures(f"{layer}.{metric}", f"{cage}.{metric}.utilization", what, whose)
         ),
     )
+
+
+def _rate_signatures(cause: str, used: str, what: str, whose: str) -> tuple[Signature, ...]:
+    """One limit of blk-throttle: used up, or mostly so by clients who wait for it while the disk is idle."""
+    whole = Signature(
+        id=cause,
+        title=f"{what} are held back by {whose}",
+        present=(Condition(used, ">=", 0.9, "blk-throttle lets no more than the limit pass"),),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
+    )
+    mostly = (
+        Condition(used, ">=", 0.6, "of a slice of 100 ms is lost what few clients, or a second limit, leave unused"),
+        Condition("system.pressure.io.some", ">=", 0.5, "psi: some task waited for I/O half of the time"),
+        DISK_IDLE,
+    )
+    return whole, replace(whole, present=mostly, whole=True)
 
 
 CAGE_SIGNATURES: tuple[Signature, ...] = (
@@ -252,7 +265,7 @@ SIGNATURES: tuple[Signature, ...] = (
             ),
             Condition("system.pressure.io.some", ">=", 0.2, "psi: some task waited for I/O 20 % of the time"),
         ),
-        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
+        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM, DISK_IDLE),
         explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
     ),
     Signature(
@@ -262,7 +275,7 @@ SIGNATURES: tuple[Signature, ...] = (
             Condition("postgres.waiting_wal", ">=", 0.5, "on average half a connection waits for the log or more"),
             Condition("system.disk.flushes_per_request", ">=", 0.1, "the log is flushed for one request in ten"),
         ),
-        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM),
+        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM, DISK_IDLE),
         explanation="The disk must confirm a commit before it is done; connections flush for one another, and wait.",
     ),
     Signature(

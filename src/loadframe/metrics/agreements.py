@@ -44,7 +44,7 @@ class Agreement:
 
 DISKSTATS = tuple(
     f"system.disk.{name}"
-    for name in ("busy", "queue", "reads", "writes", "read_bytes", "write_bytes", "flushes", "flush_ms")
+    for name in ("busy", "working", "queue", "reads", "writes", "read_bytes", "write_bytes", "flushes", "flush_ms")
 )
 
 

@@ -40,6 +40,7 @@ system.paging.refaults            | 1/s   | file pages read again soon after the
 system.paging.swap_in             | 1/s   | pages swapped in
 system.paging.swap_out            | 1/s   | pages swapped out
 system.disk.busy                  | share | the busiest disk had requests outstanding
+system.disk.working               | share | the busiest disk had requests outstanding or flushed its cache
 system.disk.queue                 | count | requests outstanding on the busiest disk, average
 system.disk.reads                 | 1/s   | disk reads
 system.disk.writes                | 1/s   | disk writes

@@ -168,9 +168,16 @@ def _disks(window: Window) -> dict[str, float]:
     if flushes:
         count = sum(number for number, _ in flushes)
         metrics["system.disk.flushes"] = count / window.elapsed_s
+        metrics["system.disk.working"] = min(1.0, max(map(_worked_ms, pairs)) / elapsed_ms)
         if count:
             metrics["system.disk.flush_ms"] = sum(spent_ms for _, spent_ms in flushes) / count
     return metrics
+
+
+def _worked_ms(pair: tuple[procfs.DiskCounters, procfs.DiskCounters]) -> float:
+    """The kernel does not count a flush as a request outstanding, so the two are added: at most too much."""
+    first, last = pair
+    return growth(first.busy_ms, last.busy_ms) + growth(first.flush_ms or 0, last.flush_ms or 0)
 
 
 def _pressure(window: Window, resource: str) -> dict[str, float]:
