@@ -11,11 +11,11 @@ import numpy as np
 
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.analysis.queueing import mva
-from loadframe.bench.examination import examine
-from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis.bend import bend_of
-from loadframe.model import Bend, Latency, LoadInterval, Step, TargetState
-from loadframe.study import Study, parse
+from loadframe.model import Bend, LoadInterval, Step
+from loadframe.study import parse
+from simulated import step
+from simulated_study import examined
 
 SPACINGS = (1.5, 2.0, 3.0, 4.0)
 """Factors from level to level."""
@@ -80,19 +80,8 @@ def told(random: np.random.Generator, spacing: float) -> tuple[float, LoadInterv
     """Where a table cache runs out; the knee of the curve alone; the bend as it is told."""
     at = math.exp(random.uniform(math.log(12), math.log(150)))
     steps = [_step(random, level, block, at) for level in ladder(spacing) if level <= 12 * at for block in (1, 2, 3)]
-    study: Study = parse(STUDY)
-    curve = curve_of(steps, study, "A")
-    found = examine(
-        steps,
-        number=1,
-        treatment="A",
-        state=TargetState(),
-        effective={},
-        curve=curve,
-        target_kind="mariadb",
-        highest_level=steps[-1].level,
-    )
-    return at, curve.knee, bend_of(found.round)
+    found = examined(steps, parse(STUDY))
+    return at, found.curve.knee, bend_of(found)
 
 
 def _step(random: np.random.Generator, level: float, block: int, at: float) -> Step:
@@ -106,22 +95,4 @@ def _step(random: np.random.Generator, level: float, block: int, at: float) -> S
         "mariadb.opened_tables": 1 + 4 * missed * throughput,
         "system.cpu.utilization": 0.5,
     }
-    return Step(
-        number=block,
-        round=1,
-        block=block,
-        treatment="A",
-        level=level,
-        started_s=0.0,
-        ended_s=1.0,
-        window_start_s=0.0,
-        window_end_s=1.0,
-        requests=int(throughput),
-        errors=0,
-        throughput=throughput,
-        batches=(throughput,),
-        latency=Latency(1, 1, 1, 1, 1),
-        waiting_share=0.0,
-        operations=(),
-        metrics=metrics,
-    )
+    return step(level, throughput, metrics, number=block, block=block)

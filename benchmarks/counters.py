@@ -18,7 +18,8 @@ from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
 from loadframe.metrics.agreements import contradictions, without
-from loadframe.model import Blind, Latency, Step
+from loadframe.model import Blind, Step
+from simulated import step
 
 Random = np.random.Generator
 LEVELS = (1.0, 2.0, 4.0, 8.0)
@@ -141,26 +142,8 @@ def _step(number: int, throughput: float, metrics: Mapping[str, float], *, trust
         found["system.cpu.own"] = sum(found[name] for name in parts) / CPUS
     if "system.disk.flushes" in found:
         found["system.disk.flushes_per_request"] = found["system.disk.flushes"] / throughput
-    return Step(
-        number=number,
-        round=1,
-        block=number // len(LEVELS) + 1,
-        treatment="A",
-        level=LEVELS[number % len(LEVELS)],
-        started_s=0.0,
-        ended_s=1.0,
-        window_start_s=0.0,
-        window_end_s=1.0,
-        requests=int(throughput),
-        errors=0,
-        throughput=throughput,
-        batches=(throughput,),
-        latency=Latency(1.5, 1.0, 2.0, 3.0, 4.0),
-        waiting_share=0.0,
-        operations=(),
-        metrics=found,
-        blind=blind,
-    )
+    block, place = divmod(number, len(LEVELS))
+    return step(LEVELS[place], throughput, found, number=number, block=block + 1, blind=blind)
 
 
 def _diagnosed(steps: Sequence[Step]) -> tuple[list[str], set[str]]:

@@ -21,22 +21,13 @@ from loadframe.bench.budget import Budget
 from loadframe.bench.proof import decided, prove
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.bench.trying import known, prove_remedy
-from loadframe.model import Latency, Step, Verdict
+from loadframe.model import Step, Verdict
 from loadframe.progress import Silent
-from loadframe.study import parse
+from simulated import step
+from simulated_study import queue
 
 LEVEL = 8.0
-STUDY = """
-[study]
-name = "kept"
-question = "?"
-[target]
-kind = "sqlite"
-[workload]
-kind = "job-queue"
-[load]
-axis = "concurrency"
-levels = [8]
+MEASURE = """
 [measure]
 window = "1s"
 blocks = { min = 3, max = 10 }
@@ -49,7 +40,7 @@ class Book(Bookkeeping):
     of the noise."""
 
     def __init__(self, noise: Iterator[float], seed: int) -> None:
-        self.study = parse(STUDY, ())
+        self.study = queue([int(LEVEL)], MEASURE)
         measure = self.study.measure
         super().__init__(
             cast(Bench, cast(Any, self)),
@@ -69,11 +60,7 @@ class Book(Bookkeeping):
     ) -> Step:
         """A step of the next noise, as the bench takes one."""
         throughput = 1000 * self.worth[treatment] * math.exp(next(self._noise))
-        latency = Latency(1.0, 1.0, 1.0, 1.0, 1.0)
-        return Step(
-            next(self._numbers), round_number, block, treatment, level, 0.0, 1.0, 0.0, 1.0, 1000, 0, throughput, (),
-            latency, 0.0, (), {},
-        )  # fmt: skip
+        return step(level, throughput, number=next(self._numbers), round=round_number, block=block, treatment=treatment)
 
 
 @dataclass(frozen=True, slots=True)

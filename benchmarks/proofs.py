@@ -16,7 +16,8 @@ import numpy as np
 from loadframe.analysis.comparison import verdict
 from loadframe.diagnosis.judging import judge
 from loadframe.diagnosis.mechanism import TRACES
-from loadframe.model import Evidence, Finding, Latency, Price, Remedy, Step
+from loadframe.model import Evidence, Finding, Price, Remedy, Step
+from simulated import step
 
 Random = np.random.Generator
 Truth = Literal["moved", "stays", "missing", "uncounted", "neighbour"]
@@ -186,25 +187,7 @@ def _finding(cause: str) -> Finding:
 
 
 def _step(block: int, treatment: str, throughput: float, metrics: dict[str, float]) -> Step:
-    return Step(
-        number=block,
-        round=1,
-        block=block,
-        treatment=treatment,
-        level=CLIENTS,
-        started_s=0.0,
-        ended_s=1.0,
-        window_start_s=0.0,
-        window_end_s=1.0,
-        requests=int(throughput),
-        errors=0,
-        throughput=float(throughput),
-        batches=(float(throughput),),
-        latency=Latency(1.5, 1.0, 2.0, 3.0, 4.0),
-        waiting_share=0.0,
-        operations=(),
-        metrics=metrics,
-    )
+    return step(CLIENTS, float(throughput), metrics, number=block, block=block, treatment=treatment)
 
 
 def _off(random: Random) -> float:

@@ -21,7 +21,8 @@ from loadframe.analysis.window import BATCHES
 from loadframe.bench.budget import Budget
 from loadframe.bench.settling import MOST_TIMES, Settling
 from loadframe.bench.sweep import FEWEST_BLOCKS
-from loadframe.model import UNSETTLED, Latency, Step
+from loadframe.model import UNSETTLED, Step
+from simulated import step
 
 FLOOR = 0.2
 """In windows."""
@@ -134,23 +135,14 @@ def _step(random: np.random.Generator, of: Approach, floor: float, size: float, 
     found = told(series, floor)
     inside = when > found.warmup_s
     batches = tuple(float(part.mean()) for part in np.array_split(series[inside], BATCHES))
-    return Step(
+    return step(
+        1.0,
+        float(series[inside].mean()),
         number=block,
-        round=1,
         block=block,
-        treatment="A",
-        level=1.0,
-        started_s=0.0,
         ended_s=1 + floor,
         window_start_s=found.warmup_s,
         window_end_s=1 + floor,
-        requests=1,
-        errors=0,
-        throughput=float(series[inside].mean()),
         batches=batches,
-        latency=Latency(0, 0, 0, 0, 0),
-        waiting_share=0.0,
-        operations=(),
-        metrics={},
         flags=() if found.settled else (UNSETTLED,),
     )

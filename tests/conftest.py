@@ -9,7 +9,6 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ from hypothesis import HealthCheck, settings
 
 from loadframe import address
 from loadframe.cage.signals import STOPPING
-from loadframe.model import Latency, Step
+from loadframe.model import Step
+from simulated import step
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # how long an example takes says more about the machine than about the code
@@ -87,26 +87,7 @@ def make_step() -> Callable[..., Step]:
     numbers = itertools.count(1)
 
     def make(level: float, throughput: float = 1.0, metrics: Mapping[str, float] | None = None, **others: Any) -> Step:
-        plain = Step(
-            number=next(numbers),
-            round=1,
-            block=1,
-            treatment="A",
-            level=level,
-            started_s=0.0,
-            ended_s=1.0,
-            window_start_s=0.0,
-            window_end_s=1.0,
-            requests=int(throughput),
-            errors=0,
-            throughput=throughput,
-            batches=(throughput,),
-            latency=Latency(1.5, 1.0, 2.0, 3.0, 4.0),
-            waiting_share=0.0,
-            operations=(),
-            metrics=metrics or {},
-        )
-        return replace(plain, **others)
+        return step(level, throughput, metrics, **{"number": next(numbers), **others})
 
     return make
 

@@ -15,30 +15,17 @@ import pytest
 
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.evaluation import Evaluated, derived, evaluate
-from loadframe.bench.examination import examine
 from loadframe.bench.loading import Loaded
-from loadframe.bench.sweep import curve_of
 from loadframe.bench.writing import conduct_from
-from loadframe.model import Step, TargetState
+from loadframe.model import Step
 from loadframe.recording.frames import Facts, Tick
 from loadframe.reporting import conduct_words
-from loadframe.study import Study, parse
+from loadframe.study import Study
+from simulated_study import examined, queue
 
 StepMaker = Callable[..., Step]
 RECORDED = json.loads((Path(__file__).parent.parent / "data/recorded/uncounted-group.json").read_text())
 FACTS = Facts(**RECORDED["facts"])
-QUEUE = """
-[study]
-name = "queue"
-question = "?"
-[target]
-kind = "sqlite"
-[workload]
-kind = "job-queue"
-[load]
-axis = "concurrency"
-levels = [1, 2, 4]
-"""
 
 
 def ticks(edit: Callable[[str, str], str] = lambda source, said: said) -> list[Tick]:
@@ -77,7 +64,7 @@ def evaluated(study: Study, recording: list[Tick]) -> Evaluated:
 
 @pytest.fixture
 def study() -> Study:
-    return parse(QUEUE)
+    return queue([1, 2, 4])
 
 
 def test_what_a_group_does_not_count_is_unknown_in_the_step_not_0(study: Study) -> None:
@@ -145,17 +132,7 @@ def steps(study: Study, make_step: StepMaker) -> list[Step]:
 
 
 def test_the_disk_that_every_commit_waits_for_is_not_ruled_out(study: Study, make_step: StepMaker) -> None:
-    taken = steps(study, make_step)
-    one = examine(
-        taken,
-        number=1,
-        treatment="A",
-        state=TargetState(),
-        effective={},
-        curve=curve_of(taken, study, "A"),
-        target_kind="sqlite",
-        highest_level=4,
-    ).round
+    one = examined(steps(study, make_step), study)
     assert [finding.id for finding in one.findings][:2] == ["disk.fsync", "lock.writer"]
     assert "target.cage.writes" not in {item.metric for item in one.findings[0].evidence}
     assert not [out for out in one.ruled_out if "disk writes of the target" in out.because]
@@ -167,16 +144,7 @@ def test_a_counter_that_is_blind_in_half_of_the_steps_is_trusted_in_none(study: 
         step if step.block < 3 else replace(step, metrics={**step.metrics, "target.cage.writes": 0.0}, blind=())
         for step in steps(study, make_step)
     ]
-    one = examine(
-        taken,
-        number=1,
-        treatment="A",
-        state=TargetState(),
-        effective={},
-        curve=curve_of(taken, study, "A"),
-        target_kind="sqlite",
-        highest_level=4,
-    ).round
+    one = examined(taken, study)
     assert "disk.fsync" in [finding.id for finding in one.findings]
 
 
