@@ -11,7 +11,7 @@ import proofs
 from claims import Figure, rate, row
 
 FEWER = 10
-"""A diagnosis takes ten times as long as a verdict on numbers: one in so many is drawn."""
+"""Of this many series one is drawn: a diagnosis takes ten times as long as a verdict on numbers."""
 
 
 # --- 1. counters and neighbours ---------------------------------------------------------------------------------------

@@ -51,6 +51,6 @@ def row(
 
 
 def rate(wrong: int, of: int, goal: float = 5.0, rival: str = "") -> Figure:
-    """A share in per cent, with the doubt of so many series around the goal."""
+    """A share in per cent, with the doubt that `of` series leave around the goal."""
     share = goal / 100
     return Figure(100 * wrong / of, 196 * math.sqrt(share * (1 - share) / of), rival)

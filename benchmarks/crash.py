@@ -42,7 +42,7 @@ OTHERWISE_S = 4.0
 HANGS_S = 180.0
 """A command that takes longer is no more waited for; -9 is a miss then."""
 MOST_CHANGES = 20
-"""So many times the state directory is written, at most, before a kill that waits for it."""
+"""The most times that the state directory is written before a kill that waits for it."""
 SOON_S = 0.004
 CHILD = "--as-the-command"
 
@@ -253,8 +253,8 @@ def crash(
     reported: float = 0.5,
     early: float = 1.0,
 ) -> dict[tuple[str, str], Tally]:
-    """So many kills of the verbs on the targets in turn. reported: the share that a report follows. early: kills fall
-    within this share of LONGEST_S. Commands that come to their end before their kill do not count."""
+    """Kill the verbs on the targets in turn, `kills` times in all. reported: the share that a report follows. early:
+    kills fall within this share of LONGEST_S. Commands that come to their end before their kill do not count."""
     pairs = [(verb, target) for target in targets for verb in VERBS[target] if verbs is None or verb in verbs]
     found = {pair: Tally(early * LONGEST_S.get(pair[0], OTHERWISE_S)) for pair in pairs}
     chance.shuffle(pairs)

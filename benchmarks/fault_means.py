@@ -38,7 +38,7 @@ def run(*command: str | Path) -> str:
 
 
 def small_disk(scene: Scene, place: str, mib: int) -> None:
-    """Memory of so many MiB as the file system of a place; small enough to be filled."""
+    """A file system in `mib` MiB of memory at a place; small enough to be filled."""
     run("mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=755", "faults", scene.place(place))
     scene.stack.callback(run, "umount", "-l", scene.place(place))
 
@@ -168,7 +168,7 @@ def exhaust(scene: Scene) -> None:
 
 
 def few_processes(scene: Scene, most: int) -> None:
-    """The command, and what it starts, may be so many processes and threads."""
+    """The command, and what it starts, may be no more than `most` processes and threads."""
     place = next((each for each in hierarchies() if "pids" in each.controllers), None)
     assert place is not None
     group = place.own / f"faults-{os.getpid()}"

@@ -17,7 +17,7 @@ from loadframe.recording import held_files, sampling, thread_sampling
 
 
 def idle(threads: int) -> None:
-    """A process of so many threads that sleep until stdin is closed."""
+    """A process whose threads sleep until stdin is closed. threads: their number."""
     threading.stack_size(64 * 1024)
     never = threading.Event()
     for _ in range(threads - 1):

@@ -216,7 +216,7 @@ def _follow(one: Worker, readable: bool, hang_s: float, tally: Tally) -> bool:
 
 
 def items_of(inputs: int, seed: int, only: str | None = None) -> list[tuple[str, int]]:
-    """So many inputs, each surface's share of them, mixed so that heavy ones come in between."""
+    """The surface and seed of each input: each surface has its share of them, and heavy ones come in between."""
     if only is not None:
         return [(only, seed + at) for at in range(inputs)]
     total = sum(surface.share for surface in SURFACES.values())

@@ -72,7 +72,7 @@ class Told:
 
 
 def kept(generate: noises.Generate, worth: float, loudness: float, series: int) -> list[Told]:
-    """Of so many remedies that are worth this factor those that are kept."""
+    """The remedies that are kept, of `series` remedies that are worth this factor."""
     noise = loudness * generate(np.random.default_rng(11), series, 40)
     found = []
     for number, row in enumerate(noise):
@@ -139,7 +139,7 @@ class Owing(Book):
         self._left, self._owed, self._last = left, 0.0, ""
 
     def take_step(self, *, treatment: str, window_s: float | None = None, **others: Any) -> Step:
-        """One of so many seconds; it pays as at its middle."""
+        """A step of `window_s`, or of the study's window; it pays as at its middle."""
         if treatment != self._last:
             self._owed = OWED if treatment == "A" and self._last else 0.0
         self._last, seconds = treatment, window_s or self.study.measure.window
@@ -149,8 +149,8 @@ class Owing(Book):
 
 
 def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
-    """How many of so many pairs of equal treatments are called different, and how many of these without a word on
-    carry-over."""
+    """The number of pairs of equal treatments, of `series`, that are called different, and of these the number without
+    a word on carry-over."""
     noise = noises.white(np.random.default_rng(13), series, 100)
     different = unsaid = 0
     for number, row in enumerate(noise):

@@ -73,7 +73,7 @@ class Line:
             self.send(data)
 
     def read(self, size: int) -> bytes:
-        """So many bytes; ConnectionAbortedError where fewer come."""
+        """The next `size` bytes; ConnectionAbortedError where fewer come."""
         found = b""
         while len(found) < size:
             part = self._connection.recv(min(size - len(found), 1 << 16))
@@ -520,7 +520,7 @@ def _send_bomb(line: Line) -> None:
 
 
 FIRST = 3
-"""So many answers of a connection's peer are proper ones."""
+"""The number of proper answers at the beginning of a connection."""
 
 
 def _becomes_endless(line: Line) -> None:

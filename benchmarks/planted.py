@@ -154,7 +154,7 @@ def _sham_of(cause: str, settings: Mapping[str, SettingValue]) -> Callable[[Situ
 
 @contextmanager
 def strangers(count: int) -> Iterator[None]:
-    """So many processes that use a CPU each and belong to nobody in the study."""
+    """Processes outside the study that use a CPU each. count: their number."""
     processes = [subprocess.Popen([sys.executable, "-I", "-S", "-c", SPIN]) for _ in range(count)]
     try:
         yield

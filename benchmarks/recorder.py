@@ -168,7 +168,7 @@ def _size(folder: Path) -> int:
 
 @contextmanager
 def threads_idling(count: int) -> Iterator[int]:
-    """The pid of a process with so many threads."""
+    """The pid of a process with `count` threads."""
     command = [sys.executable, HELPERS, "idle", str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdin is not None

@@ -166,7 +166,7 @@ class OutOfTimeError(Exception):
 
 @contextmanager
 def ending(machine: Server, seconds: float) -> Iterator[None]:
-    """Ends what is done within after so many seconds, but for a step: a search that thinks of its next point."""
+    """Ends the block after `seconds`, but not during a step: a search that thinks of its next point."""
 
     def end(signum: int, frame: object) -> None:
         if not machine.measuring:

@@ -54,7 +54,7 @@ def _with_null(value: Any) -> Any:
 
 
 def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """JsonError where tables and lists are nested deeper than so many levels. Without recursion of its own."""
+    """JsonError where tables and lists are nested deeper than `deepest` levels. Without recursion of its own."""
     layer = [value]
     for _ in range(deepest):
         layer = [item for each in layer for item in _within(each) if isinstance(item, dict | list)]

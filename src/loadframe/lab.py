@@ -243,12 +243,11 @@ def tune(
     resume: Path | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
-    """Better settings for the study's target, searched in so many trials (tune.trials, where that is None) and proved
-    against the start in fresh blocks.
+    """Better settings for the study's target, searched in trials and proved against the start in fresh blocks.
 
-    resume: a run of the same study that goes on; its trials begin the new run. StudyError where there is nothing to
-    vary, RunError where the run is of another study, or began with other settings than are in effect now; raises as
-    `investigate` does."""
+    trials: their number; None: tune.trials. resume: a run of the same study that goes on; its trials begin the new
+    run. StudyError where there is nothing to vary, RunError where the run is of another study, or began with other
+    settings than are in effect now; raises as `investigate` does."""
     tuning_space.check(study)
     earlier = _trials_of(resume, study) if resume is not None else []
     run = _new_run(study, runs)

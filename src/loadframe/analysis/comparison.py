@@ -35,10 +35,10 @@ FEWEST_BLOCKS = 2
 
 FEW_ORDERS = 8
 UNPAIRED = 0.5
-"""Below so many blocks noise with a period has a fair chance to follow the orders drawn; then the interval is at least
-this share of the unpaired one. A period of two blocks and more, seven times as loud as the rest, errs in 7 % of the
-cases instead of 44 %, where the order of every second block reversed the one before; with a share of 1 in 5 %, but then
-what blocks have in common, which pairing is for, hides real changes: benchmarks/sceptic.py."""
+"""With fewer than FEW_ORDERS blocks noise with a period has a fair chance to follow the orders drawn; then the interval
+is at least the share UNPAIRED of the unpaired one. A period of two blocks and more, seven times as loud as the rest,
+errs in 7 % of the cases instead of 44 %, where the order of every second block reversed the one before; with a share of
+1 in 5 %, but then what blocks have in common, which pairing is for, hides real changes: benchmarks/sceptic.py."""
 
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}

@@ -24,8 +24,8 @@ HIGHEST = 0.99
 """A series that resembles itself even more is a walk; it has no mean to speak of."""
 
 SEEN_DRIFT = 1.28
-"""A straight trend counts as seen from so many standard errors of white noise on (two-sided 20 %): what is not seen
-passes for a difference where one sample was taken after the other."""
+"""The number of standard errors of white noise from which on a straight trend counts as seen (two-sided 20 %): one that
+is not seen passes for a difference where one sample was taken after the other."""
 
 
 @dataclass(frozen=True, slots=True)

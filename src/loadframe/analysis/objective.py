@@ -78,5 +78,5 @@ def lost_share(step: Step) -> float:
 
 
 def most_waiting(rate: float, seconds: float) -> int:
-    """With more requests waiting than this, a step at `rate` for so many seconds can only miss."""
+    """The number of waiting requests above which a step at `rate` for `seconds` can only miss."""
     return max(math.ceil(FAR_BEHIND * rate * seconds), FEWEST_WAITING)

@@ -25,8 +25,8 @@ SHOWN = ("mean", "p50", "p99", "p99.9", "max")
 """Beside the one that decides."""
 
 MOST_BATCHES = 20
-"""Long samples are cut into so many batches (Schmeiser 1982, Operations Research 30(3): 10 to 30 are enough for any
-interval, and the longer a batch, the less it resembles its neighbour)."""
+"""The number of batches that a long sample is cut into (Schmeiser 1982, Operations Research 30(3): 10 to 30 are enough
+for any interval, and the longer a batch, the less it resembles its neighbour)."""
 
 FEWEST_BEYOND = 10
 """Fewer values beyond a quantile do not tell where it is."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from loadframe.model import DISTURBED, UNSETTLED, Step
 
 FEWEST_SOUND = 2
-"""At a level with so many undisturbed steps the others do not count; with fewer all do, for they are all there is. The
-same before that with steps whose warm-up had ended, and with those that were given a longer one."""
+"""The number of undisturbed steps at a level from which on the others do not count; with fewer all do, for they are all
+there is. The same before that with steps whose warm-up had ended, and with those that were given a longer one."""
 
 
 def sound(steps: Sequence[Step]) -> list[Step]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 MOST_TERMS = 400
-"""Up to so many degrees of freedom the series is summed."""
+"""The most degrees of freedom for which the series is summed."""
 
 
 def quantile(probability: Any, freedom: Any) -> Any:

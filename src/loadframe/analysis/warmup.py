@@ -34,7 +34,7 @@ STANDARD_ERRORS = 3.0
 """A head must differ from the tail by this many standard errors, or it is noise."""
 
 BOUND_ERRORS = 4.0
-"""... and by so many where it is the bound that is looked at, and nothing is left to be cut."""
+"""The same for what is looked at behind the bound, where nothing is left to be cut."""
 
 MOST_CORRELATED = 0.9
 """A short series cannot tell more from a random walk."""

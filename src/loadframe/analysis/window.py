@@ -12,7 +12,7 @@ from loadframe.analysis import warmup
 from loadframe.model import Latency, OperationSummary
 
 BINS = 66
-"""What follows the least warm-up is looked at in so many slices to find the end of the warm-up: MSER-5 needs enough."""
+"""The number of slices of what follows the least warm-up, to find the end of the warm-up: MSER-5 needs enough."""
 BATCHES = 8
 """The window is cut into this many equal slices, for the noise within a step."""
 

@@ -303,8 +303,8 @@ class Bench:
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """An extra step with a window of so many seconds that is sampled: it belongs to no curve and no verdict. On
-        the disk when this returns. Raises as take_step does."""
+        """An extra step with a window of `window_s` that is sampled: it belongs to no curve and no verdict. On the disk
+        when this returns. Raises as take_step does."""
         self._profiled += 1
         name = f"{self._profiled:02d}-{treatment}-{place}"
         scratch = self._lease.folder / f"profile-{name}"

@@ -20,7 +20,7 @@ from loadframe.runs.folder import RunFolder
 ERROR = 0.05
 """Over all alternatives of a study together."""
 NEAR = 2.0
-"""A ratio that is less than so many half-widths of its interval from 1 was only just decided."""
+"""A ratio that is less than this many half-widths of its interval from 1 was only just decided."""
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decided) -> list[Comparison]:

@@ -43,8 +43,8 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """Both treatments in so many further blocks, or as many as the budget has room for beside a reserve; none where
-    that is less than BLOCKS. done: blocks that they have in this round."""
+    """Both treatments in `blocks` further blocks, or in as many as the budget has room for beside a reserve; none where
+    that is less than BLOCKS. done: the number of blocks that they have in this round."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1

@@ -49,11 +49,11 @@ SOURCES: tuple[Source, ...] = (
 ONE_LOOK_S = 1.0
 """Rates need two readings; this far apart unless the user wants more."""
 READINGS = 60
-"""A watch is divided into so many intervals: enough for a line and its scatter, few enough to cost nothing."""
+"""The number of intervals of a watch: enough for a line and its scatter, few enough to cost nothing."""
 SHORTEST_S, LONGEST_S = 1.0, 30.0
 """No interval is shorter (a reading takes up to a tenth of a second) or longer (a leak may be quick)."""
 CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
-"""A private server is asked for so many connections, to see what they cost."""
+"""The connections that a private server is asked for, to see what they cost."""
 ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 

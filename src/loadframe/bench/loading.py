@@ -36,9 +36,9 @@ ACTIVE_S = 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """What a step asks of the target in so many seconds. name: of its scratch folder and of its marks. driver_cpus:
-    what the driver is bound to, None: its cage's. cold: how a cache fills is what is measured, so nothing is cut off.
-    most_waiting, warmup_s: as for Bench.take_step."""
+    """What a step asks of the target, and for how many seconds. name: of its scratch folder and of its marks.
+    driver_cpus: what the driver is bound to, None: its cage's. cold: how a cache fills is what is measured, so nothing
+    is cut off. most_waiting, warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str

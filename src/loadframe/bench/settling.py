@@ -12,7 +12,7 @@ from loadframe.bench.budget import Budget
 from loadframe.model import UNSETTLED, Step, Verdict
 
 LONGER = 4.0
-"""The next warm-up is so many times as long as the whole step whose warm-up had not ended."""
+"""The length of the next warm-up over that of the whole step whose warm-up had not ended."""
 MOST_TIMES = 2
 """A step is taken again so often at most: with warm-ups of 5 windows, and of 23. Only the first of these is ever kept:
 each further step at the level would be 20 times as long."""
@@ -58,7 +58,7 @@ class Settling:
         return longer_s
 
     def lengthen(self, step: Step, budget: Budget, blocks: int) -> bool:
-        """Have the steps at the level of this one have a longer warm-up from now on; whether so many of them fit."""
+        """Give the steps at the level of this one a longer warm-up from now on; whether `blocks` of them fit."""
         own_s = self._own_s.get(step.level, step.ended_s - step.started_s)
         longer_s = None if self.warmup_s(step.level) else self._afforded_s(step.level, own_s, budget, blocks)
         if longer_s is None:
@@ -72,8 +72,8 @@ class Settling:
             self._warmups_s.pop(level, None)
 
     def _afforded_s(self, level: float, lasted_s: float, budget: Budget, steps: int) -> float | None:
-        """A warm-up LONGER times as long as a step that lasted so, where so many steps with it fit into the share and
-        the budget: then they are spent."""
+        """A warm-up LONGER times as long as a step that lasted so, where `steps` of these fit into the share and the
+        budget: then they are spent."""
         if lasted_s > SLACK * (1 + LONGER) * self._own_s.get(level, lasted_s):
             return None
         cost_s = steps * (LONGER * lasted_s + budget.cost_s([level]))

@@ -133,7 +133,7 @@ class Bookkeeping:
 
     def remedy_s(self, blocks: int) -> float:
         """Seconds to keep in hand for one remedy, where any may be tried: a step to size it, its proof at two levels in
-        so many blocks, and a look at what it leaves."""
+        this number of blocks, and a look at what it leaves."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)

@@ -79,7 +79,7 @@ def proofs(trials: Trials) -> Iterator[Proof]:
 
 
 def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
-    """Whether there may be another proof after so many, in so many seconds."""
+    """Whether there may be another proof. done: the number of proofs so far; after_s: seconds that pass before it."""
     least, _ = _proof_s(trials.book, trials.levels)
     return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
 

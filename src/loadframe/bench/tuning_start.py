@@ -21,9 +21,9 @@ from loadframe.model import Step
 START_ROUND = 1
 """The round of its steps."""
 ALIKE = 1.5
-"""Throughputs within so many times of their median agree; what a stall leaves does not."""
+"""Throughputs agree within this factor of their median; what a stall leaves does not."""
 MOST_BLOCKS = 5
-"""So many blocks are measured at a level at which those before do not agree: the median bears two stalls then."""
+"""The number of blocks at a level at which the first ones do not agree: the median bears two stalls then."""
 BLOCKS_ANEW = 3
 """Blocks of a start that is measured anew."""
 

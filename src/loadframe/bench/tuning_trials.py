@@ -23,8 +23,7 @@ TRIALS_ROUND = 2
 HOPELESS = 0.7
 """A trial below this share of the best one so far at its first level is not measured at the other one."""
 TOO_GOOD = 2.0
-"""Before the first trial that has so many times the throughput of the start is believed, the start is measured again.
-"""
+"""The start is measured again before the first trial with this many times its throughput is believed."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ from loadframe.study import Study
 
 CLEARLY = 1.5
 """A trial is a step of seconds at each level, and its p95 scatters: the standard deviation of its logarithm is 0.19 in
-windows of one second (docs/journal/2026-11-22-tuning.md). One that uses so many times what is allowed, two deviations
+windows of one second (docs/journal/2026-11-22-tuning.md). One that uses this many times what is allowed, two deviations
 above, misses for sure. What lies between is decided by the proof."""
 
 

@@ -164,7 +164,7 @@ class StandingChange:
 
 @dataclass(frozen=True, slots=True)
 class BlindCounter:
-    """A counter that was blind in so many steps. because: in words, as it was in the first of them."""
+    """A counter that was blind. steps: the number of steps; because: in words, as it was in the first of them."""
 
     counter: str
     steps: int

@@ -207,7 +207,7 @@ class Room:
 
 
 def torn_tail(length: int) -> list[str]:
-    """The warning of so many bytes behind the last complete block of a recording that no longer grows."""
+    """The warning of `length` bytes behind the last complete block of a recording that no longer grows."""
     return [f"The last {length} bytes are no complete block (the recorder was killed); left out."] if length else []
 
 

@@ -147,7 +147,7 @@ class Threads:
 
 
 class Turn:
-    """Takes so many of a list at each call, around and around; rounds: how often it began anew."""
+    """Takes the next part of a list at each call, around and around; rounds: the number of times it began again."""
 
     def __init__(self) -> None:
         self._next = 0

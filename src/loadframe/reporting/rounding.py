@@ -34,7 +34,7 @@ def _significant_decimals(value: float, digits: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """The value with so many decimals and thousands separated; tens and hundreds where decimals is negative."""
+    """The value with this number of decimals and thousands separated; tens and hundreds where decimals is negative."""
     rounded = round(value, decimals)
     text = f"{rounded:,.{max(0, decimals)}f}"
     return "0" if text in {"-0", "0"} else text

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 WIDEST = 10.0
-"""An interval of a ladder's bar is drawn up to so many times the bar: one of two blocks would press all others flat."""
+"""An interval of a ladder's bar is drawn up to this many times the bar: one of two blocks would flatten all others."""
 
 
 def ladder(inv: Investigation, size: Size) -> Drawing | None:

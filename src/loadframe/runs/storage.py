@@ -99,7 +99,7 @@ class Storage:
         return True
 
     def read(self, name: str, most: int) -> bytes:
-        """A whole file of at most so many bytes."""
+        """A whole file of no more than `most` bytes."""
         descriptor = self.descriptor(name)
         try:
             pieces, left = [], most + 1

@@ -19,7 +19,7 @@ LARGEST_BYTES = 100_000
 """A study is a page or two; whatever is larger was given by mistake."""
 
 MOST_PROBLEMS = 20
-"""So many of what is wrong are said; who has mended them sees the others."""
+"""The most problems that one message names; after they are mended it names the others."""
 
 LONGEST_VALUE = 100
 """Characters of a value that a message quotes."""

@@ -1,8 +1,8 @@
 """The bulk loader: listens for clients and has a process load each file.
 
 Run as `python -P -m loadframe.targets.bulk_loader_server SOCKET SHARDS BATCH_BYTES POOL`: SHARDS is a JSON list of
-connection strings. POOL 0 starts a process for each file, as the loader of the story does; else so many processes stay,
-keep their connections and take one file after the other.
+connection strings. POOL 0 starts a process for each file, as the loader of the story does; else POOL is the number of
+processes that stay, keep their connections and take one file after the other.
 """
 
 from __future__ import annotations

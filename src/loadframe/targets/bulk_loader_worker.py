@@ -34,7 +34,7 @@ APPLICATION = "loadframe-loader"
 
 
 def shard_of(key: bytes, shards: int) -> int:
-    """Which of so many shards has the row with this key."""
+    """The index of the shard that has the row with this key. shards: the number of shards."""
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % shards
 
 

@@ -72,7 +72,7 @@ class Control:
                 raise self._garbled(statement, error) from error
 
     def one(self, statement: str, columns: int) -> tuple[Any, ...]:
-        """The one row of a statement, which has so many columns. TargetError where it is another one."""
+        """The one row of a statement. columns: the number it has. TargetError where the answer is another one."""
         rows = self.ask(statement)
         if len(rows) != 1 or len(rows[0]) != columns:
             raise self._garbled(statement, rows)

@@ -37,7 +37,7 @@ NO_WORKER = b" cannot be respawned"
 REUSED = b"reusing connections"
 """A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
 KEPT_FREE = 16
-"""With fewer than one in so many free, a worker closes idle connections (ngx_drain_connections)."""
+"""Of this many connections one is to be free: with fewer a worker closes idle ones (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
 """Of a worker's connections the two sockets that listen and the channel to the master take one each."""
 

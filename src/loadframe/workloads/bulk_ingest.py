@@ -46,7 +46,7 @@ class BulkIngestOptions:
 
 
 class BulkIngest:
-    """So many pipelines load files of one size. Options: BulkIngestOptions."""
+    """Pipelines, as many as the level, load files of one size. Options: BulkIngestOptions."""
 
     kind = "bulk-ingest"
     target_kinds = frozenset({"sharded bulk-loader"})

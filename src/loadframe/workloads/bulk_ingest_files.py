@@ -15,9 +15,9 @@ from loadframe.workloads.bulk_ingest_client import valid_rows
 
 PIECE_BYTES = 1 << 20
 PIECES = 4
-"""Files are put together from so many different pieces: random rows cost more to make than to load."""
+"""The number of different pieces that files are put together from: random rows cost more to make than to load."""
 BROKEN_EVERY = 500
-"""One line in so many is no row, as real files have some; the client leaves it out."""
+"""Of this many lines one is no row, as real files have some; the client leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)

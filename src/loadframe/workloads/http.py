@@ -235,7 +235,7 @@ class HttpByWorkingSet(Http):
     axis_unit = "MiB"
 
     def check_level(self, level: float) -> int:
-        """The bytes of all objects together. StudyError where there are none of so many."""
+        """The bytes of all objects together. StudyError where that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -248,7 +248,7 @@ class HttpByWorkingSet(Http):
         return f"{level:g} MiB"
 
     def objects_at(self, level: float) -> int:
-        """How many objects have so many MiB together."""
+        """The number of objects that have the level's MiB together."""
         return self.objects.within(self.check_level(level))
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
@@ -295,7 +295,7 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
 
 
 def _check_room(folder: Path, wanted: int) -> None:
-    """TargetError where so many bytes would fill the disk; what is there already is counted again."""
+    """TargetError where the wanted bytes would fill the disk; what is there already is counted again."""
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise TargetError(
@@ -307,8 +307,8 @@ def _check_room(folder: Path, wanted: int) -> None:
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
     """Ask a cache for each of the first objects once: it fetches what it lacks, and as much as there is room for is in
-    its memory then. So many clients ask at a time, as one who waits for a page that is read from the disk holds nobody
-    up. TargetError where it does not answer, or with less than it says."""
+    its memory then. clients: the number that ask at a time, so that one who waits for a page from the disk does not
+    hold up the others. TargetError where it does not answer, or with less than it says."""
     shares = [range(first, count, clients) for first in range(min(clients, count))]
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:

@@ -27,8 +27,9 @@ OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes")
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What wrk is to ask for. address: host and port, as a number. host: of the header Host. table, text: files of the
-    objects (objects.py). checked: what of an answer (pages.CHECKS). compared: one in so many answers is compared with
-    its content. paths: of pages that are not ours, one in each line. largest_bytes: of an answer as it should be."""
+    objects (objects.py). checked: what of an answer (pages.CHECKS). compared: of this many answers one is compared
+    with its content. paths: of pages that are not ours, one in each line. largest_bytes: of an answer as it should
+    be."""
 
     address: str
     host: str

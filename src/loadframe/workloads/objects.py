@@ -64,7 +64,7 @@ class Objects:
         return found
 
     def within(self, total: int) -> int:
-        """How many of the first objects have no more than so many bytes together; at least one."""
+        """The number of first objects that have no more than `total` bytes together; at least one."""
         import numpy as np
 
         likely = min(MOST_OBJECTS, total // self.smallest + 1)

@@ -43,9 +43,9 @@ PASSING = ("idxbld", "recover")
 BINDINGS = ("cpubind", "cpubind_exclusive", "cpuset", "cpuset_exclusive")
 PARAMETERS = ("count", *BINDINGS, "realtime", "spintime", "thread_prio", "nosend")
 LDM_FROM = {2: 1, 4: 2, 7: 4, 12: 6, 16: 8, 20: 10, 24: 12, 32: 16, 40: 20, 48: 24, 64: 32}
-"""From how many execution threads on there are so many LDM threads."""
+"""The number of LDM threads, by the number of execution threads from which on there are that many."""
 TC_FROM = 9
-"""From so many on there are threads for transaction coordination of their own."""
+"""The number of execution threads from which on transaction coordination has threads of its own."""
 
 
 def by_number(threads: int) -> tuple[Threads, ...]:
