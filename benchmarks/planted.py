@@ -16,8 +16,8 @@ falsely. A file is a study with a table [planted]:
     flag       a flag that most steps must carry: a disturbance is not a cause, and has to be seen
 
 A table is printed as the runs end, then the totals; it ends with 1 where a goal is missed: at least 90 % right first,
-no false confirmation. A study takes 20 to 90 s on two cores, a pair up to 5 minutes, all of them 60 to 75 minutes. On a
-machine that others use, `cpu.others` comes first in all of them, rightly. To add a cause, add a file.
+no false confirmation. A study takes 20 to 90 s on two cores, a pair up to 5 minutes, all of them 75 to 100 minutes. On
+a machine that others use, `cpu.others` comes first in all of them, rightly. To add a cause, add a file.
 """
 
 from __future__ import annotations
