@@ -48,13 +48,16 @@ def test_better_settings_are_found_proved_and_written(simulated: Simulated, tmp_
     assert all(step > 0 for trial in found.trials for step in trial.steps)
 
 
-def test_the_proof_is_made_of_fresh_blocks(simulated: Simulated, tmp_path: Path) -> None:
+def test_the_proof_and_what_is_told_of_it_are_made_of_blocks_after_the_search(
+    simulated: Simulated, tmp_path: Path
+) -> None:
     book = simulated(busy, *SETTINGS)
     found = tune(book, tmp_path)
     used = {number for trial in found.trials for number in trial.steps}
-    fresh = [step for step in book.steps if step.round == PROOF_ROUND]
-    assert not used.intersection(step.number for step in fresh)
-    assert found.verdict is not None and len(fresh) == 2 * len(found.verdict.levels) * found.verdict.blocks
+    later = [step for step in book.steps if step.round == PROOF_ROUND]
+    assert not used.intersection(step.number for step in later)
+    assert found.verdict is not None and found.fresh is not None
+    assert len(later) == 2 * len(found.verdict.levels) * (found.verdict.blocks + found.fresh.blocks)
 
 
 def test_where_nothing_helps_nothing_is_recommended(simulated: Simulated, tmp_path: Path) -> None:

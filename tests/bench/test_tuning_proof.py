@@ -22,13 +22,15 @@ INDEX = "innodb_adaptive_hash_index"
 
 @dataclass
 class Told(Silent):
-    """Knows how many trials are over, and whether the first proof has begun."""
+    """Knows how many trials are over, whether the first proof has begun, and whether what held is measured again."""
 
     trials: int = 0
     proving: bool = False
+    again: bool = False
 
     def phase(self, words: str, steps: int) -> None:
         self.proving = self.proving or words.startswith("proving")
+        self.again = "once more, in fresh blocks" in words
 
     def say(self, words: str) -> None:
         self.trials += words.startswith("trial ")
@@ -68,8 +70,9 @@ def test_where_the_best_does_not_hold_the_next_best_is_proved(simulated: Simulat
     assert found.failed_proofs[0].expected > 1.2
     last = PROOF_ROUND + len(found.failed_proofs)
     assert {step.round for step in book.steps} == {1, 2, *range(PROOF_ROUND, last + 1)}
-    fresh = [step for step in book.steps if step.round == last]
-    assert len(fresh) == 2 * len(found.verdict.levels) * found.verdict.blocks, "nothing of another proof is in it"
+    assert found.fresh is not None
+    mine, blocks = [step for step in book.steps if step.round == last], found.verdict.blocks + found.fresh.blocks
+    assert len(mine) == 2 * len(found.verdict.levels) * blocks, "nothing of another proof is in it"
     assert 1 < found.expected < found.verdict.ratio, "as it was promised before its own proof, with the others' blocks"
 
 
@@ -153,3 +156,94 @@ def test_what_the_target_does_not_work_with_in_a_proof_is_told_and_passed_over(
     assert found.end == "gained" and INDEX not in after(found) and found.failed_proofs == ()
     assert found.trials[20:] and all(trial.failed and trial.changes[INDEX] for trial in found.trials[20:])
     assert len({tuple(trial.changes.items()) for trial in found.trials[20:]}) == len(found.trials[20:])
+
+
+# --- what is told of settings that held -------------------------------------------------------------------------------
+
+
+def changed(state: TargetState) -> bool:
+    return bool(state.settings[INDEX]) or state.settings["innodb_io_capacity"] != 200
+
+
+def half_more(told: Told, *, proof: float = 1.0, fresh: float = 1.0) -> Callable[[TargetState, float], Answer]:
+    """Settings that are worth a half more, times so much in the proof, and in the fresh blocks after it."""
+
+    def model(state: TargetState, level: float) -> Answer:
+        luck = fresh if told.again else proof if told.proving else 1.0
+        return 1000.0 * (1.5 * luck if changed(state) else 1.0), {}
+
+    return model
+
+
+def watched(book: Bookkeeping, told: Told, folder: Path) -> Tuning:
+    book.progress = told
+    return tune(book, folder)
+
+
+def recorded(folder: Path) -> Tuning:
+    """As a run says that is killed now."""
+    kept = RunFolder.open(next(folder.iterdir())).tuning()
+    assert kept is not None
+    return kept
+
+
+def test_a_gain_is_told_from_blocks_that_decided_nothing(simulated: Simulated, tmp_path: Path) -> None:
+    told, before = Told(), list[Tuning]()
+    model = half_more(told, proof=1.4)
+
+    def looked_at(state: TargetState, level: float) -> Answer:
+        if told.again and not before:
+            before.append(recorded(tmp_path))
+        return model(state, level)
+
+    found = watched(simulated(looked_at, *SETTINGS), told, tmp_path)
+    assert found.end == "gained" and found.verdict is not None and found.fresh is not None
+    assert found.verdict.ratio == pytest.approx(2.1, rel=0.1) and found.verdict.may_overstate
+    assert found.told == found.fresh and found.fresh.ratio == pytest.approx(1.5, rel=0.1)
+    assert not found.fresh.may_overstate and "one look, at the end" in found.fresh.method
+    assert [row.ratio for row in found.levels] == pytest.approx([1.5] * len(found.levels), rel=0.1)
+    assert (before[0].end, before[0].verdict, before[0].fresh) == ("gained", found.verdict, None), "nothing is lost"
+
+
+def test_where_no_time_is_left_for_fresh_blocks_the_gain_is_marked(simulated: Simulated, tmp_path: Path) -> None:
+    told = Told()
+    book = simulated(half_more(told, proof=1.4), *SETTINGS, "measure.budget=60s")
+    book.progress = told
+    found = tune(book, tmp_path, trials=1000)
+    assert book.budget.left_s() >= 0
+    assert found.end == "gained" and found.fresh is None
+    assert found.told is not None and found.told.may_overstate and found.told == found.verdict
+
+
+def test_what_fresh_blocks_prove_to_be_worse_is_not_recommended(simulated: Simulated, tmp_path: Path) -> None:
+    """Proved and taken back, and so is what is proved next."""
+    told = Told()
+    found = watched(simulated(half_more(told, fresh=0.3), *SETTINGS), told, tmp_path)
+    assert found.end == "no-proven-gain" and found.file_text == ""
+    first = found.failed_proofs[0]
+    assert first.fresh is not None and not first.held
+    assert (first.verdict.decision, first.fresh.decision) == ("better", "worse")
+    assert (found.verdict, found.fresh) == (first.verdict, first.fresh)
+    kept = recorded(tmp_path)
+    assert (kept.end, kept.file_text, kept.failed_proofs) == ("stopped", "", found.failed_proofs)
+
+
+def test_what_misses_the_objective_in_the_fresh_blocks_is_not_recommended(simulated: Simulated, tmp_path: Path) -> None:
+    told = Told()
+
+    def p95_ms(state: TargetState, level: float) -> float:
+        return 110.0 if changed(state) and told.again else 50.0
+
+    found = watched(simulated(half_more(told), *SETTINGS, WITHIN, p95_ms=p95_ms), told, tmp_path)
+    assert found.end == "no-proven-gain" and found.file_text == ""
+    assert found.fresh is not None and found.fresh.decision == "better"
+    assert found.objective is not None and not found.objective.met
+
+
+def test_what_the_target_dies_of_in_the_fresh_blocks_is_not_recommended(simulated: Simulated, tmp_path: Path) -> None:
+    told = Told()
+    book = simulated(half_more(told), *SETTINGS, kills=lambda state: told.again and changed(state))
+    found = watched(book, told, tmp_path)
+    assert found.end == "nothing-better" and found.file_text == ""
+    assert found.trials[20:] and all("the driver lost its connection" in trial.failed for trial in found.trials[20:])
+    assert recorded(tmp_path).end == "stopped"

@@ -11,7 +11,7 @@ from loadframe.bench.examination import Examined
 from loadframe.bench.proof import judged_levels
 from loadframe.bench.sweep import Bookkeeping
 from loadframe.bench.tuning_answer import Answers
-from loadframe.bench.tuning_proof import Proof, kept_s, proofs
+from loadframe.bench.tuning_proof import Proof, kept_s, proved
 from loadframe.bench.tuning_space import vary
 from loadframe.bench.tuning_start import Start
 from loadframe.bench.tuning_trials import Trials
@@ -72,11 +72,12 @@ def _search(tuned: Trials, most: int) -> None:
 
 
 def _conclude(tuned: Trials, answers: Answers) -> Tuning:
-    """The best of the trials, proved in fresh blocks where it is not the start; the next best where that fails."""
-    failed: list[Proof] = []
-    for proof in proofs(tuned):
-        if proof.told.held:
-            return answers.gained(proof, failed)
-        failed.append(proof)
-        tuning_writing.save(tuned.run, answers.stopped(failed))
-    return answers.not_proved(failed) if failed else answers.nothing_better()
+    """The best of the trials, proved in blocks of its own where it is not the start; the next best where that fails."""
+
+    def note(so_far: Sequence[Proof]) -> None:
+        tuning_writing.save(tuned.run, answers.so_far(so_far))
+
+    found = proved(tuned, note)
+    if not found:
+        return answers.nothing_better()
+    return answers.so_far(found) if found[-1].told.held else answers.not_proved(found)

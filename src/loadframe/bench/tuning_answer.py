@@ -44,9 +44,12 @@ class Answers:
         """No proof held: the first one was that of the best settings."""
         return replace(self._proved(failed[0], "no-proven-gain"), failed_proofs=_told(failed))
 
-    def gained(self, proof: Proof, failed: Sequence[Proof]) -> Tuning:
-        """A proof held, after these that did not; with the settings as the target's own file has them."""
-        found = replace(self._proved(proof, "gained"), failed_proofs=_told(failed))
+    def so_far(self, proofs: Sequence[Proof]) -> Tuning:
+        """After these proofs, of which the last one alone may have held; then with the settings as the target's own
+        file has them."""
+        if not proofs or not proofs[-1].told.held:
+            return self.stopped(proofs)
+        found = replace(self._proved(proofs[-1], "gained"), failed_proofs=_told(proofs[:-1]))
         return with_file(found, self.trials.book.bench.study.target.kind)
 
     def _proved(self, proof: Proof, end: TuningEnd) -> Tuning:
@@ -55,6 +58,7 @@ class Answers:
         return replace(
             found,
             verdict=told.verdict,
+            fresh=told.fresh,
             levels=told.levels,
             objective=told.objective,
             warnings=(*found.warnings, *proof.cuts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from loadframe.model.capacity import CapacityObjective
@@ -13,8 +13,8 @@ from loadframe.model.verdict import LevelRatio, Verdict
 
 TuningEnd = Literal["gained", "no-proven-gain", "nothing-better", "stopped"]
 """gained: proved against the start, within the objective. no-proven-gain: what was recommended was not proved to be
-better, or missed the objective in the proof. nothing-better: within the objective nothing promised more than the start,
-so there was nothing to prove. stopped: the run was ended before its proof."""
+better, was worse in the fresh blocks after its proof, or missed the objective. nothing-better: within the objective
+nothing promised more than the start, so there was nothing to prove. stopped: the run was ended before its proof."""
 
 TrialReason = Literal["start", "diagnosis", "search", "again"]
 """Why settings are tried: they are the start; a remedy for what gave asks for them; they promise most; they are the
@@ -100,27 +100,37 @@ class TuningObjective:
 
 @dataclass(frozen=True, slots=True)
 class TuningProof:
-    """Settings that were held against the start in fresh blocks. changes: those that differ from the start. expected:
-    the ratio to the start that was promised before, after shrinkage. objective: what became of it in these blocks; None
-    where nothing is asked besides throughput."""
+    """Settings that were held against the start in blocks of their own. changes: those that differ from the start.
+    expected: the ratio to the start that was promised before, after shrinkage. verdict: of the blocks that decided.
+    fresh: of those that followed once the settings had been proved; None where there were none. levels, objective: of
+    the fresh blocks where there are any; no objective where nothing is asked besides throughput."""
 
     changes: Mapping[str, SettingValue]
     expected: float
     verdict: Verdict
     levels: tuple[LevelRatio, ...]
     objective: TuningObjective | None = None
+    fresh: Verdict | None = None
+
+    @property
+    def told(self) -> Verdict:
+        """What is told of them: that of the blocks that did not decide, where there are any."""
+        return self.fresh or self.verdict
 
     @property
     def held(self) -> bool:
-        """Whether a gain is proved, within the objective."""
-        return self.verdict.decision == "better" and (self.objective is None or self.objective.met)
+        """Whether a gain is proved, within the objective, and not worse in the fresh blocks."""
+        met = self.objective is None or self.objective.met
+        return self.verdict.decision == "better" and self.told.decision != "worse" and met
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """What a search found. expected: the ratio to the start that its trials promise, after shrinkage. verdict: of the
-    fresh blocks in which the best settings were held against the start (where those did not hold, the first after them
-    that did); None where nothing was worth a proof. failed_proofs: those that did not hold, in their order. left_out:
+    blocks that decided whether the best settings (where those did not hold, the first after them that did) are better
+    than the start; None where nothing was worth a proof. fresh: of the blocks that were measured once that was proved;
+    None where there were none. levels and objective are of these then. failed_proofs: those that did not hold, in their
+    order. left_out:
     settings of the target that were not varied, and why. file_name, file_text: the settings as the target's own file
     has them; empty where nothing is proved. findings: what gave at the start, in words. objective: what the study asks
     besides throughput; None where it asks for nothing. study, host, conduct: None until the run is written down."""
@@ -144,7 +154,16 @@ class Tuning:
     warnings: tuple[str, ...] = ()
     report: str = ""
     failed_proofs: tuple[TuningProof, ...] = ()
+    fresh: Verdict | None = None
     study: StudySummary | None = None
     host: Host | None = None
     conduct: Conduct | None = None
     seconds: float = 0.0
+
+    @property
+    def told(self) -> Verdict | None:
+        """What is told of the best settings: that of the blocks that did not decide, where there are any; else it may
+        overstate what is recommended."""
+        if self.fresh is not None or self.verdict is None:
+            return self.fresh
+        return replace(self.verdict, may_overstate=self.end == "gained")

@@ -54,21 +54,20 @@ def price_sentences(price: Price) -> list[str]:
     return sentences
 
 
+TAKEN_BACK = "proved, and taken back as fresh blocks say the opposite"
+
+
 def trial_sentence(trial: Trial) -> str:
     """What became of a remedy that was tried."""
     if trial.fresh is None:
         return f"{'kept' if trial.kept else 'taken back'}: {verdict_words.gain_sentence(trial.verdict)}"
-    fate = "kept" if trial.kept else "proved, and taken back as fresh blocks say the opposite"
+    fate = "kept" if trial.kept else TAKEN_BACK
     return f"{fate}: {verdict_words.gain_sentence(trial.fresh)}; {deciding_sentence(trial)}"
 
 
 def deciding_sentence(trial: Trial) -> str:
-    """What the blocks said that decided, where fresh ones followed: "from fresh blocks; those that decided said 2.9
-    times (95 % interval 2.1 to 4)"; "" where none did."""
-    if trial.fresh is None:
-        return ""
-    interval = verdict_words.confident_interval(trial.verdict) or "no interval"
-    return f"from fresh blocks; those that decided said {verdict_words.ratio(trial.verdict)} times ({interval})"
+    """What the blocks said that decided, where fresh ones followed; "" where none did."""
+    return verdict_words.fresh_words(trial.verdict) if trial.fresh is not None else ""
 
 
 CONTROLS = {"sham": "control", "dose": "dose", "without": "worth"}

@@ -43,7 +43,9 @@ def best_so_far(found: Tuning) -> list[float]:
 def title(found: Tuning) -> str:
     """ "The best of 24 trials came to 9.3 times the start; the proof in fresh blocks: 7 times"."""
     best = rounding.plain(max(best_so_far(found), default=1.0))
-    proof = f"; the proof in fresh blocks: {verdict_words.ratio(found.verdict)} times" if found.verdict else ""
+    told = found.told
+    where = " in fresh blocks" if told and not told.may_overstate else ""
+    proof = f"; the proof{where}: {verdict_words.ratio(told)} times" if told else ""
     return f"The best of {len(found.trials)} trials came to {best} times the start{proof}"
 
 
@@ -51,8 +53,9 @@ def note(found: Tuning) -> str:
     """What its lines and marks are."""
     lowest, _ = _range(found)
     told = ["Line: the best trial so far. Dotted: the start."]
-    if found.verdict is not None:
-        told.append(f"Square: the best settings in fresh blocks, {verdict_words.confidence(found.verdict)} interval.")
+    if found.told is not None:
+        blocks = "the blocks that decided" if found.told.may_overstate else "fresh blocks"
+        told.append(f"Square: the best settings in {blocks}, {verdict_words.confidence(found.told)} interval.")
     if any(each.ratio is None or each.ratio < lowest for each in found.trials):
         told.append("At the bottom: trials that failed, or came to less than is shown.")
     return " ".join(told)
@@ -60,7 +63,7 @@ def note(found: Tuning) -> str:
 
 def _range(found: Tuning) -> tuple[float, float]:
     """The lowest and the highest ratio that are shown; an interval may have no end."""
-    proved = (found.verdict.low, found.verdict.ratio, found.verdict.high) if found.verdict else ()
+    proved = (found.told.low, found.told.ratio, found.told.high) if found.told else ()
     known = [1.0, *(each.ratio for each in found.trials if each.ratio is not None), *filter(math.isfinite, proved)]
     return max(min(known), max(known) / DEEPEST) / 1.15, max(known)
 
@@ -72,7 +75,7 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
 
     if not found.trials:
         return None
-    verdict, last = found.verdict, found.trials[-1].number
+    verdict, last = found.told, found.trials[-1].number
     lowest, highest = _range(found)
     scale = alt.Scale(type="log", domain=[lowest, highest * 1.25], nice=False)
     y = alt.Y(

@@ -15,8 +15,9 @@ from loadframe.model import (
     TuningObjective,
     TuningProof,
     TuningTrial,
+    Verdict,
 )
-from loadframe.reporting import conduct_words, facts, rounding, verdict_words, words
+from loadframe.reporting import change_words, conduct_words, facts, rounding, verdict_words, words
 from loadframe.reporting.capacity_report import objective
 from loadframe.reporting.json_shapes import verdict_json
 
@@ -31,7 +32,7 @@ REASONS: Mapping[TrialReason, str] = {
 
 def tuning_json(found: Tuning) -> dict[str, Any]:
     """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
-    null where nothing was worth a proof."""
+    null where nothing was worth a proof. fresh: the same of the blocks after it, null where there were none."""
     kept_apart = ("study", "host", "conduct")
     shape = {name: value for name, value in dataclasses.asdict(found).items() if name not in kept_apart}
     trials = [{**trial, "throughput": _levels(trial["throughput"])} for trial in shape["trials"]]
@@ -41,6 +42,7 @@ def tuning_json(found: Tuning) -> dict[str, Any]:
         "best": {each.name: each.after for each in changed(found)},
         "trials": trials,
         "verdict": None if found.verdict is None else verdict_json(found.verdict),
+        "fresh": None if found.fresh is None else verdict_json(found.fresh),
         "levels": list(shape["levels"]),
         "objective": _objective(found.objective, proved=found.verdict is not None),
         "failed_proofs": [_proof_json(proof) for proof in found.failed_proofs],
@@ -58,7 +60,7 @@ def render_tuning(found: Tuning) -> str:
     lines += [_setting(each) for each in changed(found)] if found.end != "nothing-better" else []
     if found.file_text:
         lines += ["", f"To copy ({found.run}/{found.file_name}):", *_indented(found.file_text)]
-    lines.append("")
+    lines += ["", deciding_sentence(found), ""] if found.end == "gained" else [""]
     if found.objective is not None:
         lines += [objective_head(found), *(f"- {text}." for text in objective_levels(found)), ""]
     lines += _other_proofs(found)
@@ -77,20 +79,37 @@ def answer(found: Tuning) -> str:
         return f"Stopped after {varied}; nothing was proved. Go on with --resume."
     if found.end == "nothing-better":
         return f"Nothing better was found in {varied}: leave the settings as they are."
-    assert found.verdict is not None, "what was recommended was proved or not"
+    assert found.verdict is not None and found.told is not None, "what was recommended was proved or not"
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
-        gain = verdict_words.gain_sentence(found.verdict, found.axis_unit)
-        return f"{gain}{kept}. Found in {varied}{_before_it(found)}."
-    if found.verdict.decision == "better":
+        return f"{_gain(found, found.told)}{kept}. Found in {varied}{_before_it(found)}."
+    ratio = verdict_words.ratio(found.told)
+    if found.verdict.decision == "better" and found.told.decision != "worse":
         return (
-            f"No gain within the objective: the best of {varied} is {verdict_words.ratio(found.verdict)} of the start "
+            f"No gain within the objective: the best of {varied} is {ratio} of the start "
             f"in fresh blocks, and misses the objective there{_after_it(found)}. Leave the settings as they are."
         )
+    first = "" if found.fresh is None else f", after {verdict_words.ratio(found.verdict)} in those that decided"
     return (
-        f"No proven gain: the best of {varied} is {verdict_words.ratio(found.verdict)} of the start in fresh "
-        f"blocks{_after_it(found)}. Leave the settings as they are."
+        f"No proven gain: the best of {varied} is {ratio} of the start in fresh "
+        f"blocks{first}{_after_it(found)}. Leave the settings as they are."
     )
+
+
+def _gain(found: Tuning, told: Verdict) -> str:
+    """What is told of the best settings."""
+    sentence = verdict_words.gain_sentence(told, found.axis_unit)
+    return sentence if told.decision == "better" else f"A gain was proved; in fresh blocks {sentence}"
+
+
+def deciding_sentence(found: Tuning) -> str:
+    """Whence the number of a proved gain is: "The gain is from fresh blocks; those that decided said 2.9 times (95 %
+    interval 2.1 to 4)."; "" where nothing is proved."""
+    if found.end != "gained" or found.verdict is None:
+        return ""
+    if found.fresh is None:
+        return "No time was left for fresh blocks: the gain is from the blocks that decided, so it is likely too high."
+    return words.sentence(f"the gain is {verdict_words.fresh_words(found.verdict)}")
 
 
 def _before_it(found: Tuning) -> str:
@@ -122,9 +141,14 @@ def objective_levels(found: Tuning) -> list[str]:
         return []
     return [
         f"{words.load(each.load, found.axis_unit)}: as given {_side(each.before)}"
-        + ("" if each.after is None else f"; in the proof with the best settings {_side(each.after)}")
+        + ("" if each.after is None else f"; {_blocks(found)} with the best settings {_side(each.after)}")
         for each in found.objective.levels
     ]
+
+
+def _blocks(found: Tuning) -> str:
+    """Of which blocks what is told of the best settings is."""
+    return "in the proof" if found.fresh is None else "in fresh blocks"
 
 
 def _side(side: ObjectiveSide) -> str:
@@ -145,6 +169,7 @@ def _proof_json(proof: TuningProof) -> dict[str, Any]:
         "changes": dict(proof.changes),
         "expected": proof.expected,
         "verdict": verdict_json(proof.verdict),
+        "fresh": None if proof.fresh is None else verdict_json(proof.fresh),
         "levels": [dataclasses.asdict(level) for level in proof.levels],
         "objective": _objective(proof.objective),
     }
@@ -157,7 +182,9 @@ def other_proofs(found: Tuning) -> list[TuningProof]:
 
 def proof_fate(proof: TuningProof) -> str:
     """What came of a proof that failed, in words."""
-    sentence = verdict_words.gain_sentence(proof.verdict)
+    sentence = verdict_words.gain_sentence(proof.told)
+    if proof.verdict.decision == "better" and proof.told.decision == "worse":
+        return f"{change_words.TAKEN_BACK}: {sentence}"
     return f"{sentence}, but the objective is missed" if proof.verdict.decision == "better" else sentence
 
 
@@ -202,7 +229,7 @@ def asides(found: Tuning) -> list[tuple[str, str]]:
         trials = f"{rounding.plain(found.expected)} times, after shrinkage"
         said.append(("What the trials had promised", trials))
     if found.objective is not None and found.verdict is not None:
-        kept = "Met in the proof at every judged level." if found.objective.met else "Missed in the proof."
+        kept = f"Met {_blocks(found)} at every judged level." if found.objective.met else f"Missed {_blocks(found)}."
         said.append(("The objective", kept))
     if found.findings:
         said.append(("What gave at the start", " ".join(words.sentence(title) for title in found.findings)))
