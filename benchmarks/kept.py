@@ -20,7 +20,8 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.proof import decided, prove
 from loadframe.bench.sweep import Bookkeeping
-from loadframe.bench.trying import known, prove_remedy
+from loadframe.bench.trying import by_chance, known, prove_remedy
+from loadframe.diagnosis import judging
 from loadframe.model import Step, Verdict
 from loadframe.progress import Silent
 from simulated import step
@@ -121,6 +122,27 @@ def proven(generate: noises.Generate, worths: Sequence[float], investigations: i
                 wrong += 1
                 break
     return wrong
+
+
+def ended(share: float, often: float, series: int) -> tuple[int, int]:
+    """How many of so many pairs of equal treatments, in three blocks of two steps, look as if failures had ended, and
+    how many of these are proved. share: of 40 requests, how many fail, each for itself, in a share `often` of steps."""
+    chance, undecided = np.random.default_rng(15), Verdict(1.0, 0.9, 1.1, "no-proven-difference", 3, "")
+    by_rule = proved = 0
+    for _ in range(series):
+        sides = []
+        for treatment in "AB":
+            failed = (chance.binomial(40, share, 6) * (chance.random(6) < often)).tolist()
+            sides.append(
+                [
+                    step(LEVEL, 40.0, block=block, treatment=treatment, requests=40 - each, errors=each)
+                    for block, each in zip((1, 2, 3) * 2, failed, strict=True)
+                ]
+            )
+        fell = judging.cures_failures(*sides)
+        by_rule += fell
+        proved += fell and not by_chance(undecided, *sides)
+    return by_rule, proved
 
 
 # --- what one treatment leaves behind for the next --------------------------------------------------------------------

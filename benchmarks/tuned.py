@@ -1,0 +1,120 @@
+"""Searches over settings of known worth through the shipped proofs: what is told of a gain that is proved. Rows of
+benchmarks/sceptic.py. Throughputs are generated; trials, proofs and the fresh blocks after them are the bench's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+import kept
+import verdicts as noises
+from loadframe.bench.beside import START
+from loadframe.bench.tuning_proof import proved
+from loadframe.bench.tuning_start import Start, measure_start
+from loadframe.bench.tuning_trials import Trials
+from loadframe.model import SettingValue, TargetState, TuningProof
+from loadframe.runs.folder import RunFolder
+from loadframe.tuning.search import Search
+from loadframe.tuning.space import Dimension, Space
+
+SPACE = Space(
+    (
+        Dimension("cache_size", (-2000, -16000), 0),
+        Dimension("mmap_size", (0, 1 << 26), 0),
+        Dimension("wal_autocheckpoint", (1000, 3000), 0),
+        Dimension("temp_store", ("DEFAULT", "MEMORY"), 0, ordered=False),
+    )
+)
+MOST_WORTH = 0.05
+"""Each setting is worth 0 to so much, any of it as likely."""
+TRIALS = 12
+
+
+class Server(kept.Book):
+    """Serves by what its settings are worth: log throughput by setting, of its second value."""
+
+    def __init__(self, noise: Iterator[float], seed: int, worths: Sequence[float]) -> None:
+        super().__init__(noise, seed)
+        self._worths = dict(zip([each.name for each in SPACE.dimensions], worths, strict=True))
+
+    def true(self, changes: dict[str, SettingValue]) -> float:
+        """What these changes are worth, as a log ratio."""
+        return sum(self._worths[name] for name in changes)
+
+    @property
+    def treatments(self) -> int:
+        """As the bench says it."""
+        return len(self.worth)
+
+    def declare(self, name: str, _title: str, state: TargetState, *_others: Any, **_more: Any) -> None:
+        """A treatment."""
+        self.worth[name] = math.exp(self.true(dict(state.settings)))
+
+    def use(self, _name: str) -> dict[str, SettingValue]:
+        """What is in effect is not looked at here."""
+        return {}
+
+
+class Nowhere:
+    """A run folder that keeps nothing."""
+
+    def append_line(self, *_: object) -> None:
+        """As the folder does it."""
+
+
+@dataclass(slots=True)
+class Gains:
+    """Log ratios of what was proved, in order: the true ones, those of the blocks that decided, the fresh ones; and in
+    how many the fresh interval has the true one."""
+
+    true: list[float] = field(default_factory=list)
+    deciding: list[float] = field(default_factory=list)
+    fresh: list[float] = field(default_factory=list)
+    held: int = 0
+
+    def add(self, true: float, told: TuningProof) -> None:
+        """A proof that held."""
+        self.true.append(true)
+        self.deciding.append(math.log(told.verdict.ratio))
+        self.fresh.append(math.log(told.told.ratio))
+        self.held += math.log(told.told.low) <= true <= math.log(told.told.high)
+
+    def over_true(self, told: Sequence[float]) -> tuple[float, float]:
+        """The mean of these over the mean of the true ones, and its standard error."""
+        true = np.array(self.true)
+        apart = np.array(told) - true
+        return 1 + float(apart.mean() / true.mean()), float(apart.std(ddof=1) / math.sqrt(len(true)) / true.mean())
+
+
+def search(noise: Iterator[float], seed: int, worths: Sequence[float]) -> tuple[Server, list[Any]]:
+    """A server with settings of these worths, searched, and its proofs."""
+    book = Server(noise, seed, worths)
+    measure_start(book)
+    level = kept.LEVEL
+    start = Start.of(book.of(START), (level,))
+    run = cast(RunFolder, cast(Any, Nowhere()))
+    trials = Trials(
+        book, run, SPACE, Search(SPACE, seed=seed), (level,), TargetState({}, {}), start, names={SPACE.start: START}
+    )
+    trials.begin([])
+    while len(trials.done) < TRIALS:
+        trials.take(trials.search.propose())
+    return book, proved(trials, lambda _: None)
+
+
+def gains(generate: noises.Generate, loudness: float, series: int) -> Gains:
+    """Of so many searches those that prove a gain."""
+    chance = np.random.default_rng(14)
+    noise = loudness * generate(chance, series, 200)
+    found = Gains()
+    for number, row in enumerate(noise):
+        worths = np.log1p(chance.uniform(0, MOST_WORTH, len(SPACE.dimensions))).tolist()
+        book, proofs = search(iter(row.tolist()), number, worths)
+        if proofs and proofs[-1].told.held:
+            told = proofs[-1].told
+            found.add(book.true(dict(told.changes)), told)
+    return found
