@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from loadframe.analysis import scalability
 from loadframe.model import Observation, Observations
 from loadframe.prediction import candidates, pool
 from loadframe.prediction.candidates import ALONE, WITH_RESOURCES, Seen
@@ -51,6 +52,22 @@ def test_where_candidates_part_and_farther_away_less_is_known() -> None:
     assert pool.pooled(alike, np.ones(1), weighed).scale[0] < found.scale[0]
 
 
+def test_the_forecast_lies_between_the_law_and_what_the_candidates_have_in_common() -> None:
+    data = seen([1, 2, 4, 8, 16], [10, 19, 35, 60, 85])
+    weighed = pool.weigh(pool.backtests(data, ALONE), LIBRARY)
+    loads = np.array([32.0, 64.0])
+    each, law = candidates.forecasts(data, loads, ALONE), candidates.least_squares(data, loads)
+    fitted = scalability.fit(data.loads, data.throughputs)
+    assert np.exp(law) == pytest.approx(scalability.predict(loads, fitted.lambda_, fitted.sigma, fitted.kappa))
+    common = pool.pooled(each, np.log2(loads / 16), weighed).log_x
+    assert pool.pooled(each, np.log2(loads / 16), weighed, law).log_x == pytest.approx((common + law) / 2)
+
+
+def test_few_loads_have_the_law_that_the_library_helps_to_fit() -> None:
+    data, loads = seen([1, 2, 4], [10, 19, 35]), np.array([8.0, 16.0])
+    assert candidates.least_squares(data, loads) == pytest.approx(candidates.forecasts(data, loads, ("law",))["law"])
+
+
 def test_a_need_that_falls_with_the_load_leaves_room_for_more() -> None:
     """U = 0.002 sqrt X, as batches make it: all is used at 250,000/s."""
     loads = [1.0, 2.0, 4.0, 8.0]
@@ -72,4 +89,6 @@ def test_beyond_a_limit_nothing_grows() -> None:
     data = seen([1, 2, 4, 8], [10, 20, 40, 80], [0.01, 0.02, 0.04, 0.08], limit=10)
     for values in candidates.forecasts(data, np.array([10.0, 40.0]), WITH_RESOURCES).values():
         assert values[1] == pytest.approx(values[0])
+    law = candidates.least_squares(data, np.array([10.0, 40.0]))
+    assert law[1] == pytest.approx(law[0])
     assert candidates.forecasts(data, np.array([40.0]), ("line",))["line"][0] == pytest.approx(math.log(100), rel=0.02)

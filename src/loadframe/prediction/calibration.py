@@ -115,13 +115,14 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One curve up to one of its loads, and what came. own: backtests; each: of the candidates; log_x: what the later
-    loads gave, doublings: how far they are; ceilings: the most that each candidate knows; peak: (log of the highest
-    throughput, log of the load where it is reached in proportion) of a curve that saturates."""
+    """One curve up to one of its loads, and what came. own: backtests; each: of the candidates; law: by least squares;
+    log_x: what the later loads gave, doublings: how far they are; ceilings: the most that each candidate knows; peak:
+    (log of the highest throughput, log of the load where it is reached in proportion) of a curve that saturates."""
 
     group: str
     own: Mapping[str, Sequence[float]]
     each: Mapping[str, Floats]
+    law: Floats
     log_x: Floats
     doublings: Floats
     data: Seen
@@ -158,6 +159,7 @@ def cases(curve: Curve, *, alone: bool) -> list[Case]:
                 curve.group,
                 pool.backtests(data, names),
                 candidates.forecasts(data, later, names),
+                candidates.least_squares(data, later),
                 np.log(whole.throughputs[cut:]),
                 np.log2(later / top),
                 data,
@@ -247,7 +249,7 @@ def _foretold(mine: Sequence[Case], others: Mapping[str, Sequence[Case]], trust:
     """Each case by the errors of the others."""
     errors, found = errors_of(others), []
     for case in mine:
-        pooled = pool.pooled(case.each, case.doublings, pool.weigh(case.own, errors[case.regime], trust))
+        pooled = pool.pooled(case.each, case.doublings, pool.weigh(case.own, errors[case.regime], trust), case.law)
         most = candidates.offered(case.data, np.exp2(case.doublings) * case.data.loads[-1])
         wrong = np.minimum(case.log_x, most) - np.minimum(pooled.log_x, most)
         found.append((case.doublings, pooled.apart, wrong))

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from loadframe.analysis import scalability
 from loadframe.analysis.queueing.laws import Floats
 from loadframe.model import Observations
 from loadframe.prediction import system as systems
@@ -106,6 +107,16 @@ def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floa
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     made = {"flat": _flat, "power": _power, "law": _law, "line": _line, "economy": _economy, "network": _network}
     return {name: made[name](data, within) for name in names}
+
+
+def least_squares(data: Seen, loads: Floats) -> Floats:
+    """log X of the law by plain least squares, (L,), as everybody fits it: no candidate, but what their common forecast
+    is averaged with. With fewer loads than it takes, that of the candidate. Beyond a limit it stays as well."""
+    within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
+    if len(data.loads) < scalability.FEWEST_POINTS:
+        return _law(data, within)
+    law = scalability.fit(data.loads, data.throughputs)
+    return np.asarray(np.log(np.maximum(scalability.predict(within, law.lambda_, law.sigma, law.kappa), 1e-300)))
 
 
 def ceilings(data: Seen) -> dict[str, float]:

@@ -1,9 +1,10 @@
 """Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load.
 
 Throughput: the candidates of `candidates`, weighed by how well they foretold this study's last loads from its first
-ones and the library's curves (`pool`); the interval is conformal on the library (`calibration`). Where resources
-explain the load, their candidates take part, and the most that can be had is forecast; a limit of the ledger that runs
-out ends the growth of all. Where they do not, the curve alone is gone by, and the most is a bound.
+ones and the library's curves, and the scalability law (`pool`); the interval is conformal on the library
+(`calibration`). Where resources explain the load, their candidates take part, and the most that can be had is forecast;
+a limit of the ledger that runs out ends the growth of all. Where they do not, the curve alone is gone by, and the most
+is a bound.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ SOON = 2.0
 """What saturates beyond this many times the load of the first saturation matters to nobody yet."""
 
 NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
+MORE_BY_THE_CURVE = (
+    "The shape of the curve promises more than the resources allow: the most is likelier in the upper part of its "
+    "interval."
+)
 LEAST_WEIGHT = 0.02
 """A candidate that counts less is not worth a word."""
 
@@ -95,7 +100,13 @@ def forecast(
             f"{data.loads[-1]:g}: where it is used up is out of sight. Measure higher loads."
         )
     points = _points(data, system, observations, loads, weighed, calibrated)
+    if capacity is not None:
+        points = tuple(
+            replace(point, throughput=_at_most(point.throughput, capacity.throughput.high)) for point in points
+        )
     notes = _notes(observations, saturation, capacity, weighed, asked[len(loads) :], calibrated)
+    if capacity is not None and any(point.throughput.value > capacity.throughput.value for point in points):
+        notes.append(MORE_BY_THE_CURVE)
     if any(point.latency_p95_ms is not None for point in points):
         notes.append(NO_INTERVAL)
     return replace(
@@ -123,9 +134,9 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
     """At each load; within the loads measured, on the line between their medians. No more of a rate than is offered."""
     top = float(data.loads[-1])
-    each = candidates.forecasts(data, np.maximum(loads, top), tuple(weighed.weights))
-    doublings = np.log2(loads / top)
-    found = pool.pooled(each, doublings, weighed)
+    beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
+    each = candidates.forecasts(data, beyond, tuple(weighed.weights))
+    found = pool.pooled(each, doublings, weighed, candidates.least_squares(data, beyond))
     between = np.interp(np.log(loads), np.log(data.loads), np.log(data.throughputs))
     log_x = np.where(loads <= top, between, found.log_x)
     scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(doublings, found.apart))
@@ -206,7 +217,8 @@ def _notes(
         notes.append(f"Not seen rising with the throughput, and left out: {', '.join(left)}.")
     weights = sorted(weighed.weights.items(), key=lambda one: -one[1])
     counted = [f"{WORDS[name]} {100 * weight:.0f} %" for name, weight in weights if weight >= LEAST_WEIGHT]
-    notes.append(f"Weighed by how well each foretold: {', '.join(counted)}.")
+    said = "The mean of the scalability law and of models weighed by how well each foretold"
+    notes.append(f"{said}: {', '.join(counted)}.")
     return notes
 
 

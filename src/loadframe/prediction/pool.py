@@ -4,8 +4,11 @@ A candidate's error is per doubling: |log (actual / forecast)| / (r + BASE), r t
 it rests on. Of the study itself: each foretells the last loads from the first ones. Of the library: its mean there.
 Both are averaged in logarithms, the library with the weight of TRUST forecasts, and a candidate counts with
 error^-POWER.
-The forecast is the weighted median of the logarithms: what one candidate says of a ceiling that the others do not see
-does not move it. How far it is likely off is learnt from the library (`calibration.Scale`); of the most it is
+Their common forecast is the weighted median of the logarithms: what one candidate says of a ceiling that the others do
+not see does not move it. The forecast is the mean of that and of the scalability law by plain least squares, halves
+(Bates and Granger 1969, "The combination of forecasts": two that are wrong in different ways are less wrong together):
+on the library, each study without its own kind of server, each alone was no better than the law; any share from 0.4 to
+0.6 is. How far it is likely off is learnt from the library (`calibration.Scale`); of the most it is
 
     FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)
 """
@@ -86,13 +89,18 @@ def shares(errors: Mapping[str, float]) -> dict[str, float]:
     return {name: value / total for name, value in raw.items()}
 
 
-def pooled(each: Mapping[str, Floats], doublings: Floats, weighed: Weighed) -> Pooled:
-    """each: log X of every candidate, (L,); those that are not there are left out. doublings: r, (L,)."""
+def pooled(
+    each: Mapping[str, Floats], doublings: Floats, weighed: Weighed, least_squares: Floats | None = None
+) -> Pooled:
+    """each: log X of every candidate, (L,); those that are not there are left out. doublings: r, (L,). least_squares:
+    log X of the law, (L,), which their median is averaged with; None where it has nothing to say, as of a most."""
     names = [name for name in each if name in weighed.weights]
     weight = np.array([weighed.weights[name] for name in names])
     weight = weight / weight.sum()
     values = np.stack([each[name] for name in names])
     log_x = _middle(values, weight)
+    if least_squares is not None:
+        log_x = (log_x + least_squares) / 2
     apart = np.sqrt(weight @ (values - log_x) ** 2)
     error = float(weight @ np.array([weighed.errors[name] for name in names]))
     return Pooled(log_x, apart, FLOOR + error * (np.maximum(doublings, 0.0) + BASE) + apart)
