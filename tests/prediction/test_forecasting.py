@@ -30,7 +30,7 @@ def test_noise_free_measurements_give_the_truth(measure: Measure, true_throughpu
     assert found.kind == "closed"
     assert found.measured == (1, 2, 4, 6, 8)
     for point in found.at:  # the scalability law, which is half of it, knows no ceiling
-        assert point.throughput.value == pytest.approx(true_throughput(int(point.load)), rel=0.25)
+        assert point.throughput.value == pytest.approx(true_throughput(int(point.load)), rel=0.15)
         assert inside(point.throughput, true_throughput(int(point.load)))
     assert found.capacity is not None
     assert found.capacity.limited_by == "disk"
