@@ -35,13 +35,15 @@ from loadframe.model import (
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.runs.checks import check_rounds, check_steps
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
+from loadframe.runs.histograms import histogram_log, read_counts
 from loadframe.runs.storage import Storage
-from loadframe.runs.tables import histogram_log, limit_table, metric_table
+from loadframe.runs.tables import limit_table, metric_table
 from loadframe.study import Study, validate
 
 RECORDING, REPORT = "raw/host.lfr", "report.html"
-MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES = 32 << 20, 128 << 20, 64 << 20
-"""The largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB."""
+MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
+"""The largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
+histogram of latencies 60 kB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class RunFolder:
         with in_words(f"Step {step.number} cannot be kept", RunError, zstandard.ZstdError):
             compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
         self.write_bytes(f"raw/requests-{step.number:05d}.zst", compressed)
-        self.write_text(f"latency/step-{step.number:05d}.hlog", histogram_log(step, latencies_ms))
+        self.write_text(_histogram(step.number), histogram_log(step, latencies_ms))
         self.append_line("steps.jsonl", "step", step)
 
     def add_stacks(self, name: str, text: str) -> None:
@@ -350,6 +352,17 @@ class RunFolder:
         with self._reading(RECORDING):
             return self._files.descriptor(RECORDING)
 
+    def latency_counts(self, number: int) -> NDArray[np.int64] | None:
+        """The latencies of a step, by the bins of runs.histograms; None where it has no histogram. RunError for one
+        that is damaged."""
+        name = _histogram(number)
+        if not self.has(name):
+            return None
+        try:
+            return read_counts(self._bytes(name, MOST_LOG_BYTES))
+        except ValueError as error:
+            raise RunError(f"{self.place(name)} is no histogram of latencies: {error}", remedy=DAMAGED) from error
+
     def stacks_text(self, name: str) -> str:
         """The collapsed stacks of a step that was sampled; bytes that are no text are told by U+FFFD."""
         return self._bytes(f"profiles/{name}", MOST_STACKS_BYTES).decode("utf-8", errors="replace")
@@ -377,3 +390,8 @@ class RunFolder:
             return []
         *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
         return [(line, f"{self.place(name)}, line {number}") for number, line in enumerate(whole, start=1)]
+
+
+def _histogram(number: int) -> str:
+    """The name of a step's histogram of latencies."""
+    return f"latency/step-{number:05d}.hlog"

@@ -1,15 +1,10 @@
-"""What a run folder has besides records: the derived tables, and a step's histogram of latencies."""
+"""The derived tables of a run folder."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
-import numpy as np
 import polars
-from hdrh.histogram import HdrHistogram
-from hdrh.log import HistogramLogWriter
-from numpy.typing import NDArray
 
 from loadframe.model import Limit, Step
 
@@ -22,9 +17,6 @@ METRIC_COLUMNS = {
     "at_s": polars.Float64,
 }
 """The columns of metrics.parquet."""
-
-LONGEST_LATENCY_US = 3_600_000_000
-"""One hour: the largest latency a histogram holds."""
 
 
 def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> polars.DataFrame:
@@ -71,19 +63,3 @@ def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.Dat
     inside = polars.col("at_s") <= polars.col("until_s")
     mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
     return joined.with_columns(mine).select(*METRIC_COLUMNS)
-
-
-def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
-    """The text of a histogram log: the latencies of the step's window, in microseconds."""
-    histogram = HdrHistogram(1, LONGEST_LATENCY_US, 3)
-    microseconds = np.clip(np.rint(latencies_ms * 1000.0), 1, LONGEST_LATENCY_US).astype(np.int64)
-    for value, count in zip(*np.unique(microseconds, return_counts=True), strict=True):
-        histogram.record_value(int(value), int(count))
-    histogram.set_start_time_stamp(step.window_start_s * 1000)
-    histogram.set_end_time_stamp(step.window_end_s * 1000)
-    text = io.StringIO()
-    log = HistogramLogWriter(text)
-    log.output_log_format_version()
-    log.output_legend()
-    log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
-    return text.getvalue()
