@@ -39,6 +39,7 @@ from loadframe.bench.climbing import Climbed, climb
 from loadframe.bench.examination import Examined, cuts, examine
 from loadframe.bench.foretelling import first_sweep
 from loadframe.bench.ladder_states import LadderStates
+from loadframe.bench.latencies import with_latencies
 from loadframe.bench.profiling import profile_after, profile_around
 from loadframe.bench.proof import decided
 from loadframe.bench.survival import one_of_each_kind, try_restarts
@@ -313,7 +314,9 @@ def conclude(run: RunFolder) -> Investigation:
     """What a run folder says; for a run without a conclusion, what its finished steps say. RunError where there is
     not a single finished step."""
     _check_steps(run, run.steps())
-    return run.investigation() or write_down(run, partial(run), interrupted=not run.closed())
+    if (found := run.investigation()) is not None:
+        return with_latencies(run, found)
+    return write_down(run, partial(run), interrupted=not run.closed())
 
 
 def measured_ladder(run: RunFolder) -> Ladder | None:

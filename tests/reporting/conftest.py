@@ -11,8 +11,10 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from loadframe.analysis import distribution
 from loadframe.analysis.stacks import Baseline, flame, shares
 from loadframe.model import (
     Change,
@@ -29,6 +31,7 @@ from loadframe.model import (
     Host,
     Investigation,
     LadderStep,
+    LatencyDistribution,
     LevelRatio,
     Limit,
     LoadInterval,
@@ -426,6 +429,14 @@ def queue_round(rung: int, findings: tuple[Finding, ...], tried: tuple[Trial, ..
     )
 
 
+def queue_latencies(treatment: str, requests: int, median_ms: float) -> LatencyDistribution:
+    """A long tail: at 8 workers a few requests wait a hundred times as long as most."""
+    chance = np.random.default_rng(requests)
+    at, counts = np.unique(np.round(chance.lognormal(np.log(median_ms), 1, requests), 3), return_counts=True)
+    found = distribution.summary(at, counts)
+    return LatencyDistribution(treatment, 8.0, 5, requests, 0, found, distribution.points(at, counts))
+
+
 def job_queue() -> Investigation:
     """Gained twice; the second rung gives durability up, and the study said that it may."""
     fsync = Finding(
@@ -505,6 +516,7 @@ def job_queue() -> Investigation:
         ),
         outcome=Outcome("gained", "Two remedies kept."),
         conduct=replace(CONDUCT, flags={}, repeated=0),
+        latencies=(queue_latencies("rung 0", 2150, 18.0), queue_latencies("rung 2", 100_000, 0.4)),
     )
 
 

@@ -234,3 +234,13 @@ def test_a_row_that_is_no_step_s_is_told(recorded: Callable[..., Path], row: dic
     path = recorded("investigation")
     edit(path / "investigation.json", lambda found: found["rounds"][0]["footprint"].append(row))
     assert any("investigation.json: " in one for one in read_all(path))
+
+
+@pytest.mark.parametrize("point", [{"one_in": 0.5, "latency_ms": 1.0}, {"one_in": 2.0, "latency_ms": 0.0}, None])
+def test_latencies_that_cannot_be_drawn_are_told(recorded: Callable[..., Path], point: dict[str, float] | None) -> None:
+    path = recorded("investigation")
+    quantiles = dict.fromkeys(("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms", "p999_ms"), 1.0)
+    told = {"treatment": "A", "level": 4.0, "steps": 1, "requests": 9, "failed": 0, "latency": quantiles}
+    points = [point] if point is not None else []
+    edit(path / "investigation.json", lambda found: found.update(latencies=[{**told, "points": points}]))
+    assert any("investigation.json: the latencies of 'A' have" in one for one in read_all(path))

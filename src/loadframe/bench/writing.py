@@ -11,6 +11,7 @@ from loadframe.analysis.carryover import carried_over
 from loadframe.bench.beside import alternatives_of
 from loadframe.bench.checking import unseen
 from loadframe.bench.examination import examine
+from loadframe.bench.latencies import latencies_of
 from loadframe.bench.profiling import profiles_of
 from loadframe.bench.sweep import curve_of
 from loadframe.diagnosis import conclusion
@@ -42,6 +43,8 @@ def write_down(
     conduct = run.conduct() or conduct_from(steps)
     last = rounds[-1]
     profiles, profile_missing = profiles_of(run)
+    gain = conclusion.gain(rounds, total)
+    latencies = latencies_of(run, rounds, counting, gain)
     investigation = Investigation(
         run=str(run.path),
         report=str(run.place(REPORT)),
@@ -52,7 +55,7 @@ def write_down(
         rounds=tuple(rounds),
         before=conclusion.summary(rounds[0]),
         after=conclusion.summary(last) if len(rounds) > 1 else None,
-        gain=conclusion.gain(rounds, total),
+        gain=gain,
         gain_durability_kept=conclusion.gain_durability_kept(rounds),
         ladder=conclusion.ladder(rounds),
         next_limit=conclusion.next_limit(last),
@@ -65,6 +68,7 @@ def write_down(
                     *(each for one in rounds for each in one.curve.warnings),
                     *map(str, carried_over(steps)),
                     *series.warnings,
+                    *latencies.warnings,
                 )
             )
         ),
@@ -73,6 +77,7 @@ def write_down(
         forecast=run.forecast(),
         survivals=tuple(run.survivals()),
         alternatives=alternatives_of(run, rounds[0], counting, study),
+        latencies=latencies.distributions,
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = reporting.investigation_json(investigation)

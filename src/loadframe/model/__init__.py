@@ -76,6 +76,7 @@ from loadframe.model.ladder import (
     Ladder,
     Rung,
 )
+from loadframe.model.latency import LatencyDistribution, LatencyPoint
 from loadframe.model.limit import (
     LedgerNow,
     Limit,
@@ -188,6 +189,8 @@ __all__ = [
     "Ladder",
     "LadderStep",
     "Latency",
+    "LatencyDistribution",
+    "LatencyPoint",
     "Layer",
     "LedgerNow",
     "LevelClass",

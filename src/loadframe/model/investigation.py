@@ -9,6 +9,7 @@ from typing import Literal
 from loadframe.model.curve import Curve, LoadInterval, Peak
 from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy
 from loadframe.model.forecast import Forecast
+from loadframe.model.latency import LatencyDistribution
 from loadframe.model.limit import Limit
 from loadframe.model.profile import Profile
 from loadframe.model.target import Requirement, SettingValue, TargetState
@@ -214,7 +215,11 @@ class StateSummary:
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone."""
+    """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone.
+
+    latencies: of all requests at one level, in the first state and, where a change was kept, in the last one; empty in
+    runs that have no histograms.
+    """
 
     run: str
     report: str
@@ -237,3 +242,4 @@ class Investigation:
     forecast: Forecast | None = None
     alternatives: tuple[Alternative, ...] = ()
     survivals: tuple[Survival, ...] = ()
+    latencies: tuple[LatencyDistribution, ...] = ()

@@ -17,6 +17,7 @@ from loadframe.reporting import (
     conduct_words,
     facts,
     finding_words,
+    latencies,
     plots,
     searches,
     vega,
@@ -72,7 +73,8 @@ class Draft:
 
 
 def page_charts(inv: Investigation) -> dict[str, Chart]:
-    """Every chart that the record has data for, by name: proof, latency, blocks, evidence-N, footprint-N, ladder."""
+    """Every chart that the record has data for, by name: proof, latency, percentiles, blocks, evidence-N, footprint-N,
+    ladder."""
     if not plots.load_axis(inv).levels:
         return {}
     # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
@@ -93,6 +95,8 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
         yield from _draft("stalls", conduct_words.silence_sentence(inv)[:-1], silent, drawing, WIDE, NARROW)
     yield from _draft("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
     yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
+    drawing = partial(latencies.percentiles, inv)
+    yield from _draft("percentiles", latencies.title(inv), latencies.note(inv), drawing, WIDE, NARROW)
     for number, one in enumerate(inv.alternatives, start=1):
         drawing = partial(plots.side_by_side, inv, one)
         parted = "Shaded bands: 95 % intervals."

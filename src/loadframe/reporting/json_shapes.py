@@ -112,6 +112,7 @@ def investigation_json(inv: Investigation) -> Json:
             "forecast": forecast_json(inv.forecast) if inv.forecast else None,
             "alternatives": [_alternative(one) for one in inv.alternatives],
             "survivals": [_record(one) for one in inv.survivals],
+            "latencies": [_record(one) for one in inv.latencies],
         }
     )
 

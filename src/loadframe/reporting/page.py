@@ -37,6 +37,7 @@ from loadframe.reporting import (
     flame,
     forecasts,
     ladder_report,
+    latencies,
     profiles,
     reaching,
     rounding,
@@ -180,6 +181,7 @@ def _environment() -> jinja2.Environment:
         flame=flame,
         forecasts=forecasts,
         ladder_report=ladder_report,
+        latencies=latencies,
         tuning_report=tuning_report,
     )
     environment.globals.update(show=show, show_metric=show_metric)

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from markupsafe import Markup
 
@@ -86,6 +86,28 @@ class ValueAxis:
 
 
 @dataclass(frozen=True, slots=True)
+class PercentileAxis:
+    """Percentiles, logarithmic in what lies above them: 90, 99 and 99.9 are as far apart (HdrHistogram's plots). The
+    field is how many requests there are for each one above. most: its largest value."""
+
+    FIELD: ClassVar[str] = "one_in"
+    most: float
+
+    def channel(self) -> alt.X:
+        import altair as alt
+
+        decades = max(math.ceil(math.log10(max(self.most, 2.0))), 1)
+        shown = alt.Axis(
+            values=[2, *(10**power for power in range(1, decades + 1))],
+            labelExpr="format(100 - 100 / datum.value, '.12~g')",
+            labelOverlap="greedy",
+            grid=True,
+        )
+        scale = alt.Scale(type="log", domain=[1, max(self.most, 2.0)], nice=False)
+        return alt.X(f"{self.FIELD}:Q", title="percentile of the requests (log scale)", scale=scale, axis=shown)
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The last point of a line, where its name is written."""
 
@@ -133,8 +155,9 @@ def shade(low: float, high: float, x: alt.X, colour: str, opacity: float) -> alt
     return marks.encode(x=x, x2=alt.X2("load2:Q"))
 
 
-def end_labels(ends: Sequence[End], x: alt.X, axis: ValueAxis) -> list[alt.Chart]:
-    """The name of each line at its right end, moved apart where two would touch; none where there is one line."""
+def end_labels(ends: Sequence[End], x: alt.X, axis: ValueAxis, field: str = "load") -> list[alt.Chart]:
+    """The name of each line at its right end, moved apart where two would touch; none where there is one line. field:
+    what x shows."""
     import altair as alt
 
     if len(ends) < 2:
@@ -144,7 +167,7 @@ def end_labels(ends: Sequence[End], x: alt.X, axis: ValueAxis) -> list[alt.Chart
         height = axis.height(end.value)
         shift = shift - 12 if height - previous < LABELS_TOUCH_BELOW else 0
         previous = height
-        row = {"load": end.load, "value": end.value, "label": end.label}
+        row = {field: end.load, "value": end.value, "label": end.label}
         mark = data([row]).mark_text(align="left", dx=8, dy=shift, color=end.colour, fontWeight=600, fontSize=12.5)
         layers.append(mark.encode(x=x, y=axis.channel(), text=alt.Text("label:N")))
     return layers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadframe.errors import RunError
-from loadframe.model import Round, Step
+from loadframe.model import LatencyDistribution, Round, Step
 from loadframe.runs.formats import DAMAGED
 
 MOST_STEPS = 2**31
@@ -36,6 +36,21 @@ def check_rounds(rounds: Iterable[Round], where: str) -> None:
         levels = [row["level"] for row in one.footprint] + [point.load for point in one.curve.points]
         if (lowest := min(levels, default=1.0)) <= 0:
             raise RunError(f"{where}: round {one.number} has the level {lowest:g}", remedy=DAMAGED)
+
+
+SHORTEST_MS = 1e-9
+"""Of a latency: a hundredth of what light takes from one end of a CPU to the other."""
+
+
+def check_latencies(found: Iterable[LatencyDistribution], where: str) -> None:
+    """RunError for a distribution without a request, or with a point that none has."""
+    for one in found:
+        if one.requests < 1 or not one.points or one.level <= 0:
+            raise RunError(f"{where}: the latencies of {one.treatment!a} have no request", remedy=DAMAGED)
+        for point in one.points:
+            if point.one_in < 1 or point.latency_ms < SHORTEST_MS:
+                told = f"one request in {point.one_in:g} above {point.latency_ms:g} ms"
+                raise RunError(f"{where}: the latencies of {one.treatment!a} have {told}", remedy=DAMAGED)
 
 
 def _wrong(step: Step) -> str | None:

@@ -33,7 +33,7 @@ from loadframe.model import (
     TuningTrial,
 )
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.runs.checks import check_rounds, check_steps
+from loadframe.runs.checks import check_latencies, check_rounds, check_steps
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, read_counts
 from loadframe.runs.storage import Storage
@@ -296,6 +296,7 @@ class RunFolder:
         if found is not None:
             rounds = (*found.rounds, *(one.round for one in found.alternatives))
             check_rounds(rounds, str(self.place("investigation.json")))
+            check_latencies(found.latencies, str(self.place("investigation.json")))
         return found
 
     def ladder(self) -> Ladder | None:

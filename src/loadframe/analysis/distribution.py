@@ -1,0 +1,61 @@
+"""All latencies of several steps: their histograms added, and what is drawn and told of the sum."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.model import Latency, LatencyPoint
+
+Numbers = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+POINTS_PER_DECADE, MOST_POINTS = 40, 300
+"""Of a drawn distribution: 40 show every bend, and 300 reach one request in thirty million with as many."""
+
+
+def summary(latencies_ms: Numbers, counts: Counts) -> Latency:
+    """Mean, quantiles and largest of a histogram: the latency of each bin, rising, and how many requests have it, both
+    of shape (bins,). Steps are merged by adding their counts; no mean of quantiles is one. ValueError for an empty one.
+    """
+    reached, requests = _reached(counts)
+    p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
+    return Latency(
+        mean_ms=float(np.dot(latencies_ms, counts.astype(np.float64))) / requests,
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        max_ms=float(latencies_ms[np.flatnonzero(counts)[-1]]),
+        p999_ms=p999,
+    )
+
+
+def points(latencies_ms: Numbers, counts: Counts) -> tuple[LatencyPoint, ...]:
+    """The distribution as at most MOST_POINTS points and the usual percentiles, evenly on the logarithmic scale of
+    what lies above: from the shortest latency (one_in 1) to the longest (one_in: all requests). Arrays as of `summary`.
+
+    The scale is that of HdrHistogram's plots (Tene): a percentile q stands at 1 / (1 - q)."""
+    reached, requests = _reached(counts)
+    decades = math.log10(requests)
+    some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
+    usual = [2.0, *(10.0**power for power in range(1, math.floor(decades) + 1))]
+    places = sorted({float(place) for place in (*some[:-1], *usual) if place < requests})
+    found = [LatencyPoint(place, _quantile(latencies_ms, reached, place)) for place in places]
+    return (*found, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
+
+
+def _reached(counts: Counts) -> tuple[Counts, int]:
+    """How many requests took at most each latency, and how many there are."""
+    reached = np.cumsum(counts)
+    if not reached.size or reached[-1] <= 0:
+        raise ValueError("a histogram without a request has no distribution")
+    return reached, int(reached[-1])
+
+
+def _quantile(latencies_ms: Numbers, reached: Counts, one_in: float) -> float:
+    """The shortest latency that all but one request in `one_in` do not exceed."""
+    requests = int(reached[-1])
+    rank = max(requests - math.floor(requests / one_in + 1e-9), 1)
+    return float(latencies_ms[np.searchsorted(reached, rank)])

@@ -1,0 +1,76 @@
+"""The distributions of latencies that a report shows: from the histograms of the steps that the curves are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadframe.analysis import distribution
+from loadframe.analysis.soundness import sound
+from loadframe.diagnosis.conclusion import kept_trials
+from loadframe.errors import RunError
+from loadframe.model import Investigation, LatencyDistribution, Round, Step, Verdict
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.histograms import bin_latencies_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """The first state, and the last one where something was kept; none where no histogram is there. warnings: why not,
+    where one cannot be read."""
+
+    distributions: tuple[LatencyDistribution, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
+    """What the requests of a run took, before and after, at the highest level of the gain; without a change, at the
+    highest level. steps: of the whole run; of these count the same as for the curves (`writing`)."""
+    if not rounds:
+        return Latencies()
+    kept = kept_trials(rounds)
+    treatments = [rounds[0].treatment, *([kept[-1].treatment_after] if kept else [])]
+    deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
+    mine = [
+        sound([step for step in steps if step.treatment == name and step.counts and step.number not in deciding])
+        for name in treatments
+    ]
+    common = set.intersection(*({step.level for step in each} for each in mine))
+    if not common:
+        return Latencies()
+    level = max(common.intersection(gain.levels if gain else ()) or common)
+    try:
+        found = [_merged(run, [step for step in each if step.level == level]) for each in mine]
+    except RunError as error:
+        return Latencies(warnings=(f"the report shows no distribution of latencies: {error.fact}",))
+    there = tuple(one for one in found if one is not None)
+    return Latencies(there) if len(there) == len(treatments) else Latencies()
+
+
+def with_latencies(run: RunFolder, found: Investigation) -> Investigation:
+    """The conclusion of a run that was written before its latencies were kept with it; else as it is."""
+    if found.latencies:
+        return found
+    late = latencies_of(run, found.rounds, run.steps(), found.gain)
+    warnings = tuple(dict.fromkeys((*found.warnings, *late.warnings)))
+    return replace(found, latencies=late.distributions, warnings=warnings)
+
+
+def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:
+    """Of one treatment's steps at one level; None where none of them has a request in its histogram."""
+    read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
+    if not any(counts.any() for _, counts in read):
+        return None
+    whole = np.sum([counts for _, counts in read], axis=0)
+    latencies_ms = bin_latencies_ms()
+    return LatencyDistribution(
+        treatment=steps[0].treatment,
+        level=steps[0].level,
+        steps=len(read),
+        requests=int(whole.sum()),
+        failed=sum(step.errors for step, _ in read),
+        latency=distribution.summary(latencies_ms, whole),
+        points=distribution.points(latencies_ms, whole),
+    )

@@ -1,0 +1,33 @@
+"""How long all requests at one level took, not only a few quantiles of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadframe.model.step import Latency
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPoint:
+    """One request in `one_in` took longer than `latency_ms`: at 2 that is the median, at 1,000 p99.9."""
+
+    one_in: float
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyDistribution:
+    """The latencies of all requests in the windows of some steps: of one treatment, at one level. Steps are merged by
+    their counts.
+
+    requests: how many there are; `failed` of them failed, and count like the others. latency: of all of them together.
+    points: one_in rises from 1, the shortest, to `requests`, the longest.
+    """
+
+    treatment: str
+    level: float
+    steps: int
+    requests: int
+    failed: int
+    latency: Latency
+    points: tuple[LatencyPoint, ...]

@@ -1,0 +1,109 @@
+"""All latencies at one level, before and after: as percentiles on the scale of HdrHistogram's plots, and in a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from loadframe.model import Investigation, LatencyDistribution
+from loadframe.reporting import rounding, vega, words
+from loadframe.reporting.vega import AFTER, BEFORE, End, PercentileAxis, Size, ValueAxis
+
+if TYPE_CHECKING:
+    from loadframe.reporting.vega import Drawing
+
+STATES = (("before", BEFORE), ("after", AFTER))
+COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
+BEYOND = {"p99": 100, "p99.9": 1000}
+"""name -> number of requests of which one lies beyond the percentile."""
+UNBROKEN = "\u00a0"
+"""Between a number and its unit, where a table is narrow."""
+FEW_BEYOND = 10
+"""Fewer do not tell where it is (analysis/quantity.py)."""
+
+
+def percentiles(inv: Investigation, size: Size) -> Drawing | None:
+    """Latency over percentile, both logarithmic; the dot at the right end is the longest request."""
+    import altair as alt
+
+    drawn = _states(inv)
+    if not drawn:
+        return None
+    values = [point.latency_ms for _, _, one in drawn for point in one.points]
+    most = max(point.one_in for _, _, one in drawn for point in one.points)
+    axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
+    layers: list[alt.Chart] = []
+    x, ends = PercentileAxis(most).channel(), []
+    for label, colour, one in drawn:
+        rows = [{"one_in": point.one_in, "value": point.latency_ms} for point in one.points]
+        line, longest = vega.data(rows).encode(x=x, y=axis.channel()), vega.data(rows[-1:])
+        layers += [
+            line.mark_line(color=colour, strokeWidth=2.2),
+            longest.mark_point(color=colour, filled=True, size=38, opacity=1).encode(x=x, y=axis.channel()),
+        ]
+        ends.append(End(label, colour, rows[-1]["one_in"], rows[-1]["value"]))
+    layers += vega.end_labels(ends, x, axis, PercentileAxis.FIELD)
+    return alt.layer(*layers).properties(width=size.width, height=size.height)
+
+
+def title(inv: Investigation) -> str:
+    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after"; the highest percentile that all states have enough
+    requests for; empty without a state."""
+    drawn = _states(inv)
+    if not drawn:
+        return ""
+    told = [name for name in BEYOND if all(_beyond(one, name) >= FEW_BEYOND for _, _, one in drawn)]
+    name = told[-1] if told else "p50"
+    said = [(words.milliseconds(_quantities(one)[name]), label) for label, _, one in drawn]
+    values = ", ".join(f"{value} {label}" for value, label in said) if len(said) > 1 else said[0][0]
+    return f"Latencies at {words.load(drawn[0][2].level, words.axis_unit(inv))}: {name} {values}"
+
+
+def note(inv: Investigation) -> str:
+    """What the curves are made of, and what they do not tell."""
+    drawn = [one for _, _, one in _states(inv)]
+    parts = ["All requests of the windows at this level, merged by their counts; the dot is the longest one."]
+    if failed := sum(one.failed for one in drawn):
+        parts.append(f"{rounding.exact(failed)} of them failed, and count like the others.")
+    if few := [name for name in BEYOND if any(_beyond(one, name) < FEW_BEYOND for one in drawn)]:
+        parts.append(f"Fewer than {FEW_BEYOND} requests of a state lie beyond {words.and_list(few)}: uncertain.")
+    loop = inv.rounds[0].curve.closed_loop if inv.rounds else None
+    if loop is not None:
+        parts.append(words.CLOSED_LOOP if loop else words.OPEN_LOOP)
+    return " ".join(parts)
+
+
+def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
+    """A line for each state: its name, and a cell for each of COLUMNS; empty where the requests are too few."""
+    drawn = _states(inv)
+    names = [label.capitalize() for label, _, _ in drawn] if len(drawn) > 1 else [""]
+    return [(name, _cells(one)) for name, (_, _, one) in zip(names, drawn, strict=False)]
+
+
+def _cells(one: LatencyDistribution) -> list[str]:
+    told = [
+        words.milliseconds(value).replace(" ", UNBROKEN) if name not in BEYOND or _beyond(one, name) >= 1 else ""
+        for name, value in _quantities(one).items()
+    ]
+    return [rounding.exact(one.requests), *told]
+
+
+def _beyond(one: LatencyDistribution, name: str) -> int:
+    """How many requests lie beyond a percentile."""
+    return one.requests // BEYOND[name]
+
+
+def _quantities(one: LatencyDistribution) -> dict[str, float]:
+    found = one.latency
+    values = (found.mean_ms, found.p50_ms, found.p99_ms, found.p999_ms, found.max_ms)
+    return dict(zip(COLUMNS[1:], values, strict=True))
+
+
+def _states(inv: Investigation) -> Sequence[tuple[str, str, LatencyDistribution]]:
+    """Name, colour and latencies of each state that has some."""
+    return [
+        (label, colour, one)
+        for (label, colour), one in zip(STATES, inv.latencies, strict=False)
+        if one.points and all(point.latency_ms > 0 and math.isfinite(point.latency_ms) for point in one.points)
+    ]

@@ -1,0 +1,89 @@
+"""The report shows all latencies at one level before and after, and says how far they can be trusted."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from loadframe.model import Investigation
+from loadframe.reporting import latencies, vega
+from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.page import render_page
+from loadframe.reporting.vega import Size
+
+NARROW = Size(270, 240)
+
+
+def without_charts(inv: Investigation, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The page, its pictures left out."""
+    monkeypatch.setattr(vega, "render", lambda _spec, _name, _title: "")
+    monkeypatch.setattr(vega, "start_engine", lambda: None)
+    return render_page(inv)
+
+
+def test_the_title_has_the_highest_percentile_that_both_tell(queue: Investigation) -> None:
+    """2,150 requests have two beyond p99.9."""
+    before, after = (one.latency for one in queue.latencies)
+    found = latencies.title(queue)
+    assert found == f"Latencies at 8 workers: p99 {before.p99_ms:.3g} ms before, {after.p99_ms:.3g} ms after"
+    assert "Fewer than 10 requests of a state lie beyond p99.9: uncertain." in latencies.note(queue)
+    many = replace(queue, latencies=tuple(replace(one, requests=10_000) for one in queue.latencies))
+    assert latencies.title(many).startswith("Latencies at 8 workers: p99.9 ")
+    assert "uncertain" not in latencies.note(many)
+
+
+def test_a_percentile_that_no_request_lies_beyond_is_not_told(queue: Investigation) -> None:
+    few = replace(queue, latencies=(replace(queue.latencies[0], requests=99),))
+    ((name, cells),) = latencies.rows(few)
+    assert name == "", "one state has no name"
+    requests, mean, p50, p99, p999, longest = cells
+    assert (requests, p99, p999) == ("99", "", "") and mean and p50 and longest
+    assert "p50" in latencies.title(few)
+
+
+def test_requests_that_failed_are_told(queue: Investigation) -> None:
+    failed = replace(queue, latencies=tuple(replace(one, failed=700) for one in queue.latencies))
+    assert "1,400 of them failed" in latencies.note(failed)
+    assert "failed" not in latencies.note(queue)
+
+
+def test_the_figure_reaches_from_the_shortest_to_the_longest_request(queue: Investigation) -> None:
+    drawn = latencies.percentiles(queue, NARROW)
+    assert drawn is not None
+    spec = vega.specification(drawn)
+    encodings = [layer["encoding"] for layer in spec["layer"]]
+    assert {each["x"]["scale"]["type"] for each in encodings} == {"log"}
+    assert {each["y"]["title"] for each in encodings} == {"latency in ms (log scale)"}
+    assert all("percentile" in each["x"]["title"] for each in encodings)
+    rows = [row for found in spec["datasets"].values() for row in found if "one_in" in row]
+    for one in queue.latencies:
+        assert {"one_in": one.requests, "value": one.latency.max_ms} in rows
+    assert {row["label"] for row in rows if "label" in row} == {"before", "after"}
+    assert len(json.dumps(spec)) < 60_000
+
+
+def test_the_page_has_the_figure_and_its_table(queue: Investigation, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = without_charts(queue, monkeypatch)
+    (figure,) = re.findall(r'<figure class="chart" id="chart-percentiles">.*?</figure>', page, flags=re.S)
+    assert latencies.title(queue) in figure
+    heads = re.findall(r"<th>([^<]*)</th>", figure)
+    assert heads == ["", "Requests", "Mean", "p50", "p99", "p99.9", "Max"]
+    rows = [re.findall(r"<td>([^<]*)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", figure)[1:]]
+    assert [row[:2] for row in rows] == [["Before", "2,150"], ["After", "100,000"]]
+    assert all(len(row) == len(heads) and all(row) for row in rows)
+
+
+def test_a_run_without_histograms_has_no_figure(farm: Investigation, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = without_charts(farm, monkeypatch)
+    assert "percentiles" not in page and "p99.9" not in page
+    assert (latencies.title(farm), latencies.rows(farm)) == ("", [])
+
+
+def test_the_json_has_the_distributions(queue: Investigation) -> None:
+    found = investigation_json(queue)["latencies"]
+    assert [each["requests"] for each in found] == [2150, 100_000]
+    assert found[0]["points"][0] == {"one_in": 1.0, "latency_ms": queue.latencies[0].points[0].latency_ms}
+    assert found[1]["latency"]["p999_ms"] == queue.latencies[1].latency.p999_ms
