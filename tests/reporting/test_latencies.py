@@ -82,6 +82,14 @@ def test_a_run_without_histograms_has_no_figure(farm: Investigation, monkeypatch
     assert (latencies.title(farm), latencies.rows(farm)) == ("", [])
 
 
+def test_the_steps_have_p99_9_where_one_of_them_tells_it(farm: Investigation, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *rest = farm.rounds[0].footprint
+    told = replace(farm.rounds[0], footprint=({**first, "latency_p999_ms": 47.11}, *rest))
+    page = without_charts(replace(farm, rounds=(told, *farm.rounds[1:])), monkeypatch)
+    assert page.count("<th>p99.9 in ms</th>") == 1
+    assert page.count("<td>47.1</td>") == 1
+
+
 def test_the_json_has_the_distributions(queue: Investigation) -> None:
     found = investigation_json(queue)["latencies"]
     assert [each["requests"] for each in found] == [2150, 100_000]

@@ -26,7 +26,7 @@ from loadframe.model import (
     Trial,
 )
 
-FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "errors"})
+FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
 """What a row of Round.footprint says of its step, besides its metrics."""
 
 SWITCHES = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}

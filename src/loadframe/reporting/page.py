@@ -12,7 +12,7 @@ import math
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -54,8 +54,10 @@ STEP_COLUMNS = {
     "block": "block",
     "throughput": "requests/s",
     "latency_p95_ms": "p95 in ms",
+    "latency_p999_ms": "p99.9 in ms",
     "errors": "errors",
 }
+P999 = "latency_p999_ms"
 PROFILE_TABLES: Mapping[ProfileKind, str] = {
     "cpu": "CPU time of the target, by what it was spent on",
     "threads": "Threads of the target on average, by what they were doing",
@@ -209,27 +211,28 @@ def _anchor(level: float) -> str:
 
 
 def _steps_table(round_: Round, anchor: str, title: str) -> dict[str, Any]:
-    """Every step of a round: its number, level, block, throughput, p95 latency, errors, and every metric that is not
-    zero throughout."""
+    """Every step of a round: its number, level, block, throughput, p95 and p99.9 latency, errors, and every metric that
+    is not zero throughout. Without p99.9 where no step tells it."""
     names = facts.footprint_metrics(round_.footprint)
     rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
+    columns = {name: head for name, head in STEP_COLUMNS.items() if name != P999 or any(P999 in row for row in rows)}
     anchored: set[float] = set()
     lines: list[dict[str, Any]] = []
     for row in rows:
         level = row.get("level", 0.0)
         own = "" if level in anchored else f"data-{anchor}-{_anchor(level)}"
         metrics = [show_metric(name, row[name]) if name in row else "" for name in names]
-        lines.append({"id": own, "cells": _cells(row) + metrics})
+        lines.append({"id": own, "cells": _cells(row, columns) + metrics})
         anchored.add(level)
     heads = [(name, METRICS[name].what if name in METRICS else "") for name in names]
-    return {"anchor": anchor, "title": title, "heads": heads, "lines": lines, "columns": list(STEP_COLUMNS.values())}
+    return {"anchor": anchor, "title": title, "heads": heads, "lines": lines, "columns": list(columns.values())}
 
 
-def _cells(row: Mapping[str, float]) -> list[str]:
+def _cells(row: Mapping[str, float], columns: Iterable[str]) -> list[str]:
     """A step's own numbers; those that the row does not have stay empty."""
     return [
         (rounding.exact if name in COUNTED else rounding.plain)(row[name])
         if math.isfinite(row.get(name, math.nan))
         else ""
-        for name in STEP_COLUMNS
+        for name in columns
     ]

@@ -17,6 +17,8 @@ ALWAYS = (
     "system.stall.longest_ms",
 )
 """Metrics that every report shows, besides those that are evidence."""
+BEYOND_P999 = 1000
+"""Of 1,000 requests one lies beyond p99.9."""
 OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
 """Of a target in several pieces, what each piece and the driver used."""
 
@@ -60,7 +62,8 @@ def _cage(study: Study) -> dict[str, str]:
 
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
-    """One row per step: level, block, throughput, p95 latency, and these metrics where they were measured."""
+    """One row per step: level, block, throughput, p95 latency, p99.9 where a request lies beyond it, and these metrics
+    where they were measured."""
     wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics]))
     return tuple(
         {
@@ -70,10 +73,17 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
             "throughput": step.throughput,
             "latency_p95_ms": step.latency.p95_ms,
             "errors": float(step.errors),
+            **_p999(step),
             **{name: step.metrics[name] for name in wanted if name in step.metrics},
         }
         for step in steps
     )
+
+
+def _p999(step: Step) -> dict[str, float]:
+    """Not there in steps of fewer requests, and of runs that are older than it."""
+    told = step.requests >= BEYOND_P999 and step.latency.p999_ms > 0
+    return {"latency_p999_ms": step.latency.p999_ms} if told else {}
 
 
 def _of_pieces(steps: Sequence[Step]) -> list[str]:
