@@ -61,7 +61,7 @@ def causes(found: Investigation) -> dict[str, Finding]:
 @pytest.mark.alone
 def test_the_job_queue(tmp_path: Path) -> None:
     answer = expected("job-queue")
-    overrides = ["measure.window=400ms", "measure.blocks={min=3,max=4}", "measure.budget=60s"]
+    overrides = ["measure.window=400ms", "measure.blocks={min=3,max=4}", "measure.budget=100s"]
     study = loadframe.case("job-queue").study(profile="quick", overrides=overrides)
     found = twice(
         lambda: loadframe.investigate(study, tmp_path),
