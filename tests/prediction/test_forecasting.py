@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from loadframe.bench.forecasting import predict
 from loadframe.model import Estimate, Limit, LoadInterval, Observation, Observations
 from loadframe.prediction import system as systems
-from loadframe.prediction.forecasting import forecast
+from loadframe.prediction.forecasting import forecast, held_back
 
 Measure = Callable[..., Observations]
 
@@ -177,6 +177,13 @@ def test_a_ceiling_bounds_without_taking_time(measure: Measure) -> None:
     assert inside(found.at[1].throughput, 60)
     assert found.at[1].throughput.high <= found.capacity.throughput.high, "nothing goes beyond the most"
     assert found.at[0].throughput.value == pytest.approx(rate[8] * 60, rel=0.03)
+
+
+def test_what_is_held_back_stays_within_its_interval() -> None:
+    most = Estimate(100.0, 50.0, 400.0)
+    assert held_back(Estimate(400.0, 90.0, 900.0), most) == Estimate(200.0, 90.0, 400.0)
+    assert held_back(Estimate(400.0, 300.0, 500.0), most) == Estimate(300.0, 300.0, 400.0)
+    assert held_back(Estimate(80.0, 60.0, 120.0), most) == Estimate(80.0, 60.0, 120.0)
 
 
 def test_a_resource_that_does_not_follow_is_left_out(measure: Measure) -> None:

@@ -101,7 +101,7 @@ def forecast(
         )
     points = _points(data, system, observations, loads, weighed, calibrated)
     if capacity is not None:
-        points = tuple(replace(point, throughput=_within(point.throughput, capacity.throughput)) for point in points)
+        points = tuple(replace(point, throughput=held_back(point.throughput, capacity.throughput)) for point in points)
     notes = _notes(observations, saturation, capacity, weighed, asked[len(loads) :], calibrated)
     if capacity is not None and any(point.throughput.value > capacity.throughput.value for point in points):
         notes.append(MORE_BY_THE_CURVE)
@@ -148,10 +148,13 @@ def _at_most(expected: Estimate, most: float) -> Estimate:
     return Estimate(*(min(end, most) for end in (expected.value, expected.low, expected.high)))
 
 
-def _within(expected: Estimate, most: Estimate) -> Estimate:
-    """What is expected beyond the most is the mean of both, in logarithms; nothing goes beyond the most's high end."""
+def held_back(expected: Estimate, most: Estimate) -> Estimate:
+    """What is expected beyond the most is the mean of both, in logarithms, but never below its own interval; nothing
+    goes beyond the most's high end."""
     ended = _at_most(expected, most.high)
-    return replace(ended, value=math.sqrt(ended.value * most.value)) if ended.value > most.value else ended
+    if ended.value <= most.value:
+        return ended
+    return replace(ended, value=max(math.sqrt(ended.value * most.value), ended.low))
 
 
 def _points(
