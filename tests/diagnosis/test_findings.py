@@ -362,6 +362,28 @@ def test_a_full_memory_cage_is_a_cause_only_if_pages_are_missed(make_step: StepM
     assert caged(1.0) == ()
 
 
+def test_a_cage_that_every_request_pays_for_at_every_level_stays_suspected_beside_a_bend(make_step: StepMaker) -> None:
+    """It explains no bend, and a request that reads a page again each time would still be faster with more memory."""
+
+    def caged(per_request: float) -> tuple[Finding, ...]:
+        steps = []
+        for level, throughput in ((1, 100.0), (2, 200.0), (4, 300.0), (8, 300.0), (16, 300.0)):
+            metrics = {
+                **IDLE,
+                "target.cage.memory.usage": 64.0,
+                "target.cage.memory.limit": 64.0,
+                "target.cage.memory.refaults": per_request * throughput,
+            }
+            steps += [make_step(level, throughput, metrics, block=block) for block in (1, 2, 3)]
+        return diagnosed(steps)
+
+    (finding,) = caged(1.5)
+    assert (finding.id, finding.score, finding.reached_at) == ("cage.memory", 0.3, None)
+    assert finding.explanation.endswith("It costs about as much at every level.")
+    assert finding.evidence[-1].source == "it is paid at every level"
+    assert caged(0.2) == (), "one request in five, as often where nothing bends"
+
+
 def test_pages_that_are_read_again_and_again_are_a_buffer_pool_too_small(make_step: StepMaker) -> None:
     def pool(reads: float, **more: float) -> list[str]:
         metrics = {**IDLE, "mariadb.pool_reads": reads, "mariadb.redo_fill": 0.1, "mariadb.pages_flushed": 0.0, **more}

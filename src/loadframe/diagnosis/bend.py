@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from loadframe.model import Bend, Round
+from loadframe.model import Bend, Finding, Round
+
+
+def explains_bend(finding: Finding) -> bool:
+    """Whether the evidence of a finding begins where the curve bends: it explains more than the curve's height."""
+    return finding.score > 0.5
 
 
 def bend_of(one: Round) -> Bend | None:
@@ -13,7 +18,7 @@ def bend_of(one: Round) -> Bend | None:
     The ledger's load is that of a counter that is read in every step; a knee lies somewhere between levels."""
     knee, limits = one.curve.knee, {limit.id for limit in one.limits}
     first = next((finding for finding in one.findings if finding.status != "refuted"), None)
-    if knee is None or first is None or first.reached_at is None or first.id not in limits:
+    if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
         return None
     at = first.reached_at
     if at.low > knee.high or knee.low > at.high:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadframe.analysis import comparison
-from loadframe.diagnosis.bend import bend_of
+from loadframe.diagnosis.bend import bend_of, explains_bend
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
     DRIVER_BESIDE,
@@ -89,7 +89,7 @@ def _load(limit: Limit) -> float:
 def _acts_at_bend(finding: Finding, last: Round) -> bool:
     """Whether a finding explains the bend of the last curve, not only its height."""
     bends = last.curve.knee is not None or last.curve.cliff is not None
-    return bends and finding.score > 0.5
+    return bends and explains_bend(finding)
 
 
 def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:

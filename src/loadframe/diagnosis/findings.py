@@ -25,6 +25,8 @@ FAILURES_PER_REQUEST = 0.01
 """A loud one if at least one request in a hundred fails at it: a refusal may be slow, so that there are few of them."""
 THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
+EVERY_OTHER_REQUEST = 0.5
+"""... or, at every level alike, one request in two: that explains no bend, but it may be what each request takes."""
 
 
 def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
@@ -100,7 +102,8 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     reached = Evidence(
         limit.use_metric, use, ">=", REACHED * limit.ceiling, windows.past.words, "the ceiling: " + limit.source
     )
-    reached_at = _acts_from(limit, windows) or limit.exhausted_at or _bend_interval(windows)
+    alike = windows.bend is not None and not _rises(limit, windows)
+    reached_at = _acts_from(limit, windows) or limit.exhausted_at or (None if alike else _bend_interval(windows))
     return Finding(
         id=limit.id,
         status="suspected",
@@ -108,8 +111,8 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         reached_at=reached_at,
         evidence=(reached, *harm),
         ruled_out=(),
-        score=_limit_score(reached_at, windows),
-        explanation=_limit_explanation(limit),
+        score=PAID_ALIKE if alike else _limit_score(reached_at, windows),
+        explanation=_limit_explanation(limit) + (" It costs about as much at every level." if alike else ""),
     )
 
 
@@ -124,15 +127,25 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     below = _cost_per_request(limit, windows.below) or 0.0
     if per_request < least:
         return f"it is full, but only {_say(metric, there)} {_what(metric)}"
-    if windows.bend is not None and per_request < THRASH_RISES * below:
+    rises = _rises(limit, windows)
+    if windows.bend is not None and not rises and min(per_request, below) < EVERY_OTHER_REQUEST:
         return f"it is full, but what it costs does not rise at the bend ({_what(metric)})"
     source = "requests beyond it fail" if limit.loud else "reaching a silent limit shows only in what it costs"
     evidence = [Evidence(metric, there, ">=", least * place.metrics["throughput"], place.words, source)]
     if windows.bend is not None and windows.below.get(metric) is not None:
         before = windows.below.metrics[metric]
+        if not rises:
+            alike = EVERY_OTHER_REQUEST * windows.below.metrics["throughput"]
+            return (*evidence, Evidence(metric, before, ">=", alike, windows.below.words, "it is paid at every level"))
         threshold = per_request / THRASH_RISES * windows.below.metrics["throughput"]
         evidence.append(Evidence(metric, before, "<", threshold, windows.below.words, "it rises at the bend"))
     return tuple(evidence)
+
+
+def _rises(limit: Limit, windows: Windows) -> bool:
+    """Whether requests pay for it much more often past the bend than below it."""
+    past, below = (_cost_per_request(limit, window) or 0.0 for window in (windows.past, windows.below))
+    return past >= THRASH_RISES * below
 
 
 def _place(limit: Limit, windows: Windows) -> Window:
@@ -179,6 +192,10 @@ def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
 def _cost_per_request(limit: Limit, window: Window) -> float | None:
     cost = window.get(limit.thrash_metric)
     return None if cost is None else cost / max(window.metrics["throughput"], 1e-9)
+
+
+PAID_ALIKE = 0.3
+"""Below all that begins at the bend, beside the signatures that are there below it just the same."""
 
 
 def _limit_score(reached_at: LoadInterval | None, windows: Windows) -> float:
