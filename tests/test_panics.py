@@ -114,7 +114,7 @@ with in_words("No table", RunError, room_bytes=ROOM_BYTES):
 @pytest.mark.parametrize(
     ("what", "most", "told"),
     [
-        ("RLIMIT_AS", "size + (2 << 20)", "256 MiB of memory cannot be had (Cannot allocate memory)"),
+        ("RLIMIT_AS", "size + (128 << 20)", "256 MiB of memory cannot be had (Cannot allocate memory)"),
         ("RLIMIT_NOFILE", "8", "16 files more cannot be opened (Too many open files)"),
     ],
 )
