@@ -30,10 +30,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crash_scenes import RESTARTING, TARGETS, TRIALS, VERBS, Left, Scene, prepared
-from loadframe.bench.beside import START
 from loadframe.changes import host
 from loadframe.changes.journal import read
 from loadframe.errors import UserError
+from loadframe.experiments.beside import START
 from loadframe.runs.folder import RunFolder
 
 LONGEST_S = {"tune": 5.0, RESTARTING: 10.0, "limits": 3.0, "demo": 6.0, "case run": 6.0, "report": 2.0}

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import somebodys
-from loadframe.cage import identity, leases
-from loadframe.cage.groups import hierarchies
-from loadframe.cage.processes import MARK
+from loadframe.cages.groups import hierarchies
+from loadframe.host import identity, leases
+from loadframe.host.processes import MARK
 
 ATTACHED = "attached "
 """Before the kind of a server that is somebody else's."""

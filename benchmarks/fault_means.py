@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from fault_scene import Scene, send, state_of
-from loadframe.cage.groups import hierarchies
+from loadframe.cages.groups import hierarchies
 
 EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32); linux/ext4.h
 WITHOUT_FLUSHING = struct.pack("I", 2)  # EXT4_GOING_FLAGS_NOLOGFLUSH

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadframe.cage.groups import hierarchies
-from loadframe.cage.identity import children, identify, parent_of
+from loadframe.cages.groups import hierarchies
 from loadframe.errors import Fault, UserError
+from loadframe.host.identity import children, identify, parent_of
 from loadframe.model import Step
 from loadframe.runs.folder import RunFolder
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import fault_means as means
 from fault_scene import Scene, send
 from fault_verbs import BUDGET_S, Verb, study
-from loadframe.cage.groups import hierarchies
+from loadframe.cages.groups import hierarchies
 
 NOBODY = 65534
 OVER_S = 60.0

@@ -15,13 +15,13 @@ import numpy as np
 
 import verdicts as noises
 from loadframe.analysis.carryover import carried_over
-from loadframe.bench import fresh
 from loadframe.bench.bench import Bench
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
-from loadframe.bench.proof import decided, prove
-from loadframe.bench.sweep import Bookkeeping
-from loadframe.bench.trying import by_chance, known, prove_remedy
 from loadframe.diagnosis import judging
+from loadframe.experiments import fresh
+from loadframe.experiments.proof import decided, prove
+from loadframe.experiments.trying import by_chance, known, prove_remedy
 from loadframe.model import Step, Verdict
 from loadframe.progress import Silent
 from simulated import step

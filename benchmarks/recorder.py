@@ -37,13 +37,13 @@ from pathlib import Path
 
 import numpy as np
 
-from loadframe.cage.environment import python
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import RecordingError
+from loadframe.host.environment import python
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance, spawn
+from loadframe.kinds import registry as targets
 from loadframe.model import Endpoint, TargetState
 from loadframe.recording.control import Recorder
-from loadframe.targets import registry as targets
 
 THREADS = (80, 1_000, 10_000)
 HELPERS = str(Path(__file__).with_name("floor.py"))

@@ -45,7 +45,7 @@ import loadframe
 from loadframe.analysis.capacity import CapacitySearch, Outcome, Settings
 from loadframe.analysis.objective import FAR_BEHIND, lost_share, missed
 from loadframe.bench.bench import Bench
-from loadframe.bench.searching import objective_of
+from loadframe.experiments.searching import objective_of
 from loadframe.model import LoadInterval, Observation, Observations
 from loadframe.prediction.expectation import expected
 from loadframe.runs.folder import RunFolder

@@ -25,8 +25,8 @@ from typing import Any
 import tomli_w
 
 import loadframe
-from loadframe.bench.run_forecasting import limits_of
 from loadframe.errors import UserError
+from loadframe.experiments.run_forecasting import limits_of
 from loadframe.prediction import library, resources
 
 STUDIES = Path(__file__).with_name("server_curves.toml")

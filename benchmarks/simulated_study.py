@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadframe.bench.examination import examine
-from loadframe.bench.sweep import curve_of
+from loadframe.experiments.examination import examine
+from loadframe.experiments.sweep import curve_of
 from loadframe.model import Round, Step, TargetState
 from loadframe.study import Study, parse
 

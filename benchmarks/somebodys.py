@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadframe.cage import identity
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
+from loadframe.host import identity
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds import registry as targets
+from loadframe.kinds.attached import Attached, attach
 from loadframe.model import SettingValue, TargetState
-from loadframe.targets import registry as targets
-from loadframe.targets.attached import Attached, attach
 
 KINDS = ("mariadb", "postgres")
 STUDY = """\

@@ -12,10 +12,10 @@ import numpy as np
 
 import kept
 import verdicts as noises
-from loadframe.bench.beside import START
-from loadframe.bench.tuning_proof import proved
-from loadframe.bench.tuning_start import Start, measure_start
-from loadframe.bench.tuning_trials import Trials
+from loadframe.experiments.beside import START
+from loadframe.experiments.tuning_proof import proved
+from loadframe.experiments.tuning_start import Start, measure_start
+from loadframe.experiments.tuning_trials import Trials
 from loadframe.model import SettingValue, TargetState, TuningProof
 from loadframe.runs.folder import RunFolder
 from loadframe.tuning.search import Search

@@ -463,10 +463,10 @@ def main() -> int:
 def record(seconds: float) -> int:
     """Measure every combination of the study's values REPEATS times, in an order that is drawn for each repeat."""
     from loadframe.bench.bench import Bench
+    from loadframe.kinds.registry import check_settings
     from loadframe.model import TargetState
     from loadframe.runs.folder import RunFolder
     from loadframe.study import load
-    from loadframe.targets.registry import check_settings
 
     study = load(STUDY)
     asked = study.tune.settings

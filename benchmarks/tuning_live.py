@@ -37,10 +37,10 @@ import loadframe
 import tuning
 from loadframe.bench.bench import Bench
 from loadframe.errors import StudyError, TargetError
+from loadframe.kinds.registry import check_settings
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe.targets.registry import check_settings
 from loadframe.tuning.space import Dimension, Point, Space
 
 STUDY = Path(__file__).with_suffix(".toml")

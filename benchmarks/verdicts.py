@@ -32,7 +32,7 @@ from loadframe.analysis.dependence import means
 from loadframe.analysis.quantity import batched
 from loadframe.analysis.samples import LASTING, SHORT, difference, paired_difference
 from loadframe.analysis.sequential import Plan, planned_level
-from loadframe.bench.proof import MIRRORED, by_level
+from loadframe.experiments.proof import MIRRORED, by_level
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -129,9 +129,9 @@ class Judged:
 
 
 def loadframe_rule(noise: Numbers, effect: float, random: np.random.Generator, *, plan: Plan = PLAN) -> Judged:
-    """As bench/proof.py measures: the order in a block drawn, but for the third, which is the first one's reversed; a
-    look after each block of the plan, the end at the first decision, as `loadframe compare` ends. The interval is that
-    of `half_width`; the bootstrap that is taken into the shipped one is wider in one series of a hundred.
+    """As experiments/proof.py measures: the order in a block drawn, but for the third, which is the first one's reversed;
+    a look after each block of the plan, the end at the first decision, as `loadframe compare` ends. The interval is
+    that of `half_width`; the bootstrap that is taken into the shipped one is wider in one series of a hundred.
 
     noise: shape (count, 2 plan.last), in time order.
     """

@@ -18,9 +18,9 @@ from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.soundness import sound
 from loadframe.analysis.student import quantile
 from loadframe.analysis.window import BATCHES
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS
 from loadframe.bench.budget import Budget
 from loadframe.bench.settling import MOST_TIMES, Settling
-from loadframe.bench.sweep import FEWEST_BLOCKS
 from loadframe.model import UNSETTLED, Step
 from simulated import step
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from loadframe import address
-from loadframe.cage.signals import STOPPING
+from loadframe.host.signals import STOPPING
 from loadframe.model import Step
 from simulated import step
 

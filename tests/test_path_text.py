@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage.state import private_folder, writable
 from loadframe.errors import CageError, RunError
+from loadframe.host.state import private_folder, writable
 from loadframe.path_text import why_no_text
 from loadframe.runs.folder import RunFolder
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import peers
-from loadframe.bench.limits_now import limits
+from loadframe.experiments.limits_now import limits
+from loadframe.kinds.url.target import UrlTarget
 from loadframe.model import TargetState
-from loadframe.targets.url import UrlTarget
 
 SLOW = ("silent", "slow", "endless", "huge", "forever", "for ever", "bomb")
 """Words in the names of ways that take the time of a timeout, or many bytes: they are tried less often."""

@@ -175,7 +175,7 @@ def _keys(tables: Mapping[str, Any], above: str = "") -> list[str]:
 
 def _settings() -> set[str]:
     """Every setting and option that there is, by the key of a study."""
-    from loadframe.targets.registry import KINDS
+    from loadframe.kinds.registry import KINDS
 
     return {f"target.settings.{name}" for kind in KINDS.values() for name in kind.catalogue.names()}
 
@@ -184,7 +184,7 @@ def _state() -> dict[str, str]:
     """A lease and a list of changes of commands that were killed, and scores; as they are written."""
     import socket
 
-    from loadframe.cage import identity
+    from loadframe.host import identity
 
     owner = {"pid": 999_999, "started_ticks": 1}
     about = {"what": "measuring", "host": socket.gethostname(), "boot": identity.boot_id(), "owner": owner}

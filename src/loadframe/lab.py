@@ -20,7 +20,13 @@ from pathlib import Path
 
 from loadframe import reporting
 from loadframe.analysis.carryover import carried_over
-from loadframe.bench import (
+from loadframe.bench.bench import Bench
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.bench.budget import Budget
+from loadframe.bench.checking import check_study, unseen
+from loadframe.changes import durable, lists
+from loadframe.errors import Interrupted, RunError, StudyError, UserError
+from loadframe.experiments import (
     comparing,
     dry_run,
     forecasting,
@@ -31,23 +37,18 @@ from loadframe.bench import (
     tuning_start,
     tuning_writing,
 )
-from loadframe.bench.bench import Bench
-from loadframe.bench.beside import START, declare, measure_beside
-from loadframe.bench.budget import Budget
-from loadframe.bench.checking import check_study, unseen
-from loadframe.bench.climbing import Climbed, climb
-from loadframe.bench.examination import Examined, cuts, examine
-from loadframe.bench.foretelling import first_sweep
-from loadframe.bench.ladder_states import LadderStates
-from loadframe.bench.latencies import with_latencies
-from loadframe.bench.profiling import profile_after, profile_around
-from loadframe.bench.proof import decided
-from loadframe.bench.survival import one_of_each_kind, try_restarts
-from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
-from loadframe.bench.trials import prove_total, try_remedies
-from loadframe.bench.writing import conduct_from, partial, series_of, write_down
-from loadframe.changes import durable, lists
-from loadframe.errors import Interrupted, RunError, StudyError, UserError
+from loadframe.experiments.beside import START, declare, measure_beside
+from loadframe.experiments.climbing import Climbed, climb
+from loadframe.experiments.examination import Examined, cuts, examine
+from loadframe.experiments.foretelling import first_sweep
+from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.latencies import with_latencies
+from loadframe.experiments.profiling import profile_after, profile_around
+from loadframe.experiments.proof import decided
+from loadframe.experiments.survival import one_of_each_kind, try_restarts
+from loadframe.experiments.sweep import curve_of, sweep
+from loadframe.experiments.trials import prove_total, try_remedies
+from loadframe.experiments.writing import conduct_from, partial, series_of, write_down
 from loadframe.machine import check_address_space
 from loadframe.model import (
     Capacity,

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from loadframe.bench.driver_user import cannot_run
-from loadframe.cage import groups
-from loadframe.cage.environment import importing
-from loadframe.cage.leases import filesystem, scratch_directory
-from loadframe.cage.own_user import free_user, why_no_free_user
-from loadframe.cage.state import state_directory
+from loadframe.cages import groups
 from loadframe.errors import CageError, MachineError
+from loadframe.host.environment import importing
+from loadframe.host.leases import filesystem, scratch_directory
+from loadframe.host.own_user import free_user, why_no_free_user
+from loadframe.host.state import state_directory
+from loadframe.kinds import registry as targets
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf import permission
-from loadframe.targets import registry as targets
 from loadframe.workloads import http_driver
 from loadframe.workloads import registry as workloads
 

@@ -12,6 +12,8 @@ from pathlib import Path
 PATIENCE_S = 5.0
 """A pipe that no process has open for writing by then is given up."""
 _PAUSE_S = 0.05
+LARGEST_OPTION_FILE = 1 << 20
+"""Bytes of a server's option file; one of thousands of lines has a tenth of it."""
 
 
 def read_up_to(path: Path, most: int) -> bytes:

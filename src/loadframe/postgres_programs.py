@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from loadframe.cage.environment import located
+from loadframe.host.environment import located
 
 PACKAGED = Path("/usr/lib/postgresql")
 """Debian keeps each version's programs in a folder of its own, out of everybody's PATH."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from loadframe.cage.suspended import told
+from loadframe.host.suspended import told
 
 PROBE_S = 5.0
 LET_IT_GO_ON = "Find out who stopped it (`kill -CONT` lets it go on), and run it again."

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
-from loadframe.bench.sweep import Bookkeeping
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Latency, SettingValue, Step, TargetState
 from loadframe.progress import Silent
@@ -159,7 +159,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch, make_step: Callable[..., Step]) -
     def make(model: Model, *overrides: str, **bench: object) -> Bookkeeping:
         clock = Clock()
         study = parse(STUDY, overrides)
-        monkeypatch.setattr("loadframe.bench.sweep.time.monotonic", clock)
+        monkeypatch.setattr("loadframe.bench.bookkeeping.time.monotonic", clock)
         fake = SimulatedBench(study, model, clock, make_step, **bench)  # type: ignore[arg-type]
         budget = Budget(study.measure.budget, study.measure.window, clock=clock)
         book = Bookkeeping(fake, budget, Silent(), random.Random(1))  # type: ignore[arg-type]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadframe.bench import tuning, tuning_start
-from loadframe.bench.examination import Examined, examine
-from loadframe.bench.sweep import Bookkeeping, curve_of
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments import tuning, tuning_start
+from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.sweep import curve_of
 from loadframe.model import SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
 

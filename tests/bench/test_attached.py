@@ -14,12 +14,12 @@ import pytest
 import somebodys
 from loadframe import lab
 from loadframe.bench.bench import Bench
-from loadframe.bench.beside import state_of
 from loadframe.bench.checking import check_study
-from loadframe.cage.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
 from loadframe.changes import lists
 from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, RunError, StudyError, TargetError
+from loadframe.experiments.beside import state_of
+from loadframe.host.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from loadframe.bench.beside import SIDE_BY_SIDE, _paired, declare, measure_beside
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.beside import SIDE_BY_SIDE, _paired, declare, measure_beside
 from loadframe.model import Step, TargetState
 
 Simulated = Callable[..., Bookkeeping]

@@ -16,7 +16,7 @@ import pytest
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.evaluation import Evaluated, derived, evaluate
 from loadframe.bench.loading import Loaded
-from loadframe.bench.writing import conduct_from
+from loadframe.experiments.writing import conduct_from
 from loadframe.model import Step
 from loadframe.recording.frames import Facts, Tick
 from loadframe.reporting import conduct_words

@@ -9,7 +9,7 @@ import pytest
 
 from loadframe.bench.caged import CagedTarget
 from loadframe.bench.checking import check_study
-from loadframe.cage import groups
+from loadframe.cages import groups
 from loadframe.errors import CageError, StudyError, TargetError
 from loadframe.model import CounterSpec, TargetState
 from loadframe.study import parse

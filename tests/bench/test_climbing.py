@@ -9,10 +9,10 @@ from itertools import islice
 
 import pytest
 
-from loadframe.bench.climbing import Climbed, climb
-from loadframe.bench.ladder_states import LadderStates, changed
-from loadframe.bench.proof import grouped_orders
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.climbing import Climbed, climb
+from loadframe.experiments.ladder_states import LadderStates, changed
+from loadframe.experiments.proof import grouped_orders
 from loadframe.model import WARMING, Rung, TargetState
 from loadframe.study.declaration import ChangeTable
 

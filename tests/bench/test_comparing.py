@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from loadframe.analysis import comparison
-from loadframe.bench.comparing import alternatives, runs
-from loadframe.bench.proof import orders
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
+from loadframe.experiments.comparing import alternatives, runs
+from loadframe.experiments.proof import orders
 from loadframe.model import WARMING, Host, Step, TargetState, Verdict
 from loadframe.reporting.verdict_words import comparison_sentence
 from loadframe.runs.folder import RunFolder

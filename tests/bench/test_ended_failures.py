@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from loadframe.bench.examination import examine
-from loadframe.bench.sweep import Bookkeeping, sweep
-from loadframe.bench.trials import Tried, try_remedies
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.examination import examine
+from loadframe.experiments.sweep import sweep
+from loadframe.experiments.trials import Tried, try_remedies
 from loadframe.model import TargetState
 
 from .test_series_simulated import Answer

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from loadframe.analysis.sequential import ErrorBudget
-from loadframe.bench import fresh
-from loadframe.bench.sweep import Bookkeeping, sweep
-from loadframe.bench.trials import Tried, prove_total, try_remedies
-from loadframe.bench.writing import write_down
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis import conclusion
+from loadframe.experiments import fresh
+from loadframe.experiments.sweep import sweep
+from loadframe.experiments.trials import Tried, prove_total, try_remedies
+from loadframe.experiments.writing import write_down
 from loadframe.model import TargetState, Verdict
 from loadframe.progress import Silent
 from loadframe.reporting import change_words, verdict_words

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.bench import limits_now
-from loadframe.bench.limits_now import Moment, Subject, Watch, ledger_of, limits, observe, urgency
 from loadframe.errors import TargetError
+from loadframe.experiments import limits_now
+from loadframe.experiments.limits_now import Moment, Subject, Watch, ledger_of, limits, observe, urgency
 from loadframe.model import LedgerNow, Limit, LoadInterval
 from loadframe.progress import Silent
 from loadframe.recording.snapshot import Place, Snapshot

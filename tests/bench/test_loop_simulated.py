@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.bench.examination import Examined, examine
-from loadframe.bench.proof import judged_levels, prove
-from loadframe.bench.sweep import Bookkeeping, measure_block, sweep
-from loadframe.bench.trials import try_remedies
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.proof import judged_levels, prove
+from loadframe.experiments.sweep import measure_block, sweep
+from loadframe.experiments.trials import try_remedies
 from loadframe.model import Curve, Round, TargetState
 
 Simulated = Callable[..., Bookkeeping]

@@ -16,9 +16,9 @@ from loadframe.bench.checking import check_study
 from loadframe.diagnosis.remedies import BUILDERS, Situation, propose
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import CageError, MissingTool
+from loadframe.kinds import registry as targets
 from loadframe.ledger.rules import RULES
 from loadframe.model import Finding, TargetState
-from loadframe.targets import registry as targets
 
 PLANTED = Path(planted.__file__).parent / "planted"
 FILES = sorted(PLANTED.glob("*.toml"))

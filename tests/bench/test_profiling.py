@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from loadframe.bench.bench import Bench
-from loadframe.bench.examination import Examined, examine
-from loadframe.bench.profiling import profile_after, profile_around, profiles_of, write_speedscope
-from loadframe.bench.sweep import Bookkeeping, sweep
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, WorkloadError
+from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.profiling import profile_after, profile_around, profiles_of, write_speedscope
+from loadframe.experiments.sweep import sweep
 from loadframe.model import ProfiledStep, ProfileSource, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse

@@ -11,7 +11,7 @@ import pytest
 from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
 from loadframe.bench.rig import Rig
-from loadframe.cage import groups
+from loadframe.cages import groups
 from loadframe.changes.durable import Outcome
 from loadframe.changes.journal import read, standing
 from loadframe.errors import TargetError

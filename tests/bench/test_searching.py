@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from loadframe.analysis.capacity import Settings
-from loadframe.bench.searching import MOST_REPEATS, find, objective_of, settings_of
-from loadframe.bench.sweep import Bookkeeping
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import StudyError, TargetError
+from loadframe.experiments.searching import MOST_REPEATS, find, objective_of, settings_of
 from loadframe.model import Capacity, LoadInterval, Step, TargetState
 from loadframe.study import parse
 

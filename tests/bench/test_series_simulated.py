@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from loadframe.bench.controls import halved
-from loadframe.bench.examination import Examined, examine
-from loadframe.bench.sweep import Bookkeeping, sweep
-from loadframe.bench.trials import Tried, try_remedies
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.controls import halved
+from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.sweep import sweep
+from loadframe.experiments.trials import Tried, try_remedies
 from loadframe.model import Change, Finding, Price, Remedy, SettingValue, TargetState
 
 Simulated = Callable[..., Bookkeeping]

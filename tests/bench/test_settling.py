@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from loadframe.analysis.settling import unsettled
-from loadframe.bench.proof import judged_levels, prove
-from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.proof import judged_levels, prove
+from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.model import UNSETTLED, Step, TargetState
 
 Simulated = Callable[..., Bookkeeping]

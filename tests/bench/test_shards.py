@@ -8,13 +8,13 @@ import pytest
 
 from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
-from loadframe.cage import groups
+from loadframe.cages import groups
 from loadframe.errors import StudyError
+from loadframe.kinds.registry import KINDS
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import IN_FRONT, METRICS
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
-from loadframe.targets.registry import KINDS
 from loadframe.workloads.oltp import Oltp
 
 STUDY = """

@@ -11,14 +11,14 @@ import pytest
 
 from loadframe import lab
 from loadframe.bench.bench import Bench
-from loadframe.bench.beside import declare
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.checking import check_study
-from loadframe.bench.ladder_states import LadderStates
-from loadframe.bench.sweep import Bookkeeping
 from loadframe.changes import host, lists
 from loadframe.changes.host import Host
 from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, Interrupted, StudyError
+from loadframe.experiments.beside import declare
+from loadframe.experiments.ladder_states import LadderStates
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse

@@ -8,8 +8,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from loadframe.bench.survival import try_restarts
 from loadframe.errors import TargetError
+from loadframe.experiments.survival import try_restarts
 from loadframe.model import Ending, Endpoint, Survival
 from loadframe.runs.folder import RunFolder
 
@@ -62,7 +62,7 @@ class Caches:
 @pytest.fixture
 def restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Two caches ended, where so many do not come back: what was told, and what the run has kept of it."""
-    monkeypatch.setattr("loadframe.bench.survival.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("loadframe.experiments.survival.time.sleep", lambda seconds: None)
 
     def make(*never_back: tuple[str, Ending]) -> tuple[list[str], list[Survival]]:
         book = Mock(bench=Caches(set(never_back)))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.bench import tuning_space, tuning_start, within
-from loadframe.bench.sweep import curve_of
-from loadframe.bench.tuning_proof import PROOF_ROUND
-from loadframe.bench.tuning_start import START_ROUND, Start
-from loadframe.bench.tuning_trials import TRIALS_ROUND, Trials
 from loadframe.errors import StudyError
+from loadframe.experiments import tuning_space, tuning_start, within
+from loadframe.experiments.sweep import curve_of
+from loadframe.experiments.tuning_proof import PROOF_ROUND
+from loadframe.experiments.tuning_start import START_ROUND, Start
+from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials
 from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.analysis.sequential import Plan, planned_level
-from loadframe.bench.sweep import Bookkeeping
-from loadframe.bench.tuning_proof import ERROR, MOST_PROOFS, PROOF_ROUND
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.tuning_proof import ERROR, MOST_PROOFS, PROOF_ROUND
 from loadframe.model import TargetState, Tuning, Verdict
 from loadframe.progress import Silent
 from loadframe.runs.folder import RunFolder

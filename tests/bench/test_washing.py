@@ -11,8 +11,9 @@ import pytest
 
 from loadframe.analysis.carryover import carried_over
 from loadframe.bench.bench import Bench
-from loadframe.bench.proof import prove
-from loadframe.bench.sweep import Bookkeeping, sweep
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.proof import prove
+from loadframe.experiments.sweep import sweep
 from loadframe.model import WARMING, TargetState
 
 Simulated = Callable[..., Bookkeeping]

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from loadframe import lab
-from loadframe.bench.examination import examine
-from loadframe.bench.sweep import Bookkeeping, curve_of, sweep
-from loadframe.bench.writing import partial, write_down
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
+from loadframe.experiments.examination import examine
+from loadframe.experiments.sweep import curve_of, sweep
+from loadframe.experiments.writing import partial, write_down
 from loadframe.model import WARMING, TargetState
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage import identity
 from loadframe.changes import lists, reverting
 from loadframe.changes.durable import DurableJournal, Record
 from loadframe.changes.host import Host
 from loadframe.changes.journal import FILE, Entry, read, standing
 from loadframe.errors import ChangeError
+from loadframe.host import identity
 from loadframe.model import SettingValue
 from loadframe.runs.folder import RunFolder
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage.identity import Identity, identify
-from loadframe.cage.processes import threads
 from loadframe.changes import lists, reverting
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.process import CPUS, FILES, NICE, Gone, ServerProcess
 from loadframe.errors import ChangeError
+from loadframe.host.identity import Identity, identify
+from loadframe.host.processes import threads
 from loadframe.model import SettingValue
 
 ALLOWED = sorted(os.sched_getaffinity(0))
@@ -211,7 +211,7 @@ def test_cpus_that_the_kernel_does_not_give_are_refused(server: Server, tmp_path
 AS_NOBODY = """
 import os, sys
 import loadframe.recording.procfs  # as long as we may read it
-from loadframe.cage.identity import Identity
+from loadframe.host.identity import Identity
 from loadframe.changes.process import ServerProcess
 from loadframe.errors import ChangeError
 place = ServerProcess(Identity(int(sys.argv[1]), int(sys.argv[2])), "mariadb", "somebody's server")

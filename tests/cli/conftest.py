@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.cage.state import state_directory
+from loadframe.host.state import state_directory
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 PATIENCE_S = 90.0

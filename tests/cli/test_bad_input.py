@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage.state import state_directory
+from loadframe.host.state import state_directory
 
 Command = Callable[..., object]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.cage.state import state_directory
+from loadframe.host.state import state_directory
 
 Command = Callable[..., Any]
 

@@ -95,7 +95,7 @@ def test_what_is_started_behaves_alike_whoever_started_us(tmp_path: Path) -> Non
     """PostgreSQL's initdb is ended by SIGQUIT, which a shell's & has us ignore, too."""
     text = """
 import subprocess, sys
-from loadframe.cage.processes import Allowance, spawn
+from loadframe.host.processes import Allowance, spawn
 command = ["grep", "SigIgn", "/proc/self/status"]
 spawn(command, Allowance(), stdout=sys.stdout.fileno(), stderr=subprocess.DEVNULL).wait()
 """

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.bench.memory_budget import memory_at_full, with_memory_at_full
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.windows import look
+from loadframe.experiments.memory_budget import memory_at_full, with_memory_at_full
+from loadframe.kinds.mariadb import settings as mariadb_settings
+from loadframe.kinds.postgres import settings as postgres_settings
 from loadframe.ledger.derived import derive
 from loadframe.ledger.reading import read_limits
 from loadframe.metrics import METRICS
 from loadframe.model import Limit, Step, TargetState
-from loadframe.targets import mariadb_settings, postgres_settings
 
 StepMaker = Callable[..., Step]
 GIB = 2.0**30

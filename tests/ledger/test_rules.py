@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from loadframe.bench.limits_now import SOURCES
+from loadframe.experiments.limits_now import SOURCES
+from loadframe.kinds.mariadb.counters import STATUS, VARIABLES
+from loadframe.kinds.nginx.target import NginxTarget
+from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.squid.target import SquidTarget
+from loadframe.kinds.varnish.target import VarnishTarget
 from loadframe.ledger.derived import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
-from loadframe.targets.mariadb_ledger import STATUS, VARIABLES
-from loadframe.targets.nginx import NginxTarget
-from loadframe.targets.postgres import PostgresTarget
-from loadframe.targets.squid import SquidTarget
-from loadframe.targets.varnish import VarnishTarget
 
 SERVERS = (NginxTarget, PostgresTarget, SquidTarget, VarnishTarget)
 COUNTERS = (*STATUS, *VARIABLES, *(spec for server in SERVERS for spec in server.counter_specs))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from loadframe.bench.forecasting import predict
+from loadframe.experiments.forecasting import predict
 from loadframe.model import Estimate, Limit, LoadInterval, Observation, Observations
 from loadframe.prediction import system as systems
 from loadframe.prediction.forecasting import forecast, held_back

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage import identity
-from loadframe.cage.environment import python
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import MARK
 from loadframe.errors import RecordingError
+from loadframe.host import identity
+from loadframe.host.environment import python
+from loadframe.host.leases import Lease
+from loadframe.host.processes import MARK
 from loadframe.model import CounterSpec
 from loadframe.recording import control
 from loadframe.recording.control import Recorder

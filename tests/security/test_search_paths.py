@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage.environment import environment, located, python
-from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import MissingTool
+from loadframe.host.environment import environment, located, python
+from loadframe.host.processes import Allowance, spawn
 from loadframe.recording.control import Recorder
 from loadframe.recording.frames import read_frames
 from loadframe.workloads import sysbench_options
 
 ROOT = Path(__file__).parents[2]
-HELPER = ROOT / "src/loadframe/cage/environment.py"
-LAUNCHES = ROOT / "src/loadframe/cage/processes.py"
+HELPER = ROOT / "src/loadframe/host/environment.py"
+LAUNCHES = ROOT / "src/loadframe/host/processes.py"
 """Starts launch.py with -I -S."""
 PLANTED = "raise SystemExit('planted')\n"
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
 from loadframe.errors import WorkloadError
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
 from loadframe.ingest import store
 from loadframe.ingest.frames import (
     BLOCK,
@@ -31,8 +31,8 @@ from loadframe.ingest.frames import (
     Stream,
 )
 from loadframe.ingest.store import NOTHING, Content
+from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.model import TargetState
-from loadframe.targets.bulk_loader import BulkLoaderTarget
 from loadframe.workloads.bulk_ingest import BulkIngest, shards_of
 
 pytestmark = pytest.mark.server

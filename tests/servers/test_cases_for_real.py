@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import loadframe
-from loadframe.cage import groups
+from loadframe.cages import groups
 from loadframe.cli.case import run_case
 from loadframe.model import DISTURBED, Finding, Investigation
 from loadframe.prediction.scoring import USED_UP

@@ -14,12 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from loadframe.analysis.window import Summary, summarise
-from loadframe.cage import groups
-from loadframe.cage.cages import Cage
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
+from loadframe.cages import groups
+from loadframe.cages.cage import Cage
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.model import TargetState
-from loadframe.targets.mariadb import MariadbTarget
 from loadframe.workloads import registry
 from loadframe.workloads.base import Workload
 

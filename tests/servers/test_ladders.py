@@ -10,9 +10,9 @@ import pytest
 
 import loadframe
 from loadframe.bench.bench import Bench
-from loadframe.bench.climbing import Climbed
-from loadframe.bench.ladder_writing import save
 from loadframe.changes import journal
+from loadframe.experiments.climbing import Climbed
+from loadframe.experiments.ladder_writing import save
 from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.host import read_host

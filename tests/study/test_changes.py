@@ -6,9 +6,9 @@ import pytest
 
 from loadframe.bench.checking import check_study
 from loadframe.errors import CageError, StudyError
+from loadframe.kinds import registry as targets
 from loadframe.model import SettingValue
 from loadframe.study import parse
-from loadframe.targets import registry as targets
 
 STUDY = """\
 [study]

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds import registry as targets
+from loadframe.kinds.attached import attach
+from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
+from loadframe.kinds.mariadb.target import MariadbTarget
+from loadframe.kinds.nginx.target import NginxTarget
+from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import Endpoint, TargetState
-from loadframe.targets import registry as targets
-from loadframe.targets.attached import attach
-from loadframe.targets.bulk_loader import BulkLoaderTarget
-from loadframe.targets.mariadb import MariadbTarget
-from loadframe.targets.nginx import NginxTarget
-from loadframe.targets.postgres import PostgresTarget
 from loadframe.workloads import mariadb, postgres
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from loadframe.cage.identity import boot_id
 from loadframe.errors import TargetError
+from loadframe.host.identity import boot_id
 from loadframe.model import Endpoint
 from loadframe.workloads import databases, mariadb, ownership, postgres, registry
 from loadframe.workloads.ownership import may_drop, own_note

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError, WorkloadError
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.base import Driver, Workload

@@ -15,14 +15,14 @@ import pytest
 
 import loadframe
 from loadframe.bench.driver_user import DriverUser, cannot_run, driver_user
-from loadframe.cage import environment
-from loadframe.cage.leases import Lease
-from loadframe.cage.own_user import make_private
-from loadframe.cage.processes import Allowance
+from loadframe.host import environment
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import make_private
+from loadframe.host.processes import Allowance
+from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
+from loadframe.kinds.sqlite.target import SqliteTarget
 from loadframe.model import Endpoint, TargetState
 from loadframe.study.reading import parse
-from loadframe.targets.bulk_loader import BulkLoaderTarget
-from loadframe.targets.sqlite import SqliteTarget
 from loadframe.workloads import registry
 from loadframe.workloads.base import Workload
 

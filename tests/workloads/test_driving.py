@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.cage.processes import Allowance
 from loadframe.errors import WorkloadError
+from loadframe.host.processes import Allowance
 from loadframe.workloads import driving, together
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
 from loadframe.workloads.request_log import RECORD

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError, WorkloadError
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.model import Endpoint, SettingValue, TargetState
-from loadframe.targets.mariadb import MariadbTarget
 from loadframe.workloads import farm
 from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.mariadb import ENGINES

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from loadframe.cage.processes import Allowance
 from loadframe.errors import MissingTool, StudyError, TargetError
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import mariadb, registry, sysbench, sysbench_options
 from loadframe.workloads.base import Workload

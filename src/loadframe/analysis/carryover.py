@@ -2,8 +2,8 @@
 
 A server goes on with what it was asked before: it writes back, checkpoints, fills caches again. If only one of two
 treatments leaves something behind the other one pays for it, in every block and in the same direction; no order of the
-blocks cancels that. So after each change of treatment a step is left out (bench/sweep.py), and what it served is held
-against the step of the same treatment and level that counted next.
+blocks cancels that. So after each change of treatment a step is left out (bench/bookkeeping.py), and what it served is
+held against the step of the same treatment and level that counted next.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ PATHS = 40_000
 """Simulated series of blocks; the level they find is exact to about a tenth of a per cent (of 5 %)."""
 
 NEIGHBOURS = 0.125
-"""Correlation of two blocks of which one has the other's order reversed (bench/proof.py): r (1 - r) / 2 where single
-runs are an AR(1) series with correlation r, at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
+"""Correlation of two blocks of which one has the other's order reversed (experiments/proof.py): r (1 - r) / 2 where
+single runs are an AR(1) series with correlation r, at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
 
 HALVINGS = 20
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.bench.caged import DRIVER_CPUS
-from loadframe.cage.cages import Cage
-from loadframe.cage.identity import identify
+from loadframe.cages.cage import Cage
 from loadframe.changes.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.changes.durable import NOT_ALONE, DurableJournal, Outcome, Place
 from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.changes.schema import THERE, OwnSchema
 from loadframe.errors import ChangeError, TargetError
+from loadframe.host.identity import identify
+from loadframe.kinds.attached import BY_STUDY, attach
+from loadframe.kinds.catalogue import differing
+from loadframe.kinds.registry import setting
+from loadframe.kinds.settings_file import written
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
-from loadframe.targets.attached import BY_STUDY, attach
-from loadframe.targets.catalogue import differing
-from loadframe.targets.registry import setting
-from loadframe.targets.settings_file import written
 from loadframe.workloads.base import Workload
 
 

@@ -20,11 +20,12 @@ from loadframe.bench.evaluation import TICK_S, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.rig import Rig
 from loadframe.bench.surroundings import Surroundings, host_settings
-from loadframe.cage.leases import Lease
-from loadframe.cage.processes import Allowance
-from loadframe.cage.signals import undisturbed
 from loadframe.changes.durable import DurableJournal, Outcome
 from loadframe.diagnosis.sight import blind_counters
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.host.signals import undisturbed
+from loadframe.kinds import registry as targets
 from loadframe.model import (
     OPEN_LOOP_AXES,
     Conduct,
@@ -43,7 +44,6 @@ from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.targets import registry as targets
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
 

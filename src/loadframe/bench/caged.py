@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from loadframe.cage.cages import LIMITS, Cage
-from loadframe.cage.leases import Lease
-from loadframe.cage.own_user import User
-from loadframe.cage.processes import Allowance, bind, bound_to, parse_cpus
+from loadframe.cages.cage import LIMITS, Cage
 from loadframe.changes.durable import Outcome
 from loadframe.errors import TargetError
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
+from loadframe.kinds import registry as targets
+from loadframe.kinds.base import Cache, Target
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.study.declaration import ComponentCage
-from loadframe.targets import registry as targets
-from loadframe.targets.base import Cache, Target
 from loadframe.workloads.base import Workload
 
 CPUS, DRIVER_CPUS = "cage.cpus", "cage.driver.cpus"

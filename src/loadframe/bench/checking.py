@@ -8,16 +8,16 @@ from pathlib import Path
 from loadframe.address import is_here
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.surroundings import check_host
-from loadframe.cage import groups
-from loadframe.cage.cages import LIMITS
-from loadframe.cage.processes import available_cpus
+from loadframe.cages import groups
+from loadframe.cages.cage import LIMITS
 from loadframe.errors import MissingTool, StudyError
+from loadframe.host.processes import available_cpus
+from loadframe.kinds import registry as targets
+from loadframe.kinds.attached import HOSTS
+from loadframe.kinds.attached import KINDS as ATTACHABLE
+from loadframe.kinds.url import target as url
 from loadframe.study import Study
 from loadframe.study.declaration import ChangeCage
-from loadframe.targets import registry as targets
-from loadframe.targets import url
-from loadframe.targets.attached import HOSTS
-from loadframe.targets.attached import KINDS as ATTACHABLE
 from loadframe.workloads import http
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload

@@ -13,11 +13,11 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadframe.cage.environment import NO_FOLDER
-from loadframe.cage.leases import Lease
-from loadframe.cage.own_user import why_no_free_user
-from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import CageError, MissingTool
+from loadframe.host.environment import NO_FOLDER
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import why_no_free_user
+from loadframe.host.processes import Allowance, spawn
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
 

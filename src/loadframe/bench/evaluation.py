@@ -13,6 +13,7 @@ from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig
 from loadframe.bench.sharing import cpus_of_processes, shared
 from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
+from loadframe.kinds import registry as targets
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.model import UNSETTLED, Blind
@@ -20,7 +21,6 @@ from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
 from loadframe.study.declaration import ComponentCage
-from loadframe.targets import registry as targets
 
 TICK_S = 0.1
 """How often the recorder looks."""

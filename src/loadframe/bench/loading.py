@@ -12,10 +12,10 @@ from pathlib import Path
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, out_of_memory
 from loadframe.bench.rig import Rig
-from loadframe.cage.own_user import User, make_private
-from loadframe.cage.processes import bind, parse_cpus
-from loadframe.cage.suspended import told
 from loadframe.errors import TargetError, WorkloadError
+from loadframe.host.own_user import User, make_private
+from loadframe.host.processes import bind, parse_cpus
+from loadframe.host.suspended import told
 from loadframe.recording.control import Recorder
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.study.declaration import MeasureTable

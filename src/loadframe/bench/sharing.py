@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from loadframe.cage.processes import bound_to, parse_cpus
+from loadframe.host.processes import bound_to, parse_cpus
 
 
 def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from loadframe.cage import identity
 from loadframe.errors import ChangeError, TargetError, UserError
+from loadframe.host import identity
+from loadframe.kinds.attached import Attached, again
 from loadframe.model import SettingValue
-from loadframe.targets.attached import Attached, again
 
 RESTARTED_WITHIN_S = 120.0
 SETTLED_WITHIN_S = 30.0

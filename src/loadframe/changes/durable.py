@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from loadframe.cage import identity
-from loadframe.cage.signals import undisturbed
-from loadframe.cage.state import Life, locked
 from loadframe.changes import lists
 from loadframe.changes.lists import Record, Standing
 from loadframe.changes.process import Gone
 from loadframe.errors import ChangeError, UserError
+from loadframe.host import identity
+from loadframe.host.signals import undisturbed
+from loadframe.host.state import Life, locked
 from loadframe.model import SettingValue, StandingChange
 
 NOT_ALONE = "Nothing can be compared then; find out who, and run again."

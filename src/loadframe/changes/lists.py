@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from loadframe.cage import identity
-from loadframe.cage.identity import Identity
-from loadframe.cage.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
-from loadframe.cage.state import Damaged, held, private_folder, read_file, remove_torn, state_directory, write_durably
 from loadframe.errors import ChangeError
+from loadframe.host import identity
+from loadframe.host.identity import Identity
+from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
+from loadframe.host.state import Damaged, held, private_folder, read_file, remove_torn, state_directory, write_durably
 from loadframe.model import SettingValue
 
 KIND, VERSION = "standing", 2

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadframe.cage.identity import Identity, alive, children
-from loadframe.cage.processes import CAP_SYS_NICE, holds, parse_cpus, threads
 from loadframe.errors import ChangeError, RecordingError
+from loadframe.host.identity import Identity, alive, children
+from loadframe.host.processes import CAP_SYS_NICE, holds, parse_cpus, threads
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadframe.cage import identity
-from loadframe.cage.state import locked, remove_torn, state_directory
 from loadframe.changes import lists
 from loadframe.changes.durable import Outcome, Place, cannot, put_back, released, without
 from loadframe.changes.host import Host
 from loadframe.changes.lists import Record, Standing
 from loadframe.changes.process import ServerProcess
 from loadframe.errors import UserError
+from loadframe.host import identity
+from loadframe.host.state import locked, remove_torn, state_directory
 
 if TYPE_CHECKING:
-    from loadframe.targets.attached import Attached
+    from loadframe.kinds.attached import Attached
 
 WAY_IN = (
     "It may be down, or its password may be neither in the option file nor in the environment now (MYSQL_PWD, "
@@ -143,7 +143,7 @@ def _host(address: Mapping[str, str]) -> Place:
 
 
 def _server(address: Mapping[str, str]) -> Attached:
-    from loadframe.targets.attached import again  # most commands change no server, and need none of its packages
+    from loadframe.kinds.attached import again  # most commands change no server, and need none of its packages
 
     return again(address)
 

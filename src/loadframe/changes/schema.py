@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from loadframe.kinds.attached import Attached
 from loadframe.model import Endpoint, SettingValue
-from loadframe.targets.attached import Attached
 from loadframe.workloads import databases
 
 THERE, GONE = "present", "absent"

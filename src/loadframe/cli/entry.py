@@ -11,7 +11,7 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadframe.cage.signals import STOPPING, ignore, tell
+from loadframe.host.signals import STOPPING, ignore, tell
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

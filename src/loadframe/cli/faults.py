@@ -8,8 +8,8 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
-from loadframe.cage.state import state_directory
 from loadframe.errors import Fault, MachineError, UserError
+from loadframe.host.state import state_directory
 
 LACKS = {
     errno.ENOMEM: "Give Loadframe more memory: a higher `ulimit -v`, a larger container.",

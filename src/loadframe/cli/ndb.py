@@ -13,8 +13,8 @@ import loadframe
 from loadframe.cli.common import MUST_ACT, Json, command
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import TargetError
+from loadframe.kinds.ndb.setting import LARGEST_CPU, read_cpus
 from loadframe.study.quantities import size_bytes
-from loadframe.targets.ndb.setting import LARGEST_CPU, read_cpus
 
 
 def ndb(

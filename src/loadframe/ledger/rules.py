@@ -9,15 +9,15 @@ columns.
 
 from __future__ import annotations
 
+from loadframe.kinds.nginx.limits import NGINX
+from loadframe.kinds.postgres.limits import POSTGRES
+from loadframe.kinds.squid.limits import SQUID
+from loadframe.kinds.varnish.limits import VARNISH
 from loadframe.ledger.cage_rules import CAGE
 from loadframe.ledger.form import LimitRule
 from loadframe.ledger.machine_rules import HARDWARE, KERNEL, NETWORK
-from loadframe.ledger.nginx_rules import NGINX
-from loadframe.ledger.postgres_rules import POSTGRES
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 from loadframe.ledger.server_rules import APPLICATION, MARIADB
-from loadframe.ledger.squid_rules import SQUID
-from loadframe.ledger.varnish_rules import VARNISH
 
 RULES: tuple[LimitRule, ...] = (
     *MARIADB, *NGINX, *POSTGRES, *SQUID, *VARNISH, *APPLICATION, *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL,

@@ -19,7 +19,7 @@ class TargetState:
 
     settings: the target's own settings, as configured (asked for, not necessarily what it gets).
     limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}, and of
-    its control group by their name in version 2, for instance {"cpu.max": 50000} (cage/cages.py says the units); of a
+    its control group by their name in version 2, for instance {"cpu.max": 50000} (cages/cage.py says the units); of a
     server that runs already also its value of "nice".
     host: settings of the machine, for instance {"vm.swappiness": 10} (changes/host.py); what it does not name is as it
     was before the run.

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from loadframe.cage.environment import NO_FOLDER, environment, python
-from loadframe.cage.processes import marked
-from loadframe.cage.suspended import told
 from loadframe.errors import RecordingError
+from loadframe.host.environment import NO_FOLDER, environment, python
+from loadframe.host.processes import marked
+from loadframe.host.suspended import told
 
 _ANSWER_TIMEOUT_S = 30.0
 """A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from loadframe.cage.state import Damaged, read_file
 from loadframe.errors import RunError
+from loadframe.host.state import Damaged, read_file
 from loadframe.model import Scored
 from loadframe.runs.formats import decode, encode
 

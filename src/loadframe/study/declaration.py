@@ -141,7 +141,7 @@ class ComponentCage(Table):
     open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE")
 
     def group_limits(self) -> dict[str, int]:
-        """Limits of its control group by their names in version 2 (cage/cages.py says their units)."""
+        """Limits of its control group by their names in version 2 (cages/cage.py says their units)."""
         limits = {
             "cpu.max": None if self.cpu_quota is None else round(self.cpu_quota * QUOTA_PERIOD_US),
             "memory.max": self.memory,

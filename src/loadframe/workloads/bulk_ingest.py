@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage.environment import importing, python
-from loadframe.cage.own_user import make_private
-from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError, WorkloadError
+from loadframe.host.environment import importing, python
+from loadframe.host.own_user import make_private
+from loadframe.host.processes import Allowance
 from loadframe.ingest import store
 from loadframe.ingest.store import Content
 from loadframe.model import Endpoint, Requirement, SettingValue
@@ -70,7 +70,7 @@ class BulkIngest:
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload. The loader is run by the same user."""
-        return (importing("loadframe.workloads.bulk_ingest_client"), importing("loadframe.targets.bulk_loader_server"))
+        return (importing("loadframe.workloads.bulk_ingest_client"), importing("loadframe.kinds.bulk_loader.server"))
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the tables on every shard."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from loadframe.cage.own_user import User
+from loadframe.host.own_user import User
 from loadframe.ingest.store import NOTHING, Content
 from loadframe.workloads import step_files
 from loadframe.workloads.bulk_ingest_client import valid_rows

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadframe.cage.environment import NO_FOLDER
-from loadframe.cage.own_user import User
-from loadframe.cage.processes import Allowance, spawn
-from loadframe.cage.suspended import told
 from loadframe.errors import WorkloadError
+from loadframe.host.environment import NO_FOLDER
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance, spawn
+from loadframe.host.suspended import told
 from loadframe.workloads import request_log, step_files
 from loadframe.workloads.request_log import RECORD, Requests
 

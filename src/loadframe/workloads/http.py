@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError, TargetError
+from loadframe.host.processes import Allowance
 from loadframe.http_connection import ERRORS, Connection, body
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.said import words

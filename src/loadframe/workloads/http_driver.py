@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadframe.cage.environment import located
-from loadframe.cage.processes import Allowance, spawn
+from loadframe.host.environment import located
+from loadframe.host.processes import Allowance, spawn
 from loadframe.workloads import step_files
 from loadframe.workloads.arrivals import ARRIVALS, HEAD_START_S, READY_WITHIN_S, await_ready, closed_loop, open_loop
 from loadframe.workloads.driving import GRACE_S, ProcessDriver

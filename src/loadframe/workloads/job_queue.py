@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage.environment import importing, python
-from loadframe.cage.processes import Allowance
 from loadframe.errors import TargetError
+from loadframe.host.environment import importing, python
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.options import read_options, whole, whole_level

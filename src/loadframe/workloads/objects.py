@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadframe.cage import page_cache
+from loadframe.host import page_cache
 
 if TYPE_CHECKING:
     import numpy as np

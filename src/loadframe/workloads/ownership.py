@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from loadframe.cage.identity import Identity, alive, boot_id, identify
 from loadframe.errors import TargetError
+from loadframe.host.identity import Identity, alive, boot_id, identify
 
 TABLE = "loadframe_run"
 COLUMNS = "boot VARCHAR(100) NOT NULL, pid BIGINT NOT NULL, started_ticks BIGINT NOT NULL"

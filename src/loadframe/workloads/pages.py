@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from loadframe.bounds import shown
-from loadframe.cage.own_user import User
 from loadframe.errors import TargetError
+from loadframe.host.own_user import User
 from loadframe.workloads import step_files
 from loadframe.workloads.objects import RECORD
 

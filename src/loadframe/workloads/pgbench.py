@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError, TargetError
+from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.named_files import read_up_to
 from loadframe.postgres_programs import program as postgres_program

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
+from loadframe.host.processes import Allowance
 from loadframe.model import Requirement, SettingValue
 from loadframe.workloads import (
     bulk_ingest,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage.processes import Allowance
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm, step_files, sysbench
 from loadframe.workloads.driving import ProcessDriver

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
-from loadframe.cage.environment import located
 from loadframe.errors import MissingTool
+from loadframe.host.environment import located
 from loadframe.model import Requirement
 
 

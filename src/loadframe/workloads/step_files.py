@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 from typing import IO
 
-from loadframe.cage.own_user import User, ids_of
 from loadframe.errors import WorkloadError
+from loadframe.host.own_user import User, ids_of
 
 LARGEST = 2 << 30
 """Bytes of one file of a step: the records of 100 million requests have 1.6 GB."""

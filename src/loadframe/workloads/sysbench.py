@@ -14,10 +14,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from loadframe.cage.environment import located
-from loadframe.cage.own_user import User
-from loadframe.cage.processes import Allowance, spawn
 from loadframe.errors import StudyError, TargetError
+from loadframe.host.environment import located
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, postgres, step_files
 from loadframe.workloads.arrivals import ARRIVALS, await_ready, open_loop

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from loadframe.cage.processes import Allowance
 from loadframe.errors import StudyError
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
 from loadframe.workloads.at_rate import AtRate

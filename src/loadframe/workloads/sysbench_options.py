@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage.environment import NO_FOLDER, environment, located
 from loadframe.errors import MissingTool, StudyError
+from loadframe.host.environment import NO_FOLDER, environment, located
 from loadframe.model import SettingValue
 from loadframe.workloads.options import did_you_mean
 

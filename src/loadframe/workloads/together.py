@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.cage.processes import Allowance, spawn
-from loadframe.cage.suspended import told
 from loadframe.errors import WorkloadError
+from loadframe.host.processes import Allowance, spawn
+from loadframe.host.suspended import told
 from loadframe.workloads import step_files
 from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, tail
 

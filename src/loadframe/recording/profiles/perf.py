@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from loadframe.cage.environment import NO_FOLDER, environment, located
-from loadframe.cage.processes import Allowance, marked, spawn
 from loadframe.errors import MissingTool
+from loadframe.host.environment import NO_FOLDER, environment, located
+from loadframe.host.processes import Allowance, marked, spawn
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf_script import Reading, Sample, read_samples
 

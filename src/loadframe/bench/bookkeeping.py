@@ -1,0 +1,138 @@
+"""What a run has measured so far, and how it goes on: steps are taken, taken again and counted here."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Required, TypedDict, Unpack
+
+from loadframe.analysis.sequential import ErrorBudget
+from loadframe.bench.bench import Bench
+from loadframe.bench.budget import Budget
+from loadframe.bench.settling import Settling
+from loadframe.model import DISTURBED, WARMING, Step, TargetState
+from loadframe.progress import Progress
+
+ERROR = 0.05
+"""Of an investigation: that any remedy without effect is proven to help, whatever the number of them."""
+FEWEST_BLOCKS = 2
+"""Below two blocks there is no interval."""
+WASH_SHARE = 0.5
+"""Of the study's window: the step that is left out after a change of treatment."""
+REPEATED_SHARE = 0.2
+"""Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
+always disturbed, repeating everything helps nobody."""
+
+
+class StepAsked(TypedDict, total=False):
+    """What Bench.take_step is asked for."""
+
+    round_number: Required[int]
+    block: Required[int]
+    treatment: Required[str]
+    level: Required[float]
+    window_s: float | None
+    most_waiting: int | None
+    warmup_s: float
+
+
+@dataclass
+class Bookkeeping:
+    """What a run has measured so far, and how it goes on. random: decides the order within each block. warms: where the
+    target had to be started, a step that counts for nothing goes before the one that does. washes: where another
+    treatment was measured last, a shorter such step does. error: what is left of the
+    error that all remedies of an investigation share."""
+
+    bench: Bench
+    budget: Budget
+    progress: Progress
+    random: random.Random
+    steps: list[Step] = field(default_factory=list)
+    repeated: int = 0
+    settling: Settling = field(default_factory=Settling)
+    tries_remedies: bool = True
+    warms: bool = False
+    washes: bool = False
+    error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
+
+    def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+        """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
+        not ended. The one before stays in the run."""
+        started = time.monotonic()
+        self._wash_out(round_number, block, treatment, level)
+        asked: StepAsked = {
+            "round_number": round_number,
+            "block": block,
+            "treatment": treatment,
+            "level": level,
+            "warmup_s": self.settling.warmup_s(level),
+        }
+        step = self._measure(**asked)
+        self.budget.note_step(level, time.monotonic() - started)
+        often = self.repeated >= REPEATED_SHARE * len(self.steps)
+        if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
+            self.repeated += 1
+            step = self.once(**asked)
+        for again in itertools.count():
+            warmup_s = self.settling.longer_s(step, self.budget, again)
+            if warmup_s is None:
+                break
+            self.progress.say(f"at {level:g} the warm-up had not ended: again with one of {warmup_s:.3g} s")
+            asked["warmup_s"] = warmup_s
+            step = self.once(**asked)
+        return step
+
+    def _wash_out(self, round_number: int, block: int, treatment: str, level: float) -> None:
+        """What a start, or another treatment, leaves behind is over before a step of a block begins. Without `warms`
+        only while the budget has room for a whole proof besides: fewer blocks would be worse."""
+        asked: StepAsked = {"round_number": round_number, "block": WARMING, "treatment": treatment, "level": level}
+        another = block > 0 and self.steps and self.steps[-1].treatment != treatment
+        if self.warms and self.bench.begins_anew(treatment):
+            self._measure(**asked)
+        elif self.washes and another and self._has_room() and self.bench.carries_over(treatment):
+            asked["window_s"] = WASH_SHARE * self.bench.study.measure.window
+            self._measure(**asked)
+
+    def _has_room(self) -> bool:
+        return self.warms or self.budget.left_s() >= self.remedy_s(self.bench.study.measure.blocks.max)
+
+    def once(self, **asked: Unpack[StepAsked]) -> Step:
+        """A step, noted in the budget and shown."""
+        started = time.monotonic()
+        step = self._measure(**asked)
+        self.budget.note_step(asked["level"], time.monotonic() - started)
+        return step
+
+    def _measure(self, **asked: Unpack[StepAsked]) -> Step:
+        step = self.bench.take_step(**asked)
+        self.steps.append(step)
+        self.progress.step(f"{self.bench.study.load.axis} {asked['level']:g}: {step.throughput:,.0f}/s")
+        return step
+
+    def next_treatment(self, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> str:
+        """Declare a state (of a target of that kind, where it is not the study's own) under the next free letter.
+        cold_of: see Bench.declare."""
+        name = _letters(self.bench.treatments)
+        self.bench.declare(name, title, state, kind, cold_of=cold_of)
+        return name
+
+    def remedy_s(self, blocks: int) -> float:
+        """Seconds to keep in hand for one remedy, where any may be tried: a step to size it, its proof at two levels in
+        this number of blocks, and a look at what it leaves."""
+        if not self.tries_remedies:
+            return 0.0
+        levels = list(self.bench.study.levels)
+        return self.budget.cost_s(levels[-1:] + 2 * blocks * levels[-2:] + FEWEST_BLOCKS * levels)
+
+    def of(self, treatment: str) -> list[Step]:
+        """The steps of a treatment that count, from every round."""
+        return [step for step in self.steps if step.treatment == treatment and step.counts]
+
+
+def _letters(count: int) -> str:
+    """A, B, ... Z, AA, AB, ..."""
+    first, second = divmod(count, 26)
+    return (chr(64 + first) if first else "") + chr(65 + second)

@@ -1,0 +1,269 @@
+"""A cage: the control groups of one component of a study, with its limits. What is used inside, the recorder reads.
+
+Limits have the names of version 2 (kernel, Documentation/admin-guide/cgroup-v2.rst) and whole numbers, also where
+version 1 keeps them:
+
+    cpu.max     CPU time in microseconds per period of 100 ms (50000: half a CPU)
+    memory.max  bytes; without swap, as a machine of this size would have it
+    pids.max    processes and threads
+    io.rbps, io.wbps, io.riops, io.wiops  bytes and operations per second, on the disk that the data are on
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cages import groups
+from loadframe.cages.counting import start_counting
+from loadframe.cages.groups import Place, put, text
+from loadframe.errors import CageError
+from loadframe.host.leases import Lease, filesystem
+
+PERIOD_US = 100_000
+"""The period of the CPU quota: the kernel's default."""
+LIMITS: Mapping[str, str] = {
+    "cpu.max": "cpu",
+    "memory.max": "memory",
+    "pids.max": "pids",
+    "io.rbps": "io",
+    "io.wbps": "io",
+    "io.riops": "io",
+    "io.wiops": "io",
+}
+"""Every limit and the controller that holds it."""
+IO_FILES_V1 = {
+    "io.rbps": "blkio.throttle.read_bps_device",
+    "io.wbps": "blkio.throttle.write_bps_device",
+    "io.riops": "blkio.throttle.read_iops_device",
+    "io.wiops": "blkio.throttle.write_iops_device",
+}
+SWAP_BYTES = 1 << 20
+"""In version 1 the limit on memory and swap lies this much above the one on memory: hits of the former are not counted
+(Linux 6.18: memory.memsw.failcnt stays 0)."""
+NO_LIMIT_V1 = 1 << 62
+"""memory.limit_in_bytes shows "none" as the largest multiple of the page size that fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One folder of a cage."""
+
+    version: int
+    controllers: frozenset[str]
+    folder: Path
+
+
+class Cage:
+    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease.
+
+    Where nothing is limited and the machine grants no control groups, it has no groups.
+    """
+
+    def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
+        """device: the disk of the I/O limits, as major:minor."""
+        self.component = component
+        self._groups = members
+        self._device = device
+        self._limits: dict[str, int] = {}
+
+    @classmethod
+    def make(
+        cls,
+        component: str,
+        limits: Mapping[str, int],
+        *,
+        lease: Lease,
+        cpus: frozenset[int] | None = None,
+        of: str = "",
+        root: Path = Path("/"),
+        make_folder: Callable[[Path], None] = Path.mkdir,
+    ) -> Cage:
+        """Make the groups and set the limits. CageError where the machine does not grant them, with what is needed.
+
+        cpus: also bound by a cpuset where there is one; affinity is the launcher's business. of: tells apart two that
+        are called alike. root and make_folder: for recorded trees.
+        """
+        wanted = {LIMITS[name] for name in limits}
+        io = any(LIMITS[name] == "io" for name in limits)
+        device = block_device(lease.folder, root) if io else None
+        places = groups.find(wanted, root) if wanted else _counting_places(root)
+        cpu_sets = _cpu_set_places(root) if cpus is not None else []
+        name = "-".join(part for part in ("loadframe", lease.id, component, of) if part)
+        planned: dict[Path, Group] = {}
+        for place in (*places, *cpu_sets):
+            folder = place.parent / name
+            known = planned[folder].controllers if folder in planned else frozenset()
+            planned[folder] = Group(place.hierarchy.version, known | place.controllers, folder)
+        lease.add_groups(planned)
+        made = []
+        for group in planned.values():
+            try:
+                make_folder(group.folder)
+            except OSError as error:
+                if needed := sorted(group.controllers & wanted):
+                    raise groups.refusal(needed, [f"{group.folder}: {error.strerror}"]) from error
+                continue
+            made.append(group)
+            if group.version == 1 and "io" in group.controllers:
+                start_counting(group.folder, root)
+        cage = cls(component, tuple(made), device)
+        if cpus is not None:
+            cage._bind(cpus)
+        cage.set(limits)
+        return cage
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where a process has to be written to, to be in the cage."""
+        return tuple(group.folder for group in self._groups)
+
+    # --- limits -------------------------------------------------------------------------------------------------------
+
+    def set(self, limits: Mapping[str, int]) -> None:
+        """Exactly these limits from now on, also for what runs. CageError where the kernel refuses one."""
+        for name in (*limits, *(name for name in self._limits if name not in limits)):
+            group = self._group(LIMITS[name])
+            if group is None:
+                raise groups.refusal([LIMITS[name]], ["the cage was made without it"])
+            value = limits.get(name)
+            try:
+                self._write(group, name, value)
+            except OSError as error:
+                shown = "no limit" if value is None else value
+                busy = error.errno == errno.EBUSY
+                raise CageError(
+                    f"{name} = {shown} was refused by the kernel for the {self.component}: {error.strerror}",
+                    remedy="More than that is in use; ask for more."
+                    if busy
+                    else "Ask for less or for more: the group "
+                    f"above ({group.folder.parent}) may allow less, and no kernel takes less than 1 ms of CPU time.",
+                ) from error
+        self._limits = dict(limits)
+
+    def limits(self) -> dict[str, int]:
+        """The limits as the kernel has them now."""
+        found = {name: self._read(group, name) for name in self._limits if (group := self._group(LIMITS[name]))}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def forget(self) -> None:
+        """Have the kernel take back what can be read again, page cache above all. Does nothing where no group counts
+        memory, and before Linux 5.19 with version 2."""
+        group = self._group("memory")
+        if group is None:
+            return
+        v1 = group.version == 1
+        with contextlib.suppress(OSError):  # what is in use stays, and the kernel says so
+            if v1:
+                put(group.folder / "memory.force_empty", 0)
+            else:
+                put(group.folder / "memory.reclaim", text(group.folder / "memory.current").strip())
+
+    def _write(self, group: Group, name: str, value: int | None) -> None:
+        folder, v1 = group.folder, group.version == 1
+        match name:
+            case "cpu.max" if v1:
+                put(folder / "cpu.cfs_period_us", PERIOD_US)
+                put(folder / "cpu.cfs_quota_us", -1 if value is None else value)
+            case "cpu.max":
+                put(folder / name, f"{'max' if value is None else value} {PERIOD_US}")
+            case "memory.max" if v1:
+                swap = folder / "memory.memsw.limit_in_bytes"  # not there where swap is not accounted
+                if swap.exists():
+                    put(swap, -1)
+                put(folder / "memory.limit_in_bytes", -1 if value is None else value)
+                if swap.exists() and value is not None:
+                    put(swap, value + SWAP_BYTES)
+            case "memory.max":
+                put(folder / name, "max" if value is None else value)
+                if (folder / "memory.swap.max").exists():
+                    put(folder / "memory.swap.max", "max" if value is None else 0)
+            case "pids.max":
+                put(folder / name, "max" if value is None else value)
+            case _ if v1:
+                put(folder / IO_FILES_V1[name], f"{self._device} {value or 0}")
+            case _:
+                put(folder / "io.max", f"{self._device} {name[3:]}={'max' if value is None else value}")
+
+    def _read(self, group: Group, name: str) -> int | None:
+        folder, v1 = group.folder, group.version == 1
+        if v1 and name in IO_FILES_V1:
+            return _of_device(text(folder / IO_FILES_V1[name]), self._device, "")
+        if name in IO_FILES_V1:
+            return _of_device(text(folder / "io.max"), self._device, f"{name[3:]}=")
+        file = {"cpu.max": "cpu.cfs_quota_us", "memory.max": "memory.limit_in_bytes"}.get(name, name) if v1 else name
+        words = text(folder / file).split()
+        value = int(words[0]) if words and words[0] not in ("max", "-1") else None
+        return None if value is not None and value >= NO_LIMIT_V1 else value
+
+    def _bind(self, cpus: frozenset[int]) -> None:
+        """Bind the group to CPUs where there is a cpuset; version 1 wants memory nodes too before it takes anybody."""
+        group = self._group("cpuset")
+        if group is None:
+            return
+        try:
+            if group.version == 1:
+                put(group.folder / "cpuset.mems", text(group.folder.parent / "cpuset.effective_mems").strip())
+            put(group.folder / "cpuset.cpus", ",".join(map(str, sorted(cpus))))
+        except OSError as error:
+            raise CageError(
+                f"CPUs {','.join(map(str, sorted(cpus)))} were refused for the {self.component}: {error.strerror}",
+                remedy=f"The group above ({group.folder.parent}) has: "
+                f"{text(group.folder.parent / 'cpuset.effective_cpus').strip() or 'unknown'}.",
+            ) from error
+
+    def _group(self, controller: str) -> Group | None:
+        return next((group for group in self._groups if controller in group.controllers), None)
+
+    # --- what has happened --------------------------------------------------------------------------------------------
+
+    def ended_for_memory(self) -> int:
+        """How many processes the kernel has ended because the cage's memory was full."""
+        group = self._group("memory")
+        if group is None:
+            return 0
+        file = "memory.oom_control" if group.version == 1 else "memory.events"
+        found = re.search(r"^oom_kill (\d+)$", text(group.folder / file), re.MULTILINE)
+        return int(found[1]) if found else 0
+
+
+# --- places and files -------------------------------------------------------------------------------------------------
+
+
+def _counting_places(root: Path) -> list[Place]:
+    """Where use can be counted without limiting anything; none where that is not permitted."""
+    with contextlib.suppress(CageError):
+        return groups.find((), root)
+    return []
+
+
+def _cpu_set_places(root: Path) -> list[Place]:
+    """A cpuset besides the affinity, where there is one."""
+    with contextlib.suppress(CageError):
+        return [place for place in groups.find(("cpuset",), root) if "cpuset" in place.controllers]
+    return []
+
+
+def block_device(path: Path, root: Path = Path("/")) -> str:
+    """The disk under a path as major:minor; a partition's whole disk, which is what the kernel limits. CageError where
+    it is on none (memory, network, layers)."""
+    number = path.stat().st_dev
+    name = f"{os.major(number)}:{os.minor(number)}"
+    entry = root / "sys/dev/block" / name
+    if not entry.exists():
+        raise CageError(
+            f"An I/O rate is limited per disk, and {path} is on {filesystem(path)}, which is none",
+            remedy="Set LOADFRAME_SCRATCH to a folder on a disk.",
+        )
+    return text(entry.resolve().parent / "dev").strip() if (entry / "partition").exists() else name
+
+
+def _of_device(lines: str, device: str | None, key: str) -> int | None:
+    """The number behind `key` on the device's line; None for "max", 0 or no line."""
+    found = re.search(rf"^{re.escape(device or '')} (?:.* )?{re.escape(key)}(\d+)\b", lines, re.MULTILINE)
+    return int(found[1]) or None if found else None

@@ -1,0 +1,1 @@
+"""What is done with steps: each experiment with what it does and what it writes."""

@@ -1,0 +1,192 @@
+"""A study's alternatives beside its target: all measured in the same blocks, each with its own limits and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from loadframe.analysis import comparison
+from loadframe.analysis.parting import parting
+from loadframe.bench.bench import Bench
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.surroundings import host_settings
+from loadframe.experiments.examination import examine
+from loadframe.experiments.proof import by_level, orders, take_block
+from loadframe.experiments.sweep import curve_of
+from loadframe.model import Alternative, Round, Step, TargetState, Witness
+from loadframe.runs.folder import Effective, RunFolder, Treatment
+from loadframe.runs.record import footprint
+from loadframe.study import Study
+from loadframe.study.declaration import AlternativeTable
+
+SIDE_BY_SIDE = 0
+"""The round of these steps: those of the rounds that follow are measured with others beside them."""
+
+START = "A"
+"""The treatment that a study declares."""
+ERROR = 0.05
+"""Over all alternatives together, and of each over all its levels together (Bonferroni)."""
+WITNESSES = (
+    "workload.bytes",
+    "target.cpu.cores",
+    "target.cpu.system_cores",
+    "target.memory.rss",
+    "target.cage.memory.usage",
+    "target.cage.memory.refaults",
+    "target.paging.major_faults",
+    "target.cage.read_bytes",
+    "system.tlb_shootdowns",
+    "system.stall.share",
+)
+"""What servers of the same thing differ in, beside what either of them was suspected of."""
+
+Samples = dict[float, list[float]]
+"""Throughputs in the order of their blocks, by level."""
+
+SHARE = 0.6
+"""More blocks than the study's least are measured only within this share of the budget: the rest is for what gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two treatments that are held against each other. title: of the second, for people."""
+
+    before: str
+    after: str
+    title: str
+
+
+def declare(book: Bookkeeping) -> list[Pair]:
+    """The study's alternatives as treatments of its bench, each beside the study's own, in the study's order; then the
+    cold ones of all, where the study asks for them."""
+    study, start = book.bench.study, book.bench.start_state
+    states = {START: ("as given", start, study.target.kind)}
+    for alternative in study.alternative:
+        state, kind = state_of(book.bench, alternative)
+        states[book.next_treatment(alternative.name, state, kind)] = (alternative.name, state, kind)
+    pairs = _pairs({name: title for name, (title, _, _) in states.items()})
+    if study.measure.cold:
+        pairs += _pairs(
+            {
+                book.next_treatment(f"{title}, cold", state, kind, cold_of=name): f"{title}, cold"
+                for name, (title, state, kind) in states.items()
+            }
+        )
+    return pairs
+
+
+def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, str]:
+    """The state of an alternative, and the kind of target that is brought to it."""
+    study, start = bench.study, bench.start_state
+    kind = alternative.target.kind or study.target.kind
+    own = start.settings if kind == study.target.kind else {}
+    state = TargetState(
+        {**own, **alternative.target.settings},
+        {**start.limits, **alternative.cage.limits},
+        host=host_settings(study.host, alternative.host),
+        cpus={**start.cpus, **alternative.cage.bound},
+    )
+    return state, kind
+
+
+def _pairs(titles: Mapping[str, str]) -> list[Pair]:
+    """The first of these treatments beside each of the others."""
+    first, *others = titles
+    return [Pair(first, other, titles[other]) for other in others]
+
+
+def measure_beside(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
+    """These pairs at all levels of the study, in interleaved blocks: as many as the study's least while the budget
+    allows it, two at least, then as many as there is room for, at most the study's most. How many they are does not
+    depend on what they show, so one look at the end has the error that it says."""
+    if not pairs:
+        return
+    study = book.bench.study
+    treatments = list(dict.fromkeys(name for pair in pairs for name in (pair.before, pair.after)))
+    levels, blocks = list(study.levels), study.measure.blocks
+    for name in treatments[1:]:  # the first is read back where the loop begins
+        run.append_line("effective.jsonl", "effective", Effective(name, book.bench.use(name)))
+    one = levels * len(treatments)
+    book.progress.phase(f"measuring {', '.join(treatments)} side by side", len(one) * blocks.min)
+    whole_s = book.budget.left_s()
+    for block, order in zip(range(1, blocks.max + 1), orders(book.random, treatments, levels), strict=False):
+        reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
+        if block > FEWEST_BLOCKS and not book.budget.affords(one, reserve_s):
+            break
+        take_block(book, order, round_number=SIDE_BY_SIDE, block=block)
+
+
+def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
+    """What a run's steps say of its study's alternatives; of those that were measured beside the target, whose first
+    round this is."""
+    declared = {alternative.name for alternative in study.alternative}
+    treatments = run.treatments().values()
+    cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
+    return tuple(
+        _alternative(run, target, one, steps, study, cold)
+        for one in treatments
+        if one.title in declared and any(_paired(steps, START, one.name))
+    )
+
+
+def _alternative(
+    run: RunFolder, target: Round, treatment: Treatment, steps: Sequence[Step], study: Study, cold: Mapping[str, str]
+) -> Alternative:
+    """cold: the cold treatment of each that has one."""
+    mine = [step for step in steps if step.treatment == treatment.name]
+    examined = examine(
+        mine,
+        number=1,
+        treatment=treatment.name,
+        state=treatment.state,
+        effective=run.effective().get(treatment.name, {}),
+        curve=curve_of(steps, study, treatment.name),
+        target_kind=treatment.kind or study.target.kind,
+        highest_level=study.levels[-1],
+    ).round
+    causes = (*target.findings, *examined.findings)
+    shown = {item.metric for finding in causes for item in finding.evidence}
+    before, after = _paired(steps, START, treatment.name)
+    highest, error = max(before), ERROR / len(study.alternative)
+    empty = _paired(steps, cold[START], cold[treatment.name]) if cold else ({}, {})  # so, too, where none was taken
+    return Alternative(
+        name=treatment.title,
+        target_kind=treatment.kind or study.target.kind,
+        round=replace(examined, footprint=footprint(mine, sorted(shown))),
+        verdict=comparison.verdict_at_end(before, after, confidence=1 - error),
+        by_level=comparison.at_each_level(before, after, error=error),
+        cold=comparison.at_each_level(*empty, error=error) if empty[0] else (),
+        parting=parting(before, after),
+        witnesses=_witnesses(steps, treatment.name, highest, shown),
+    )
+
+
+def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
+    """What both sides show at this level, of the usual metrics and these."""
+    sides = [
+        [step.metrics for step in steps if step.level == level and step.treatment == treatment]
+        for treatment in (START, name)
+    ]
+    shown = {
+        metric: [[metrics[metric] for metrics in side if metric in metrics] for side in sides]
+        for metric in dict.fromkeys((*WITNESSES, *sorted(more)))
+    }
+    return tuple(
+        Witness(metric, level, median(target), median(alternative))
+        for metric, (target, alternative) in shown.items()
+        if target and alternative
+    )
+
+
+def _paired(steps: Sequence[Step], first: str, second: str) -> tuple[Samples, Samples]:
+    """Throughputs of two treatments by level, from the blocks that both were measured in side by side: the last step of
+    each, as disturbed ones were repeated."""
+    together = [step for step in steps if step.round == SIDE_BY_SIDE]
+    sides = [
+        {(step.level, step.block): step for step in together if step.treatment == treatment}
+        for treatment in (first, second)
+    ]
+    both = sorted(sides[0].keys() & sides[1].keys())
+    one, two = ([side[key] for key in both] for side in sides)
+    return by_level(one, first), by_level(two, second)

@@ -1,0 +1,188 @@
+"""A ladder: the changes of a study tried in its order, then the whole of what is kept taken apart in fresh blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from loadframe.analysis import comparison
+from loadframe.analysis import ladder as analysis
+from loadframe.analysis.ladder import Samples, State
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.proof import by_level, decided, grouped_orders, prove, take_block
+from loadframe.experiments.sizing import UNFIT
+from loadframe.kinds import registry as targets
+from loadframe.model import Interaction, Rung, Step, Verdict
+from loadframe.study.declaration import ChangeTable
+
+CLIMB_SHARE = 0.7
+"""Of the budget for trying the changes, each as much as any other; the rest is for the ladder as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Climbed:
+    """A ladder as far as it was measured. missing: what could not be measured within the budget, in sentences."""
+
+    rungs: tuple[Rung, ...]
+    total: Verdict | None = None
+    interactions: tuple[Interaction, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> State:
+        """The changes of the final state."""
+        return tuple(rung.change for rung in self.rungs if rung.kept)
+
+
+def climb(
+    book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda one: None
+) -> Climbed:
+    """Try each change against the state before it and keep what is proven to be better, then measure the whole.
+
+    keep_all: every change is kept, so none has to be tried first. note: told of every rung, so that nothing that was
+    proved is lost. Raises as Bench.take_step does where the target fails in a state that worked before.
+    """
+    climbed = Climbed(_all_kept(book, states)) if keep_all else _try_all(book, states, note)
+    note(climbed)
+    if not climbed.kept:
+        return climbed
+    climbed = _taken_apart(book, states, climbed)
+    note(climbed)
+    return _with_partners(book, states, climbed)
+
+
+# --- one change after the other ---------------------------------------------------------------------------------------
+
+
+def _all_kept(book: Bookkeeping, states: LadderStates) -> tuple[Rung, ...]:
+    names = tuple(change.name for change in book.bench.study.change)
+    return tuple(
+        _rung(book, states, names[:number], change, kept=True) for number, change in enumerate(book.bench.study.change)
+    )
+
+
+def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
+    """Each change has an even share of the time for all of them; what one does not use goes to those after it."""
+    changes = book.bench.study.change
+    reserve_s = (1 - CLIMB_SHARE) * book.budget.left_s()
+    climbed = Climbed(())
+    for number, change in enumerate(changes, start=1):
+        mine_s = max(book.budget.left_s() - reserve_s, 0.0) / (len(changes) - number + 1)
+        rung = _try(book, states, climbed.kept, change, number, book.budget.left_s() - mine_s)
+        climbed = Climbed((*climbed.rungs, rung))
+        note(climbed)
+    return climbed
+
+
+def _try(
+    book: Bookkeeping, states: LadderStates, kept: State, change: ChangeTable, number: int, firm_reserve_s: float
+) -> Rung:
+    """A change against the state before it. One that the target cannot work with is not kept, and it is said why."""
+    before = states.name(kept)
+    rung = _rung(book, states, kept, change, kept=False)
+    try:
+        verdict, _, _ = prove(
+            book,
+            before,
+            states.name((*kept, change.name)),
+            book.bench.study.levels,
+            round_number=number,
+            firm_reserve_s=firm_reserve_s,
+            enough=decided,
+        )
+    except UNFIT as error:
+        book.bench.recover(before)
+        return replace(rung, refused=error.fact)
+    kept_one = verdict.decision == "better"
+    return replace(rung, trial=replace(verdict, may_overstate=kept_one), kept=kept_one)
+
+
+def _rung(book: Bookkeeping, states: LadderStates, before: State, change: ChangeTable, *, kept: bool) -> Rung:
+    changes = states.changes(before, (*before, change.name))
+    given_up = targets.gives_up(book.bench.study.target.kind, change.target.settings)
+    return Rung(change.name, changes, kept, gives_up=given_up)
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
+    """All states of the final ladder in the same blocks, and the top without each change, if the budget has room for
+    them. These blocks have chosen nothing, so they do not flatter what was kept."""
+    kept, study = climbed.kept, book.bench.study
+    wanted, missing = analysis.states(kept), list[str]()
+    if not book.budget.affords(list(study.levels) * len(wanted) * study.measure.blocks.min):
+        if len(wanted) > len(analysis.rising(kept)):
+            missing.append("What is lost at the top without each change was not measured: the budget is used up.")
+        wanted = analysis.rising(kept)
+    if not book.budget.affords(list(study.levels) * len(wanted) * FEWEST_BLOCKS):
+        return _from_trials(climbed)
+    what = f"the whole ladder, {len(wanted)} states of it"
+    samples = _measured(book, states, wanted, what, len(study.change) + 1)
+    found = analysis.decompose(samples, kept)
+    gains, tops = dict(zip(kept, found.gains, strict=True)), dict(zip(kept, found.at_top, strict=True))
+    rungs = tuple(
+        replace(rung, gain=gains.get(rung.change), at_top=tops.get(rung.change))
+        for rung in _with_shares(climbed.rungs, found.shares)
+    )
+    return Climbed(rungs, found.total, analysis.interactions(samples, kept), tuple(missing))
+
+
+def _from_trials(climbed: Climbed) -> Climbed:
+    """Where no time is left for blocks of its own, the whole is the product of the trials, if there were any."""
+    trials = [rung.trial for rung in climbed.rungs if rung.kept and rung.trial is not None]
+    if not trials:
+        missing = "No time was left to measure the ladder: give measure.budget more."
+        return replace(climbed, missing=(missing,))
+    total = comparison.combine(trials)
+    missing = (
+        "The whole was not measured in blocks of its own, the budget is used up: it is the product of the trials, "
+        "which decided what is kept, so that it may be overstated."
+    )
+    return Climbed(_with_shares(climbed.rungs, analysis.shares(total, trials)), total, missing=(missing,))
+
+
+def _with_shares(rungs: Sequence[Rung], shares: Sequence[float] | None) -> tuple[Rung, ...]:
+    """The rungs, the kept ones with their shares."""
+    each = iter(shares or ())
+    return tuple(replace(rung, share=next(each, None)) if rung.kept else rung for rung in rungs)
+
+
+def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
+    """The interactions with those that are responsible for them, as far as the budget allows to look for them: each
+    later change in turn, with and without, in blocks of four states."""
+    kept, study = climbed.kept, book.bench.study
+    found, missing, number = list[Interaction](), list(climbed.missing), len(study.change) + 2
+    for one in climbed.interactions:
+        found.append(one)
+        later = () if one.partner is not None else kept[kept.index(one.change) + 1 :]
+        for partner in later:
+            wanted = analysis.pair_states(kept, one.change, partner)
+            if not book.budget.affords(list(study.levels) * len(wanted) * study.measure.blocks.min):
+                missing.append(
+                    f"With which change {one.change} interacts was not looked for to the end: no time was left."
+                )
+                break
+            samples = _measured(book, states, wanted, f"{one.change} with and without {partner}", number)
+            pair = analysis.pair(samples, kept, one.change, partner, confidence=1 - analysis.ERROR / len(later))
+            found += [pair] if decided(pair.verdict) else []
+            number += 1
+    return replace(climbed, interactions=tuple(found), missing=tuple(missing))
+
+
+def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> Samples:
+    """These states in interleaved blocks: two at least, at most the study's most. How many they are depends on the
+    time alone, so one look at the end has the error that it says."""
+    levels, blocks = list(book.bench.study.levels), book.bench.study.measure.blocks
+    book.progress.phase(f"measuring {what}", len(wanted) * len(levels) * blocks.min)
+    taken: list[Step] = []
+    slowest_s = 0.0
+    drawn = grouped_orders(book.random, states.groups(wanted), levels)
+    for block, order in zip(range(1, blocks.max + 1), drawn, strict=False):
+        if block > FEWEST_BLOCKS and slowest_s > book.budget.left_s():
+            break
+        left_s = book.budget.left_s()
+        taken += take_block(book, order, round_number=number, block=block)
+        slowest_s = max(slowest_s, left_s - book.budget.left_s())
+    return {state: by_level(taken, states.name(state)) for state in wanted}

@@ -1,0 +1,164 @@
+"""What a kept remedy is held against besides the state before it.
+
+A sham, where a change of state starts the target anew: its restart without its change. A dose, where what is changed
+are numbers: half the way, which must give something between. Both only for a remedy that confirmed a cause, and only
+within the budget; what was left out is said. Where one contradicts, its cause is no longer confirmed: it was helped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadframe.analysis import comparison
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.diagnosis import judging
+from loadframe.diagnosis.remedies import state_after
+from loadframe.experiments import sizing
+from loadframe.experiments.proof import by_level
+from loadframe.experiments.trying import Attempt, afterwards_s
+from loadframe.model import Change, Control, Remedy, Round, SettingValue, Step, Trial, Verdict
+
+BLOCKS = 3
+"""Of each control: two have one degree of freedom."""
+MIB = 1 << 20
+NO_BUDGET = "left out: too little of the budget was left"
+
+
+def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[float]) -> Round:
+    """The round with the controls of the remedy that was kept last, and what they leave of its findings."""
+    trial = one.tried[-1]
+    aimed_at = trial.remedy.addresses
+    if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings):
+        return one
+    controls = [control for control in (_sham(book, one, trial, levels), _dose(book, one, trial, levels)) if control]
+    book.bench.use(kept.applied.treatment)
+    against = "; ".join(control.because for control in controls if control.holds is False)
+    findings = tuple(
+        judging.only_helped(finding, against)
+        if against and finding.status == "confirmed" and finding.id in aimed_at
+        else finding
+        for finding in one.findings
+    )
+    trial = replace(trial, controls=(*trial.controls, *controls))
+    return replace(one, tried=(*one.tried[:-1], trial), findings=findings)
+
+
+def _affords(book: Bookkeeping, one: Round, levels: Sequence[float]) -> bool:
+    """Whether a control fits into what is left beside the next round's first remedy."""
+    reserve_s = afterwards_s(book, one, levels, treatments=1) + book.remedy_s(FEWEST_BLOCKS)
+    return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
+
+
+# --- the same without the change --------------------------------------------------------------------------------------
+
+
+def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
+    """None where nothing is started anew for the change."""
+    before = trial.treatment_before
+    starts = [book.bench.begins_anew(name) for name in (before, trial.treatment_after)]
+    if not any(starts):
+        return None
+    title = "started anew without the change"
+    if book.bench.study.target.attach is not None:
+        return Control("sham", title, None, None, "left out: the server is not Loadframe's to restart")
+    if not _affords(book, one, levels):
+        return Control("sham", title, None, None, NO_BUDGET)
+    name = book.next_treatment(title, one.state)
+    book.progress.phase(f"{before}, {title}", 2 * BLOCKS * len(levels))
+    taken: list[Step] = []
+    for block in range(1, BLOCKS + 1):
+        for treatment in (before, name):
+            if treatment == name:
+                book.bench.recover(name)
+            taken += [_take(book, one, block, treatment, level) for level in levels]
+    verdict = comparison.verdict(by_level(taken, before), by_level(taken, name))
+    if trial.verdict.decision != "better":
+        cures = judging.cures_failures(*([s for s in taken if s.treatment == each] for each in (before, name)))
+        because = "a restart alone ends the failures, too" if cures else "a restart alone does not end the failures"
+        return Control("sham", title, verdict, not cures, because)
+    return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
+
+
+def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
+    if sham.high < whole.low:
+        return True, f"a restart alone gives at most {sham.high:.3g} times as much, the change at least {whole.low:.3g}"
+    if sham.decision == "better" and sham.ratio >= whole.low:
+        return False, f"a restart alone gives {sham.ratio:.3g} times as much: the gain is not shown to be the change's"
+    return (
+        None,
+        f"a restart alone gives {sham.low:.3g} to {sham.high:.3g} times as much, which does not tell them apart",
+    )
+
+
+# --- half the way -----------------------------------------------------------------------------------------------------
+
+
+def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
+    """None where what is changed is no number, or has nothing between."""
+    half = halved(trial.remedy)
+    if half is None or trial.verdict.decision != "better":
+        return None
+    if not _affords(book, one, levels):
+        return Control("dose", half.title, None, None, NO_BUDGET)
+    name = book.next_treatment(half.title, state_after(one.state, half))
+    taken: list[Step] = []
+    book.progress.phase(half.title, 2 * BLOCKS * len(levels))
+    try:
+        for block in range(1, BLOCKS + 1):
+            order = (trial.treatment_before, name)
+            for treatment in order if block % 2 else order[::-1]:
+                taken += [_take(book, one, block, treatment, level) for level in levels]
+    except sizing.UNFIT as error:
+        book.bench.recover(trial.treatment_after)
+        return Control("dose", half.title, None, None, f"left out: the target cannot work with it: {error.fact}")
+    verdict = comparison.verdict(by_level(taken, trial.treatment_before), by_level(taken, name))
+    return Control("dose", half.title, verdict, *_of_dose(verdict, trial.told))
+
+
+def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
+    said = f"half the way gives {dose.ratio:.3g} times as much ({dose.low:.3g} to {dose.high:.3g})"
+    if dose.decision == "worse":
+        return False, f"{said}: less than nothing of the change"
+    if dose.low > whole.high:
+        return False, f"{said}: more than the whole way"
+    if dose.low > 1 and dose.high < whole.low:
+        return True, f"{said}: something between"
+    return None, f"{said}, which is not told apart from {'all of it' if dose.low > 1 else 'nothing of it'}"
+
+
+def halved(remedy: Remedy) -> Remedy | None:
+    """Half the way of a remedy of which every needed change is a number: between two positive ones the geometric mean,
+    as what is felt of a size are its doublings. None for others, and where a half is one of the ends."""
+    changes = [_half(change) for change in remedy.changes if change.needed]
+    known = [change for change in changes if change is not None]
+    if not known or len(known) < len(changes):
+        return None
+    told = ", ".join(f"{change.setting} = {change.after}" for change in known)
+    return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {told}", changes=tuple(known))
+
+
+def _half(change: Change) -> Change | None:
+    before, after = _number(change.before), _number(change.after)
+    if before is None or after is None:
+        return None
+    middle = math.sqrt(before * after) if before > 0 and after > 0 else (before + after) / 2
+    if after.is_integer():
+        grain = MIB if before % MIB == after % MIB == 0 else 1  # sizes in bytes stay whole pages
+        middle = round(middle / grain) * grain
+    return None if middle in (before, after) else replace(change, after=middle)
+
+
+def _number(value: SettingValue | None) -> float | None:
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _take(book: Bookkeeping, one: Round, block: int, treatment: str, level: float) -> Step:
+    return book.take(round_number=one.number, block=block, treatment=treatment, level=level)

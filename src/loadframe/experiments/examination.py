@@ -1,0 +1,94 @@
+"""From the steps of one treatment to a round: limits with the load at which they run out, and findings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from loadframe.analysis import exhaustion
+from loadframe.analysis.soundness import sound
+from loadframe.diagnosis.findings import diagnose
+from loadframe.diagnosis.remedies import Situation
+from loadframe.diagnosis.sight import sighted
+from loadframe.diagnosis.windows import look
+from loadframe.experiments.memory_budget import with_memory_at_full
+from loadframe.host.processes import most_open_files
+from loadframe.kinds.registry import check_settings
+from loadframe.ledger.reading import Series, read_limits, silent_cuts
+from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
+
+FORESIGHT = 10.0
+"""Beyond this many times the highest level tested, nothing is said about when a limit runs out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A round before any remedy was tried, with what remedies are made from. bend: the last load that held."""
+
+    round: Round
+    situation: Situation
+    bend: float | None
+
+
+def examine(
+    steps: Sequence[Step],
+    *,
+    number: int,
+    treatment: str,
+    state: TargetState,
+    effective: Mapping[str, SettingValue],
+    curve: Curve,
+    target_kind: str,
+    highest_level: float,
+    free_disk_bytes: float = math.inf,
+) -> Examined:
+    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes: as of a Situation."""
+    steps = with_memory_at_full(sighted(steps), effective)
+    series = read_limits(steps, state, effective)
+    limits = tuple(_with_exhaustion(one, highest_level) for one in series)
+    windows = look(curve, sound(steps))
+    findings, ruled_out = diagnose(windows, limits)
+    demands = {
+        one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
+        for one in series
+    }
+    return Examined(
+        round=Round(
+            number=number,
+            treatment=treatment,
+            state=state,
+            effective=dict(effective),
+            curve=curve,
+            limits=limits,
+            findings=findings,
+            tried=(),
+            untried=(),
+            silent_cuts=cuts(target_kind, state, effective),
+            ruled_out=ruled_out,
+        ),
+        situation=Situation(
+            target_kind=target_kind,
+            state=state,
+            effective=effective,
+            demands=demands,
+            ceilings={limit.id: limit.ceiling for limit in limits},
+            most_open_files=most_open_files(),
+            free_disk_bytes=free_disk_bytes,
+        ),
+        bend=windows.bend,
+    )
+
+
+def cuts(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
+    """What the target did not grant as the state asks for it, in words."""
+    return silent_cuts({**check_settings(target_kind, state.settings), **state.limits}, effective)
+
+
+def _with_exhaustion(series: Series, highest_level: float) -> Limit:
+    found = exhaustion.exhausted_at(
+        np.array(series.loads), np.array(series.uses), series.limit.ceiling, highest_load=FORESIGHT * highest_level
+    )
+    return replace(series.limit, exhausted_at=found)

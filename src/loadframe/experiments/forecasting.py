@@ -1,0 +1,61 @@
+"""Forecasts, their scores, and the scores that are kept on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from loadframe.errors import SampleError
+from loadframe.host.state import state_directory
+from loadframe.model import Calibration, Forecast, Limit, Observations
+from loadframe.plain_numbers import LARGEST, SMALLEST
+from loadframe.prediction import forecasting, scoring
+from loadframe.prediction.system import Kind
+from loadframe.runs import scores
+
+
+def predict(
+    observations: Observations,
+    at: Sequence[float] = (),
+    *,
+    up_to: float | None = None,
+    kind: Kind | None = None,
+    limits: Sequence[Limit] = (),
+) -> Forecast:
+    """A forecast, from the loads up to `up_to` only where that is given; what was measured at the loads forecast
+    scores it, and the scores are kept on this machine. Without `at` the loads above `up_to` are forecast. SampleError
+    for loads that are none, and where nothing is left to forecast from."""
+    wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
+    if wrong:
+        raise SampleError(f"{wrong[0]:g} is no load", remedy="Loads are above zero: --at 4,8,12.")
+    used = observations
+    if up_to is not None:
+        used = replace(observations, rows=tuple(row for row in observations.rows if row.load <= up_to))
+        at = at or [load for load in observations.loads if load > up_to]
+        if not used.rows:
+            raise SampleError(
+                f"{observations.name} has no load up to {up_to:g}; the lowest is {observations.loads[0]:g}",
+                remedy="Choose a higher --up-to.",
+            )
+    found = forecasting.forecast(used, at, kind=kind, limits=limits)
+    highest = used.loads[-1]
+    beyond = [row for row in observations.rows if row.load > highest]
+    return remember(scoring.score(found, beyond))
+
+
+def remember(forecast: Forecast) -> Forecast:
+    """Keep the forecast's scores on this machine."""
+    if forecast.scored:
+        scores.add(state_directory(), _source(forecast), forecast.scored)
+    return forecast
+
+
+def calibration() -> Calibration | None:
+    """How often the intervals of all forecasts that were scored on this machine held; None before the first."""
+    return scoring.calibrate(scores.read(state_directory()))
+
+
+def _source(forecast: Forecast) -> str:
+    path = Path(forecast.source)
+    return str(path.resolve()) if path.exists() else forecast.source

@@ -1,0 +1,59 @@
+"""Start small and predict: measure the low levels, forecast the others before they are measured, score the forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments import forecasting, run_forecasting
+from loadframe.experiments.sweep import measure_block, sweep
+from loadframe.model import DISTURBED, Curve, Forecast
+from loadframe.prediction import resources, scoring
+
+FILE, SCHEMA = "forecast.json", "forecast-record"
+MOST_TIMES = 2
+"""A forecast rests on few steps: while others use the machine, the low levels are measured in up to this many times the
+study's least number of blocks."""
+
+
+def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
+    """The curve of the first state. Where the study asks for a forecast, it is made from the low levels before any
+    other is measured, and scored by what these then give."""
+    up_to = book.bench.study.load.forecast_up_to
+    if up_to is None:
+        return sweep(book, treatment, round_number=1)
+    forecast = _foretell(book, treatment, up_to)
+    curve = sweep(book, treatment, round_number=1)
+    _judge(book, treatment, forecast, curve)
+    return curve
+
+
+def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
+    """The forecast from the levels up to this, which are measured for it; written down."""
+    study = book.bench.study
+    low = [level for level in study.levels if level <= up_to]
+    blocks = study.measure.blocks.min
+    book.progress.phase(f"measuring the {len(low)} levels to forecast from ({treatment})", len(low) * blocks)
+    for block in range(1, MOST_TIMES * blocks + 1):
+        if block > blocks and (_undisturbed(book, treatment, low) >= blocks or not book.budget.affords(study.levels)):
+            break
+        measure_block(book, treatment, low, block, round_number=1)
+    asked = [level for level in study.levels if level > up_to]
+    found = run_forecasting.predict_run(book.bench.run, asked, treatment=treatment)
+    book.bench.run.write_record(FILE, SCHEMA, found)
+    return found
+
+
+def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> int:
+    """Steps that nothing outside the study disturbed, at the level that has fewest of them."""
+    calm = [step.level for step in book.of(treatment) if not DISTURBED.intersection(step.flags)]
+    return min(calm.count(level) for level in levels)
+
+
+def _judge(book: Bookkeeping, treatment: str, forecast: Forecast, curve: Curve) -> None:
+    """Keep the forecast in the run with what came of it, and its scores on this machine."""
+    run = book.bench.run
+    measured = resources.observe(book.of(treatment), name=str(run.path), axis=book.bench.study.load.axis)
+    beyond = [row for row in measured.rows if row.load > forecast.measured[-1]]
+    scored = forecasting.remember(scoring.score(forecast, beyond))
+    run.write_record(FILE, SCHEMA, scoring.came(scored, measured, curve))

@@ -1,0 +1,66 @@
+"""A kept gain measured once more, in blocks that decided nothing.
+
+A change is kept because its blocks were good, so these blocks overstate it: near what can be proved at all by 1.65 to 3
+times. How many fresh ones follow is settled before the first of them, so nothing that they show chooses them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import stdev
+
+from loadframe.analysis import comparison, student
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.bench.settling import held, settled
+from loadframe.experiments.proof import NARROW, by_level, orders, take_block
+from loadframe.model import Step, Verdict
+
+BLOCKS = 3
+"""The fewest: two have one degree of freedom, and their interval says next to nothing."""
+USUAL = 0.95
+
+
+def wanted(known: Sequence[Verdict], most: int) -> int:
+    """How many blocks, BLOCKS to `most`, should measure a gain of which these verdicts are the factors: as many as make
+    the interval narrow against it, going by the noise of their blocks."""
+    gain = abs(sum(math.log(each.ratio) for each in known))
+    noise = max(stdev(map(math.log, each.block_ratios)) for each in known)
+    for blocks in range(BLOCKS, most):
+        if student.quantile((1 + USUAL) / 2, blocks - 1) * noise / math.sqrt(blocks) <= NARROW * gain:
+            return blocks
+    return max(BLOCKS, most)
+
+
+def measure_again(
+    book: Bookkeeping,
+    before: str,
+    after: str,
+    levels: Sequence[float],
+    blocks: int,
+    *,
+    round_number: int,
+    done: int = 0,
+    reserve_s: float = 0.0,
+) -> list[Step]:
+    """Both treatments in `blocks` further blocks, or in as many as the budget has room for beside a reserve; none where
+    that is less than BLOCKS. done: the number of blocks that they have in this round."""
+    per_block = [*levels, *levels]
+    while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
+        blocks -= 1
+    if blocks < BLOCKS:
+        return []
+    book.progress.phase(f"measuring {after} against {before} once more, in fresh blocks", blocks * len(per_block))
+    taken: list[Step] = []
+    drawn = orders(book.random, (before, after), levels)
+    for block, order in zip(range(done + 1, done + blocks + 1), drawn, strict=False):
+        if block > done + BLOCKS and not book.budget.affords(per_block, reserve_s):
+            break
+        taken += take_block(book, order, round_number=round_number, block=block)
+    return taken
+
+
+def told(steps: Sequence[Step], before: str, after: str) -> Verdict:
+    """What these blocks say, looked at once."""
+    counted = settled(steps)
+    return held(comparison.verdict_at_end(by_level(counted, before), by_level(counted, after)), steps)

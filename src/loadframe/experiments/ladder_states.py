@@ -1,0 +1,76 @@
+"""The states of a ladder: what a change makes of a state, and between which states the target has to restart."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from loadframe.analysis.ladder import State
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.bench.surroundings import host_settings
+from loadframe.changes.journal import differences
+from loadframe.experiments.beside import START
+from loadframe.kinds import registry as targets
+from loadframe.model import Change, SettingValue, TargetState
+from loadframe.study.declaration import ChangeTable
+
+
+def changed(state: TargetState, change: ChangeTable, host: Mapping[str, SettingValue]) -> TargetState:
+    """The state with this change made in it. host: what it sets of the machine."""
+    return replace(
+        state,
+        settings={**state.settings, **change.target.settings},
+        limits={**state.limits, **change.cage.limits},
+        host={**state.host, **host},
+        cpus={**state.cpus, **change.cage.bound},
+    )
+
+
+@dataclass
+class LadderStates:
+    """The states of a study's ladder as treatments of its bench; each is declared when it is first asked for. Made
+    before anything is changed: what a change sets of the machine is held against what is there."""
+
+    book: Bookkeeping
+    _names: dict[State, str] = field(default_factory=dict)
+    _host: dict[str, dict[str, SettingValue]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._host = {change.name: host_settings(change.host) for change in self.book.bench.study.change}
+
+    def of(self, state: State) -> TargetState:
+        """What the target is set to."""
+        study = self.book.bench.study
+        found = self.book.bench.start_state
+        for change in study.change:
+            if change.name in state:
+                found = changed(found, change, self._host[change.name])
+        return found
+
+    def name(self, state: State) -> str:
+        """Its treatment."""
+        if state not in self._names:
+            title = " + ".join(state)
+            self._names[state] = self.book.next_treatment(title, self.of(state)) if state else START
+        return self._names[state]
+
+    def changes(self, before: State, after: State) -> tuple[Change, ...]:
+        """What differs between two states."""
+        return tuple(differences(self.of(before), self.of(after)))
+
+    def groups(self, states: Sequence[State]) -> list[list[str]]:
+        """Their treatments, those together between which the target need not restart."""
+        found: dict[Hashable, list[str]] = {}
+        for state in states:
+            found.setdefault(self._restart_part(self.of(state)), []).append(self.name(state))
+        return list(found.values())
+
+    def _restart_part(self, state: TargetState) -> Hashable:
+        """What of a state a running target cannot be brought to."""
+        kind = self.book.bench.study.target.kind
+        specs = {name: targets.setting(kind, name) for name in state.settings}
+        at_start = [name for name, spec in specs.items() if not (spec and spec.dynamic and not spec.sized_at_start)]
+        return (
+            frozenset((name, state.settings[name]) for name in at_start),
+            frozenset(state.limits.items()),
+        )

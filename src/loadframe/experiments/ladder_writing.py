@@ -1,0 +1,59 @@
+"""From a measured ladder to its record and its report on disk; also of a run that was stopped or killed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loadframe import reporting
+from loadframe.analysis.carryover import carried_over
+from loadframe.errors import RunError
+from loadframe.experiments.climbing import Climbed
+from loadframe.experiments.writing import conduct_from, series_of
+from loadframe.model import Ladder
+from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.record import describe_study
+
+FILE, SCHEMA = "ladder.json", "ladder-record"
+
+
+def save(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> Ladder:
+    """The ladder as far as it went, on the disk when this returns; a later call replaces it."""
+    bench = run.bench()
+    study = run.declared()
+    found = Ladder(
+        run=str(run.path),
+        report=str(run.place(REPORT)),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
+        host=run.host(),
+        rungs=climbed.rungs,
+        total=climbed.total,
+        interactions=climbed.interactions,
+        keeps_all=keeps_all,
+        finished=False,
+        warnings=climbed.missing,
+    )
+    run.write_record(FILE, SCHEMA, found)
+    return found
+
+
+def write_down(run: RunFolder) -> Ladder:
+    """The record of a run that has ended, with how it went, its tables and its report. RunError where it holds no
+    ladder, or not a single finished step."""
+    found, steps = run.ladder(), run.steps()
+    if found is None or not steps:
+        raise RunError(f"{run.path} has no ladder with a finished step", remedy="It was stopped early; run it again.")
+    series = series_of(run)
+    run.write_tables(steps, [], series=series.table)
+    conduct = run.conduct() or conduct_from(steps)
+    found = replace(
+        found,
+        run=str(run.path),
+        report=str(run.place(REPORT)),
+        finished=run.closed(),
+        conduct=conduct,
+        seconds=conduct.seconds,
+        warnings=tuple(dict.fromkeys((*found.warnings, *map(str, carried_over(steps)), *series.warnings))),
+    )
+    run.write_record(FILE, SCHEMA, found)
+    run.write_report(reporting.render_ladder_page(found))
+    return found

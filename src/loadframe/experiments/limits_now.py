@@ -1,0 +1,418 @@
+"""The ledger now: of this machine, of a process, of a server that runs, or of a study's target started for it.
+
+Read twice a second apart, or watched for a while: then use is regressed on time, and the limits are ranked by which is
+reached first. Nothing is changed, and no load is put on anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from loadframe.analysis.trend import runs_out_in
+from loadframe.bench.caged import make_target
+from loadframe.bench.checking import check_consent
+from loadframe.bench.driver_user import driver_user
+from loadframe.errors import TargetError
+from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full
+from loadframe.host.identity import Identity, alive, identify
+from loadframe.host.leases import Lease
+from loadframe.host.signals import tell
+from loadframe.kinds import registry as targets
+from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
+from loadframe.kinds.base import Target
+from loadframe.ledger.counters import counter_metrics
+from loadframe.ledger.derived import derive
+from loadframe.ledger.now import read_now
+from loadframe.ledger.reading import as_number, silent_cuts
+from loadframe.ledger.rules import RULES
+from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
+from loadframe.progress import Progress, Silent
+from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
+from loadframe.recording.procfs import parse_process_status, together_bytes
+from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
+from loadframe.study import Study
+from loadframe.workloads import registry as workloads
+
+SOURCES: tuple[Source, ...] = (
+    *snapshot_machine.SOURCES,
+    *snapshot_kernel.SOURCES,
+    *snapshot_process.SOURCES,
+    *snapshot_cgroup.SOURCES,
+)
+ONE_LOOK_S = 1.0
+"""Rates need two readings; this far apart unless the user wants more."""
+READINGS = 60
+"""The number of intervals of a watch: enough for a line and its scatter, few enough to cost nothing."""
+SHORTEST_S, LONGEST_S = 1.0, 30.0
+"""No interval is shorter (a reading takes up to a tenth of a second) or longer (a leak may be quick)."""
+CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
+"""The connections that a private server is asked for, to see what they cost."""
+ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose limits. local: the machine's rows are those of the server's machine. server: asked for its counters.
+    enter: opens one more connection to a server that is ours to try things on."""
+
+    words: str
+    place: Place = field(default_factory=Place)
+    kinds: frozenset[str] = frozenset()
+    server: Attached | Target | None = None
+    configured: Mapping[str, SettingValue] = field(default_factory=dict)
+    effective: Mapping[str, SettingValue] = field(default_factory=dict)
+    local: bool = True
+    process: Identity | None = None
+    enter: Callable[[], Attached] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One reading of everything."""
+
+    snapshot: Snapshot
+    counters: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Watch:
+    """The first and the last reading, and the metrics of every interval between: (seconds, metrics)."""
+
+    first: Moment
+    last: Moment
+    intervals: list[tuple[float, Mapping[str, float]]]
+    ended: bool = False
+
+    @property
+    def watched_s(self) -> float:
+        return self.last.snapshot.at_s - self.first.snapshot.at_s
+
+
+def limits(
+    *,
+    pid: int | None = None,
+    study: Study | None = None,
+    server: str | None = None,
+    option_file: Path | None = None,
+    user: str = "",
+    over_s: float | None = None,
+    progress: Progress | None = None,
+) -> LedgerNow:
+    """The ledger now. With a study its target is started privately, without load, and ended; with `server`
+    (KIND:ADDRESS) one that runs is asked, `pid` naming its process where it cannot be found; with `pid` alone any
+    process; without all three the machine. over_s: watch so long, and say what runs out and when.
+
+    TargetError for a process that is not there and a server that does not let us in; StudyError, MissingTool.
+    """
+    with _subject(pid, study, server, option_file, user) as subject:
+        watch = observe(
+            partial(_moment, subject),
+            ONE_LOOK_S if over_s is None else over_s,
+            still_there=lambda: subject.process is None or alive(subject.process),
+            specs=_specs(subject),
+            progress=progress or Silent(),
+        )
+        return ledger_of(subject, watch, forecast=over_s is not None, resident=_resident_by_connections(subject))
+
+
+# --- whose limits -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _subject(
+    pid: int | None, study: Study | None, server: str | None, option_file: Path | None, user: str
+) -> Iterator[Subject]:
+    with ExitStack() as stack:
+        account = BY_OPTION if study is None else BY_STUDY
+        if study is not None:
+            check_consent(study)
+        if study is not None and study.target.attach is not None:
+            server = f"{study.target.kind}:{study.target.attach}"
+            option_file = Path(study.target.option_file) if study.target.option_file else None
+            study = None
+        if study is not None:
+            yield _private(stack, study)
+        elif server is not None:
+            attached = attach(server, option_file=option_file, user=user, account=account)
+            stack.callback(attached.close)
+            yield _attached(attached, pid)
+        elif pid is not None:
+            process = _process(pid)
+            yield Subject(f"{_name(pid)} (pid {pid})", Place(pid=pid), frozenset({"process"}), process=process)
+        else:
+            yield Subject("this machine")
+
+
+def _process(pid: int) -> Identity:
+    found = identify(pid) if pid > 0 else None
+    if found is None:
+        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
+    return found
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # it ended in this moment; the readings say so
+        return "a process"
+
+
+def _attached(server: Attached, pid: int | None) -> Subject:
+    pid = pid if pid is not None else server.pid()
+    local = pid is not None or server.local()
+    missing = "its process is out of our sight; name it with --pid" if local else ELSEWHERE
+    return Subject(
+        f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else ""),
+        Place(pid=pid, no_process=missing),
+        frozenset({"process", server.kind}),
+        server,
+        server.configured(),
+        server.effective(),
+        local,
+        None if pid is None else _process(pid),
+    )
+
+
+def _private(stack: ExitStack, study: Study) -> Subject:
+    """The study's target in the state that the study declares; it ends with the stack."""
+    kind, shards = study.target.kind, study.target.shards
+    if shards is not None:  # they are all alike
+        study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
+    lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
+    workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
+    target = make_target(study, lease, kind, driver_user(study, workload, lease).number)
+    stack.callback(target.destroy)
+    stack.push(partial(_say_ending, kind))
+    target.create()
+    state = TargetState(targets.check_settings(kind, study.target.settings), study.target_limits)
+    target.start(state)
+    pid = next(iter(target.pids()), None)
+    words = f"{target.version()}, started for study {study.study.name}"
+    words += f" as one of its {shards} shards" if shards is not None else ""
+    asked, used = {**state.settings, **state.limits}, target.effective()
+    kinds = frozenset({"process", kind, kind.removesuffix("-cache")})
+    if pid is None:
+        place = Place(no_process=f"{kind} lives in its clients' processes, and none runs now")
+        return Subject(words, place, kinds, configured=asked, effective=used)
+    endpoint = target.endpoint()
+    if "option_file" not in endpoint.options:  # a web server or a cache, which has no accounts: it is asked as it is
+        return Subject(words, Place(pid=pid), kinds, target, asked, used, process=_process(pid))
+    enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
+    server = enter()
+    stack.callback(server.close)
+    return Subject(words, Place(pid=pid), kinds, server, asked, used, process=_process(pid), enter=enter)
+
+
+def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
+    """Where Ctrl-C ends the look at a private server, the user reads at once what ends."""
+    if why is not None and issubclass(why, KeyboardInterrupt):
+        tell(f"Ending {kind}.")
+
+
+def _resident_by_connections(subject: Subject) -> tuple[tuple[float, float], ...]:
+    """(connections, resident bytes) of a private server while more and more connections of ours are open. They are
+    idle: what statements take comes on top. Nothing for a server that is not ours."""
+    server, enter = subject.server, subject.enter
+    if server is None or enter is None:
+        return ()
+    found = [(1.0, _resident_bytes(server.pids()))]
+    with ExitStack() as stack:
+        for step in range(1, CONNECTION_STEPS + 1):
+            try:
+                for _ in range(CONNECTIONS_PER_STEP):
+                    stack.callback(enter().close)
+            except TargetError:  # no more are allowed: what was seen until here is what there is
+                break
+            found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(server.pids())))
+    return tuple(found)
+
+
+def _resident_bytes(pids: Sequence[int]) -> float:
+    """Of all processes together. TargetError where the first one has ended; others may end at any time."""
+    found = []
+    for pid in pids:
+        try:
+            status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
+        except OSError as error:
+            if pid == pids[0]:
+                raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
+            continue
+        found.append((status.rss_bytes or 0, status.shared_bytes or 0))
+    return float(together_bytes(found))
+
+
+# --- watching ---------------------------------------------------------------------------------------------------------
+
+
+def _moment(subject: Subject) -> Moment:
+    server = subject.server
+    if server is None:
+        return Moment(take(subject.place, SOURCES), {})
+    others = tuple(pid for pid in server.pids() if pid != subject.place.pid)
+    return Moment(take(replace(subject.place, others=others), SOURCES), server.counters())
+
+
+def observe(
+    look: Callable[[], Moment],
+    over_s: float,
+    *,
+    still_there: Callable[[], bool],
+    specs: Sequence[CounterSpec] = (),
+    progress: Progress,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Watch:
+    """Readings for over_s seconds; fewer where what is watched ends. TargetError where it ends before the second."""
+    every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
+    count = max(1, round(over_s / every_s))
+    first = look()
+    watch = Watch(first, first, [])
+    progress.phase("watching the limits", count)
+    for number in range(1, count + 1):
+        sleep(max(0.0, first.snapshot.at_s + number * every_s - clock()))
+        moment = _while_there(look, still_there)
+        if moment is None:
+            watch.ended = True
+            break
+        watch.intervals.append((moment.snapshot.at_s, _metrics(watch.last, moment, specs).values))
+        watch.last = moment
+        progress.step(f"{watch.watched_s:.0f} s")
+    if not watch.intervals:
+        raise TargetError("The process ended before it could be read twice", remedy="Name one that goes on running.")
+    return watch
+
+
+def _while_there(look: Callable[[], Moment], still_there: Callable[[], bool]) -> Moment | None:
+    """A reading, None where what is watched has ended. TargetError where a server that is there does not answer."""
+    try:
+        moment = look()
+    except TargetError:
+        if still_there():
+            raise
+        return None
+    return moment if still_there() else None
+
+
+def _metrics(
+    first: Moment, last: Moment, specs: Sequence[CounterSpec] = (), asked: Mapping[str, float] | None = None
+) -> Readings:
+    """Everything between two moments, with what follows from it and from what was asked for."""
+    found = read(first.snapshot, last.snapshot, SOURCES)
+    elapsed_s = last.snapshot.at_s - first.snapshot.at_s
+    values, missing = counter_metrics(first.counters, last.counters, elapsed_s, specs)
+    return Readings(*derive({**(asked or {}), **found.values, **values}, {**found.missing, **missing}))
+
+
+# --- what it comes to -------------------------------------------------------------------------------------------------
+
+
+def ledger_of(
+    subject: Subject, watch: Watch, *, forecast: bool, resident: Sequence[tuple[float, float]] = ()
+) -> LedgerNow:
+    """The rules applied to what was read. forecast: with the time at which a limit runs out. resident: resident bytes
+    by connections, where they were tried; else those of the watch are taken."""
+    found = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
+    values, missing = dict(found.values), dict(found.missing)
+    if not subject.local:
+        own = f"{_kind(subject)}."
+        read_here = {*values, *missing, *(name for source in SOURCES for name in source.metrics)}
+        missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
+        values = {name: value for name, value in values.items() if name.startswith(own)}
+    pairs = resident or _resident_while_watched(subject, watch)
+    _add_memory(_kind(subject), pairs, values, missing)
+    found_limits, unread = read_now(
+        values, missing, kinds=subject.kinds, configured=subject.configured, effective=subject.effective
+    )
+    if forecast:
+        found_limits = tuple(_with_time(limit, watch) for limit in found_limits)
+    return LedgerNow(
+        subject=subject.words,
+        watched_s=watch.watched_s,
+        readings=len(watch.intervals) + 1,
+        limits=tuple(sorted(found_limits, key=urgency)),
+        unread=unread,
+        silent_cuts=silent_cuts(subject.configured, subject.effective),
+        warnings=tuple(_warnings(watch, resident)),
+    )
+
+
+def _specs(subject: Subject) -> Sequence[CounterSpec]:
+    return subject.server.counter_specs if subject.server is not None else ()
+
+
+def _kind(subject: Subject) -> str:
+    return subject.server.kind if subject.server is not None else ""
+
+
+STATUS_ORDER = {"reached": 0, "near": 2, "free": 4, "unlimited": 5, "": 6}
+RUNS_OUT, COSTS_NOTHING = 1, 3
+
+
+def urgency(limit: Limit) -> tuple[int, float, float]:
+    """What is reached comes first, then what runs out, the soonest first, what is near, and what is full and costs
+    nothing; within these the fullest."""
+    if limit.status != "reached" and limit.exhausted_at is not None:
+        return RUNS_OUT, limit.exhausted_at.load, 0.0
+    order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
+    return order, 0.0, -limit.use / limit.ceiling
+
+
+PRESSURES = frozenset(rule.id for rule in RULES if rule.pressure)
+
+
+def _with_time(limit: Limit, watch: Watch) -> Limit:
+    """With the seconds from the last reading until it runs out."""
+    if limit.id in PRESSURES or limit.status == "unlimited":
+        return limit
+    if limit.status == "reached":
+        return replace(limit, exhausted_at=LoadInterval(0.0, 0.0, 0.0))
+    series = [(at_s, values[limit.use_metric]) for at_s, values in watch.intervals if limit.use_metric in values]
+    times, uses = (np.array([pair[at] for pair in series], dtype=float) for at in (0, 1))
+    return replace(limit, exhausted_at=runs_out_in(times, uses, limit.ceiling))
+
+
+WORKED_OUT = frozenset({"open_files_limit"})
+"""Settings that a server sets to what it needs and gets, so that the value in use says nothing about what was asked."""
+
+
+def _asked(subject: Subject) -> dict[str, float]:
+    """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked"); 0 for what
+    the server worked out itself."""
+    worked_out = dict.fromkeys(WORKED_OUT & subject.effective.keys(), 0)
+    settings = {**subject.effective, **worked_out, **subject.configured}
+    numbers = ((name, as_number(value)) for name, value in settings.items())
+    return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}
+
+
+def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float, float]]:
+    """(connections, resident bytes) of every interval."""
+    names = f"{_kind(subject)}.connections", "target.memory.rss"
+    return [(one[names[0]], one[names[1]]) for _, one in watch.intervals if all(name in one for name in names)]
+
+
+def _add_memory(
+    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
+) -> None:
+    """The memory with every connection taken, or why it is not known."""
+    expected = memory_at_full(kind, pairs, values)
+    if expected is not None:
+        values[f"{kind}.memory_at_full"] = expected
+    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
+        missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
+
+
+TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each of them takes"
+
+
+def _warnings(watch: Watch, resident: Sequence[tuple[float, float]]) -> Iterator[str]:
+    if watch.ended:
+        yield f"what was watched ended after {watch.watched_s:.0f} s"
+    if resident:
+        yield "memory per connection was measured with idle connections; statements take more"

@@ -1,0 +1,223 @@
+"""Extra steps that are sampled: below and past the bend of the state as given, and past it for the final state.
+
+They come between a sweep and its trials or after the last proof, are in no curve and no verdict, and are left out where
+the budget has no room: sampling never touches a step that is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from loadframe import reporting
+from loadframe.analysis import stacks
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.errors import RunError, UserError
+from loadframe.experiments.examination import Examined
+from loadframe.experiments.proof import judged_levels
+from loadframe.json_text import write_json
+from loadframe.model import (
+    Profile,
+    ProfileBaseline,
+    ProfiledStep,
+    ProfilePlace,
+    ProfileSource,
+    Requirement,
+    Stack,
+)
+from loadframe.recording.profiles import collapsed
+from loadframe.runs.folder import RunFolder
+
+WINDOW_S = 2.0
+"""A profile's window is the study's, and at least this: short windows have too few samples."""
+AROUND_S = 2.5
+"""Starting perf, and unwinding and naming what it copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A step to sample."""
+
+    place: ProfilePlace
+    treatment: str
+    level: float
+
+
+def profile_around(book: Bookkeeping, examined: Examined) -> None:
+    """One step below the bend and one past it, of the state that was examined, as far as there is time for them and
+    for proving a remedy afterwards."""
+    for wanted in _around(examined):
+        if _has_room(book, wanted, book.remedy_s(book.bench.study.measure.blocks.max)):
+            _profile(book, wanted)
+
+
+def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
+    """When nothing is left to prove: the final state where the state as given was past its bend, and what there was no
+    time for before. What there is still no time for is written down with the reason."""
+    around = _around(first)
+    done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
+    final = [replace(around[-1], treatment=last)] if last != first.round.treatment else []
+    for wanted in (*final, *(one for one in around if (one.place, one.treatment) not in done)):
+        if _has_room(book, wanted, 0.0):
+            _profile(book, wanted)
+        elif book.bench.study.measure.profile == "auto":
+            _leave_out(book, wanted, "give measure.budget more time: it had no room for this step")
+
+
+def _around(examined: Examined) -> list[Wanted]:
+    """Below the bend and past it; of a curve without a bend its two ends, of one level that level."""
+    one = examined.round
+    loads = [point.load for point in one.curve.points]
+    if examined.bend is None:
+        ends = [Wanted("lowest", one.treatment, loads[0]), Wanted("highest", one.treatment, loads[-1])]
+        return ends[-1:] if len(loads) == 1 else ends
+    held = [load for load in loads if load <= examined.bend] or loads[:1]
+    return [
+        Wanted("below", one.treatment, held[-1]),
+        Wanted("past", one.treatment, judged_levels(one.curve, examined.bend)[0]),
+    ]
+
+
+def _has_room(book: Bookkeeping, wanted: Wanted, reserve_s: float) -> bool:
+    measure = book.bench.study.measure
+    longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
+    return measure.profile == "auto" and book.budget.affords([wanted.level], reserve_s + longer_s)
+
+
+def _profile(book: Bookkeeping, wanted: Wanted) -> None:
+    """A sampled step; where it fails, the reason is written down, and the run goes on."""
+    book.progress.phase(f"profiling {wanted.treatment} at {book.bench.study.load.axis} {wanted.level:g}", 1)
+    window_s = max(book.bench.study.measure.window, WINDOW_S)
+    try:
+        book.bench.take_profile(wanted.place, treatment=wanted.treatment, level=wanted.level, window_s=window_s)
+    except UserError as error:
+        _leave_out(book, wanted, f"it failed: {error.fact}")
+
+
+def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
+    lacking = Requirement("profiles", f"{wanted.treatment} at level {wanted.level:g}", None, because)
+    empty = ProfiledStep(wanted.place, wanted.treatment, wanted.level, 0.0, 0, 0.0, (), (lacking,))
+    book.bench.run.add_profiled(empty)
+
+
+# --- from the run folder to the report ------------------------------------------------------------------------------
+
+
+def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:
+    """Every profile of a run, computed from its collapsed stacks, and what could not be sampled and why. Files
+    that were lost or damaged are told of as missing."""
+    steps = sorted(run.profiled(), key=_in_order)
+    missing = [requirement for step in steps for requirement in step.missing]
+    read: dict[str, tuple[Stack, ...]] = {}
+    for source in (source for step in steps for source in step.sources):
+        read[source.file], lacking = _stacks(run, source)
+        missing += lacking
+    profiles = [
+        profile
+        for step in steps
+        for source in step.sources
+        if (profile := _profile_of(step, source, read, _baseline(step, source, steps))) is not None
+    ]
+    return tuple(profiles), tuple(dict.fromkeys(missing))
+
+
+def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
+    """The states as they were declared (A, B, ... AA), each below its bend before past it, whenever they were taken."""
+    return len(step.treatment), step.treatment, step.place in ("past", "highest")
+
+
+def write_speedscope(run: RunFolder, path: Path) -> None:
+    """All sampled stacks of a run in speedscope's format. RunError where there are none or `path` cannot be written."""
+    titled = [
+        reporting.TitledStacks(
+            f"{source.component}, {source.kind}: {step.treatment} at {step.level:g} ({step.place})",
+            stacks_,
+            1 / source.rate,
+            source.kind == "cpu",
+        )
+        for step in sorted(run.profiled(), key=_in_order)
+        for source in step.sources
+        if (stacks_ := _stacks(run, source)[0])
+    ]
+    if not titled:
+        raise RunError(
+            f"{run.path} has no profiles",
+            remedy='Run it again with measure.profile = "auto" and a budget that has room for them.',
+        )
+    try:
+        path.write_text(write_json(reporting.speedscope_json(run.path.name, titled)), encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Choose another place.") from error
+
+
+def _stacks(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
+    try:
+        found = collapsed.parse(run.stacks_text(source.file))
+    except UserError as error:
+        return (), [Requirement("profiles", source.file, None, str(error))]
+    if found.damaged:
+        how = f"{found.damaged} of its lines are damaged and were left out"
+        return found.stacks, [Requirement("profiles", f"a part of {source.file}", None, how)]
+    return found.stacks, []
+
+
+def _baseline(
+    step: ProfiledStep, source: ProfileSource, steps: list[ProfiledStep]
+) -> tuple[ProfiledStep, ProfileSource] | None:
+    """What a CPU profile is compared with: past the bend with below it; a later state with the first at that place."""
+    if source.kind != "cpu" or source.component == "rest":
+        return None
+    first = steps[0].treatment
+    for other in steps:
+        below = other.treatment == step.treatment == first and (other.place, step.place) in (
+            ("below", "past"),
+            ("lowest", "highest"),
+        )
+        earlier = step.treatment != first == other.treatment and other.place == step.place
+        for candidate in other.sources:
+            if (below or earlier) and (candidate.kind, candidate.component) == (source.kind, source.component):
+                return other, candidate
+    return None
+
+
+def _profile_of(
+    step: ProfiledStep,
+    source: ProfileSource,
+    read: dict[str, tuple[Stack, ...]],
+    against: tuple[ProfiledStep, ProfileSource] | None,
+) -> Profile | None:
+    mine = read[source.file]
+    other = against[0] if against is not None else None
+    baseline = stacks.Baseline(read[against[1].file], _per_request(*against)) if against is not None else None
+    shares = stacks.shares(
+        mine,
+        source.kind,
+        rate=source.rate,
+        seconds=source.seconds,
+        throughput=step.throughput,
+        baseline=baseline,
+    )
+    if shares is None:
+        return None
+    return Profile(
+        kind=source.kind,
+        component=source.component,
+        place=step.place,
+        treatment=step.treatment,
+        level=step.level,
+        throughput=step.throughput,
+        samples=shares.samples,
+        lost=source.lost,
+        seconds=source.seconds,
+        kernel_share=shares.kernel_share,
+        unresolved_share=shares.unresolved_share,
+        truncated_share=shares.truncated_share,
+        classes=shares.classes,
+        hottest=shares.hottest,
+        flame=stacks.flame(mine, source.kind, now_s=_per_request(step, source), baseline=baseline),
+        against=ProfileBaseline(other.place, other.treatment, other.level) if other is not None else None,
+    )
+
+
+def _per_request(step: ProfiledStep, source: ProfileSource) -> float:
+    return stacks.per_request(source.rate, source.seconds, step.throughput)

@@ -1,0 +1,190 @@
+"""Two treatments against each other, in interleaved blocks, until the verdict is in."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from statistics import geometric_mean
+
+from loadframe.analysis import comparison
+from loadframe.analysis.sequential import Plan
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.settling import held, settled
+from loadframe.model import Curve, LevelRatio, OperationTimes, Step, Verdict
+
+MOST_LEVELS = 2
+"""Few levels leave time for many blocks, and it is the blocks that narrow the interval."""
+MIRRORED = 2
+"""Index of the block whose order is that of the first one, reversed."""
+NARROW = 0.25
+"""A proof goes on until its interval is a quarter of the change to either side: enough to tell 8 from 5."""
+
+
+def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
+    """Where a remedy must show what it is worth: past the bend, in its middle and at the highest level; where nothing
+    bends, of all levels. Those at which the warm-up had not ended are left out where there are others. The middle is
+    that of the loads, in logarithms: levels that bracket a cliff crowd together."""
+    levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
+    past = [level for level in levels if bend is None or level > bend] or levels[-1:]
+    if len(past) <= MOST_LEVELS:
+        return tuple(past)
+    middle = math.sqrt(past[0] * past[-1])
+    return (min(past[:-1], key=lambda level: abs(math.log(level / middle))), past[-1])
+
+
+def decided(verdict: Verdict) -> bool:
+    """Whether it is known which of the two is better."""
+    return verdict.decision != "no-proven-difference"
+
+
+def sized(verdict: Verdict) -> bool:
+    """Whether it is known by how much too: the interval is narrow against the change itself."""
+    return decided(verdict) and _narrow(verdict)
+
+
+def prove(
+    book: Bookkeeping,
+    before: str,
+    after: str,
+    levels: Sequence[float],
+    *,
+    round_number: int,
+    reserve_s: float = 0.0,
+    firm_reserve_s: float = 0.0,
+    confidence: float = 0.95,
+    enough: Callable[[Verdict], bool] = sized,
+) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
+    """The verdict on `after` against `before`, both measured alternately in each block, in random order.
+
+    Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (beyond
+    the study's fewest blocks less a firm reserve; for a decided one: less a reserve); two blocks are always measured.
+    It is looked at after each block from the study's fewest to its most: the intervals of all these looks hold at once,
+    so that `enough` may ask for anything.
+    """
+    blocks = book.bench.study.measure.blocks
+    per_block = [*levels, *levels]
+    book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", len(per_block) * blocks.min)
+    # Looks that the budget will not come to would only make the others dearer.
+    left_s, block_s = book.budget.left_s(), book.budget.cost_s(per_block)
+    room = max(min(blocks.min, int(left_s / block_s)), int((left_s - firm_reserve_s) / block_s))
+    last = max(FEWEST_BLOCKS, min(blocks.max, room))
+    plan = Plan(min(blocks.min, last), last)
+    taken: list[Step] = []
+    verdict: Verdict | None = None
+    for block, order in zip(range(1, plan.last + 1), orders(book.random, (before, after), levels), strict=False):
+        # Before the first planned look nothing may depend on what is seen: it would be a look more.
+        early = block <= plan.first
+        open_question = early or verdict is None or not decided(verdict)
+        kept_s = 0.0 if early else firm_reserve_s if open_question else max(reserve_s, firm_reserve_s)
+        if verdict is not None and not book.budget.affords(per_block, kept_s):
+            break
+        taken += take_block(book, order, round_number=round_number, block=block)
+        if block < FEWEST_BLOCKS:
+            continue
+        counted = settled(taken)
+        sides = by_level(counted, before), by_level(counted, after)
+        verdict = held(comparison.verdict(*sides, plan=plan, confidence=confidence), taken)
+        if block >= plan.first and enough(verdict):
+            break
+    assert verdict is not None, "a study has at least two blocks"
+    return verdict, level_ratios(settled(taken), before, after), taken
+
+
+def look_around(
+    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int
+) -> list[Step]:
+    """Both treatments alternately at further levels, so that the knee after a change is seen against the knee before
+    it, measured in the same minutes. As many blocks as the study's least if the budget allows it; none where it does
+    not allow two."""
+    per_block = [*levels, *levels]
+    if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block):
+        return []
+    blocks = book.bench.study.measure.blocks.min
+    book.progress.phase(f"{after} beside {before} at the other {len(levels)} levels", len(per_block) * blocks)
+    taken: list[Step] = []
+    for block, order in zip(range(1, blocks + 1), orders(book.random, (before, after), levels), strict=False):
+        if block > FEWEST_BLOCKS and not book.budget.affords(per_block):
+            break
+        taken += take_block(book, order, round_number=round_number, block=block)
+    return taken
+
+
+def orders(
+    chance: random.Random, treatments: Sequence[str], levels: Sequence[float]
+) -> Iterator[list[tuple[str, float]]]:
+    """The order of (treatment, level) in each block, without end: drawn, one treatment after the other; that of the
+    third block is the first one's reversed. So of the first three blocks a treatment comes first in one at least, and
+    what drifts straight through them, or favours whoever comes first, is seen as noise. Reversed in every second block,
+    the orders would keep time with noise whose period is two blocks: it called 44 % of equal servers different."""
+    yield from grouped_orders(chance, [treatments], levels)
+
+
+def grouped_orders(
+    chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
+) -> Iterator[list[tuple[str, float]]]:
+    """The same with the treatments of a group next to each other, the groups in drawn order, too: of any two treatments
+    each comes first with the same chance."""
+    drawn: list[list[tuple[str, float]]] = []
+    while True:
+        if len(drawn) == MIRRORED:
+            drawn.append(drawn[0][::-1])
+        else:
+            drawn.append(
+                [
+                    (treatment, level)
+                    for group in chance.sample(list(groups), len(groups))
+                    for treatment in chance.sample(list(group), len(group))
+                    for level in chance.sample(list(levels), len(levels))
+                ]
+            )
+        yield drawn[-1]
+
+
+def take_block(book: Bookkeeping, order: Sequence[tuple[str, float]], *, round_number: int, block: int) -> list[Step]:
+    """The steps of one block."""
+    return [
+        book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+        for treatment, level in order
+    ]
+
+
+def _narrow(verdict: Verdict) -> bool:
+    """Whether the interval's half-width is small against the change, both in logarithms."""
+    half = (math.log(verdict.high) - math.log(verdict.low)) / 2
+    return half <= NARROW * abs(math.log(verdict.ratio))
+
+
+def by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:
+    """Throughputs in the order of their blocks, by level."""
+    chosen = sorted((step for step in steps if step.treatment == treatment), key=lambda step: step.block)
+    levels = sorted({step.level for step in chosen})
+    return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
+
+
+def level_ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio, ...]:
+    """After / before at each level where both were measured and something was done, from the geometric means."""
+    one, two = by_level(steps, before), by_level(steps, after)
+    ratios = []
+    for level in sorted(one.keys() & two.keys()):
+        if min(*one[level], *two[level]) > 0:
+            first, second = geometric_mean(one[level]), geometric_mean(two[level])
+            ratios.append(LevelRatio(level, first, second, second / first))
+    return tuple(ratios)
+
+
+def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
+    """What each kind of request took before and after, by level; of kinds that both have at a level."""
+    one, two = _mean_times(before), _mean_times(after)
+    return tuple(OperationTimes(*key, one[key], two[key]) for key in one if key in two)
+
+
+def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
+    """Mean time (ms) over all requests of all steps, by level, rising, and name, in the workload's order."""
+    sums: dict[tuple[float, str], tuple[float, int]] = {}
+    for step in sorted(steps, key=lambda step: step.level):
+        for each in step.operations:
+            total, count = sums.get((step.level, each.name), (0.0, 0))
+            asked = each.requests + each.errors
+            sums[step.level, each.name] = (total + each.mean_ms * asked, count + asked)
+    return {key: total / count for key, (total, count) in sums.items() if count}

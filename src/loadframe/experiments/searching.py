@@ -1,0 +1,244 @@
+"""The capacity search on a real target: each trial a step, disturbed ones again, all of it in the run folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from loadframe.analysis import objective as objectives
+from loadframe.analysis.capacity import CapacitySearch, Outcome, Proposal, Settings
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.errors import StudyError, TargetError, UserError, WorkloadError
+from loadframe.model import (
+    DISTURBED,
+    OPEN_LOOP_AXES,
+    Capacity,
+    CapacityObjective,
+    CapacityTrial,
+    LoadInterval,
+    Step,
+)
+from loadframe.prediction import resources
+from loadframe.prediction.expectation import expected
+from loadframe.study import Study
+
+TREATMENT = "A"
+ERROR = 0.05
+MOST_REPEATS = 2
+"""A trial that missed while the machine was disturbed is made again so often; then it counts, and a warning says so."""
+SHORTEST_WINDOW_S = 0.3
+"""As for the windows of a study: in less, nothing can be measured."""
+USUAL_TRIALS = 25
+"""What the bar of progress expects: benchmarks/search.py."""
+
+
+def objective_of(study: Study) -> CapacityObjective:
+    """What a level of this study must meet. StudyError where nothing is asked that more load could miss."""
+    within = study.objective.within
+    if study.load.axis not in OPEN_LOOP_AXES and not within.asks:
+        raise StudyError(
+            f"the study {study.study.name} has no objective that a higher {study.load.axis} could miss",
+            remedy="Say what still meets it, for instance [objective] within = { latency_p95_ms = 50 }.",
+        )
+    loss_ratio = objectives.LOSS_RATIO if within.loss_ratio is None else within.loss_ratio
+    return CapacityObjective(loss_ratio, within.latency_p95_ms, within.latencies_ms, within.error_ratio)
+
+
+def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
+    """What is searched: between the lowest and the highest level of the study. StudyError where these are one."""
+    low, high = study.levels[0], study.levels[-1]
+    if low == high:
+        raise StudyError(
+            f"load.levels are {low:g} alone; a capacity is searched between two levels",
+            remedy="For instance levels = { from = 50, to = 5000, count = 2 }.",
+        )
+    return Settings(
+        low=low,
+        high=high,
+        precision=study.measure.precision,
+        error=ERROR,
+        trial_s=study.measure.window,
+        hold_s=hold_s,
+        guess=guess,
+    )
+
+
+@dataclass
+class _Finder:
+    """One search. trials: all of them, in order; met: the steps of those that met; expected: where a forecast from
+    these expects the capacity."""
+
+    book: Bookkeeping
+    objective: CapacityObjective
+    search: CapacitySearch
+    trials: list[CapacityTrial] = field(default_factory=list)
+    met: list[Step] = field(default_factory=list)
+    expected: LoadInterval | None = None
+    disturbed_misses: int = 0
+    forced: int = 0
+
+    @property
+    def open_loop(self) -> bool:
+        return self.book.bench.study.load.axis in OPEN_LOOP_AXES
+
+    def run(self) -> None:
+        """Trial after trial, until the capacity is known or the budget used up."""
+        while (trial := self.search.propose()) is not None:
+            if not self.book.budget.affords([trial.load]):
+                break
+            done = self._try(trial)
+            self.trials.append(done)
+            self._say(done)
+            if done.counted or trial.recovery:
+                self.search.observe(Outcome(done.met, done.seconds, done.throughput))
+            if done.counted and done.met:
+                self._expect()
+
+    def _expect(self) -> None:
+        """Where no trial has missed yet and nobody gave a guess: forecast the capacity from the trials that met. Once:
+        a server that takes less for a request the busier it is would be followed in small steps, guess after guess."""
+        if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
+            return
+        study = self.book.bench.study
+        observed = resources.observe(self.met, name=study.study.name, axis=study.load.axis)
+        found = expected(observed, latency_p95_ms=self.objective.latency_p95_ms)
+        if found is not None:
+            self.expected = found
+            self.search.expect(found)
+            unit = self.book.bench.axis_unit
+            self.book.progress.say(f"forecast from here: {found.load:.3g} {unit} ({found.low:.3g} to {found.high:.3g})")
+
+    def _try(self, proposal: Proposal) -> CapacityTrial:
+        if proposal.restart:
+            self.book.progress.say("the target did not come back: it is started anew")
+            self.book.bench.recover(TREATMENT)
+        try:
+            step = self._step(proposal)
+        except (TargetError, WorkloadError) as error:
+            if not self.book.steps:
+                raise
+            return self._failed(proposal, error)
+        trial = self._trial(step, proposal)
+        if trial.met and trial.counted:
+            self.met.append(step)
+        if trial.met or proposal.recovery or not DISTURBED.intersection(step.flags):
+            self.disturbed_misses = 0
+            return trial
+        return self._disturbed(trial, step)
+
+    def _step(self, proposal: Proposal) -> Step:
+        waiting = None
+        if self.open_loop:
+            waiting = objectives.most_waiting(proposal.load, proposal.seconds)
+        return self.book.once(
+            round_number=1,
+            block=len(self.trials) + 1,
+            treatment=TREATMENT,
+            level=proposal.load,
+            window_s=max(min(proposal.seconds, self.book.budget.left_s()), SHORTEST_WINDOW_S),
+            most_waiting=waiting,
+        )
+
+    def _trial(self, step: Step, proposal: Proposal) -> CapacityTrial:
+        return CapacityTrial(
+            step=step.number,
+            load=step.level,
+            seconds=step.ended_s - step.started_s,
+            missed=objectives.missed(self.objective, step),
+            throughput=step.throughput,
+            offered=step.metrics.get("workload.offered"),
+            latency_p95_ms=step.latency.p95_ms,
+            ended_early="ended-early" in step.flags,
+            counted=not proposal.recovery,
+            note="to see the target recover" if proposal.recovery else "",
+        )
+
+    def _disturbed(self, trial: CapacityTrial, step: Step) -> CapacityTrial:
+        """Disturbances only make a target slower: what meets all the same does meet, what misses is made again."""
+        self.disturbed_misses += 1
+        if self.disturbed_misses <= MOST_REPEATS:
+            self.book.repeated += 1
+            flags = ", ".join(sorted(DISTURBED.intersection(step.flags)))
+            return replace(trial, counted=False, note=f"the machine was disturbed ({flags}): made again")
+        self.disturbed_misses = 0
+        self.forced += 1
+        return replace(trial, note="the machine was disturbed, and so it was when the trial was made again")
+
+    def _failed(self, proposal: Proposal, error: UserError) -> CapacityTrial:
+        """A target that dies of a load does not meet at it."""
+        self.book.progress.say(f"at {proposal.load:g} the target failed: {error.fact}")
+        self.book.bench.recover(TREATMENT)
+        return CapacityTrial(
+            step=0,
+            load=proposal.load,
+            seconds=proposal.seconds,
+            missed=f"the target failed: {error.fact}",
+            throughput=0.0,
+            offered=None,
+            latency_p95_ms=0.0,
+            ended_early=True,
+            counted=not proposal.recovery,
+        )
+
+    def _say(self, trial: CapacityTrial) -> None:
+        unit = self.book.bench.axis_unit
+        how = f"met ({trial.throughput:,.0f}/s)" if trial.met else trial.missed
+        note = f"; {trial.note}" if trial.note else ""
+        self.book.progress.say(f"{trial.load:g} {unit}, {trial.seconds:.2g} s: {how}{note}")
+
+
+def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) -> Capacity:
+    """Search the capacity of the state that the study declares, as far as the budget goes."""
+    study = book.bench.study
+    finder = _Finder(book, objective, CapacitySearch(settings))
+    book.progress.phase(f"searching {study.load.axis} {settings.low:g} to {settings.high:g}", USUAL_TRIALS)
+    finder.run()
+    search, trials = finder.search, finder.trials
+    load = None if search.end == "below-range" else search.estimate
+    total = sum(trial.seconds for trial in trials)
+    above = sum(trial.seconds for trial in trials if load is None or trial.load > load)
+    return Capacity(
+        axis=study.load.axis,
+        axis_unit=book.bench.axis_unit,
+        objective=objective,
+        end=search.end,
+        load=load,
+        low=search.low,
+        high=search.high,
+        error_probability=search.error_probability,
+        precision=settings.precision,
+        held_s=search.held_s,
+        load_seconds=total,
+        seconds_above_share=above / total if total else 0.0,
+        open_loop=finder.open_loop,
+        expected=settings.guess or finder.expected,
+        levels=tuple(search.known()),
+        trials=tuple(trials),
+        warnings=tuple(_warnings(finder)),
+    )
+
+
+def _warnings(finder: _Finder) -> list[str]:
+    search, steps = finder.search, finder.book.steps
+    found = []
+    if search.propose() is not None:
+        found.append("The budget ended before the search did: give measure.budget more time.")
+    if finder.forced:
+        found.append(
+            f"{finder.forced} trials that missed were disturbed whenever they were made; they count all the same, so "
+            "the capacity is that of the machine as it is."
+        )
+    decisive = {load for load in (search.low, search.high) if load is not None}
+    limited = sorted({step.level for step in steps if "driver-limited" in step.flags and step.level in decisive})
+    if limited:
+        where = ", ".join(f"{level:g}" for level in limited)
+        found.append(
+            f"driver.limited: at {where} the load driver was the bottleneck, so the capacity may be the driver's."
+        )
+    beside = sorted({step.level for step in steps if "driver-beside" in step.flags and step.level in decisive})
+    if beside:
+        where = ", ".join(f"{level:g}" for level in beside)
+        found.append(
+            f"driver.beside: at {where} the load driver had a quarter or more of the CPUs that the target was short "
+            "of, so the capacity is that of both together."
+        )
+    return found

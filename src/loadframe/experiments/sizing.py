@@ -1,0 +1,75 @@
+"""Make a remedy as large as it must be before it is judged.
+
+How much a limit must be raised is estimated from the levels below it. Where there are none, or where the estimate falls
+short, the raised limit is full again at the highest load, and the trial would judge the size, not the cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.diagnosis.findings import is_overrun
+from loadframe.diagnosis.remedies import resized, state_after
+from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
+from loadframe.experiments.examination import Examined
+from loadframe.ledger.reading import read_limits
+from loadframe.model import Limit, Remedy, TargetState
+
+FURTHER = 4.0
+"""A limit that is full again is taken to be wanted four times over."""
+MOST_SIZES = 4
+"""4^3 times what the first estimate said is no matter of size any more."""
+UNFIT = (TargetError, CageError, StudyError, WorkloadError)
+"""What shows that the target cannot work in a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A remedy as it was applied, its treatment and its state. full: the limit that it raises and the load overruns
+    all the same."""
+
+    remedy: Remedy
+    treatment: str
+    state: TargetState
+    full: Limit | None
+
+
+def apply(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float) -> Applied:
+    """Bring the target to the state after the remedy.
+
+    For a remedy that raises a silent limit, one step is taken at `level`; where the limit is full again and requests
+    pay for it, more is asked for, as far as the machine and the target allow it. Raises one of UNFIT where the target
+    cannot work with it; it is in an unknown state then.
+    """
+    one = examined.round
+    silent = {limit.id for limit in one.limits if limit.thrash_metric and not limit.loud}
+    applied: Applied | None = None
+    for _ in range(MOST_SIZES):
+        state = state_after(one.state, remedy)
+        name = book.next_treatment(remedy.title, state)
+        try:
+            book.bench.use(name)
+            raises_a_cache = bool(silent.intersection(remedy.addresses))
+            full = _full_again(book, one.number, remedy, name, state, level) if raises_a_cache else None
+        except UNFIT:
+            if applied is None:
+                raise
+            book.bench.recover(applied.treatment)
+            break
+        applied = Applied(remedy, name, state, full)
+        larger = resized(remedy, examined.situation, full.id, FURTHER * full.ceiling) if full is not None else None
+        if larger is None or larger.changes == remedy.changes:
+            break
+        remedy = larger
+    assert applied is not None, "the first size is applied, or raises"
+    return applied
+
+
+def _full_again(
+    book: Bookkeeping, round_number: int, remedy: Remedy, name: str, state: TargetState, level: float
+) -> Limit | None:
+    """The limit that the remedy has raised and that the load overruns all the same; None where it is large enough."""
+    step = book.take(round_number=round_number, block=0, treatment=name, level=level)
+    limits = [series.limit for series in read_limits([step], state, book.bench.use(name))]
+    return next((limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None)

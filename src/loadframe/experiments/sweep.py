@@ -1,0 +1,170 @@
+"""One treatment over all levels, in randomised blocks, and closer looks at the place where throughput falls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import mean
+
+from loadframe.analysis import curve as curves
+from loadframe.analysis import search
+from loadframe.analysis.settling import LIKELY, unsettled
+from loadframe.analysis.soundness import sound
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.settling import MOST_TIMES
+from loadframe.model import CLIENT_AXES, Curve, Step
+from loadframe.study import Study
+
+RESOLUTION = 0.15
+"""A cliff is bracketed until the two levels around it are no further apart than this share."""
+MOST_STEPS = 0.5
+SWEEP_SHARE = 0.4
+"""More blocks than the least are measured only while a sweep uses less than this share of what was left."""
+
+
+def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
+    """The curve of one treatment among these steps, from those that count (analysis/soundness.py)."""
+    mine = [step for step in steps if step.treatment == treatment and step.counts]
+    counting = sound(mine)
+    samples = [
+        curves.LevelSample(
+            load=level,
+            throughputs=tuple(step.throughput for step in counting if step.level == level),
+            latencies_p95_ms=tuple(step.latency.p95_ms for step in counting if step.level == level),
+        )
+        for level in sorted({step.level for step in counting})
+    ]
+    fitted = curves.fit(
+        samples,
+        axis=study.load.axis,
+        treatment=treatment,
+        within_latency_p95_ms=study.objective.within.latency_p95_ms,
+        scalability=study.load.axis in CLIENT_AXES,
+    )
+    loops = {step.closed_loop for step in mine}
+    climbing = unsettled(counting)
+    return replace(
+        fitted,
+        points=tuple(replace(point, settled=point.load not in climbing) for point in fitted.points),
+        warnings=(*fitted.warnings, *_driver_warnings(mine), *_unsettled_warning(climbing)),
+        closed_loop=loops.pop() if len(loops) == 1 else None,
+    )
+
+
+def _driver_warnings(steps: Sequence[Step]) -> list[str]:
+    """In words, at which levels most steps show the driver's limit instead of the target's, or both together; [] where
+    none does."""
+    said = {
+        "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the curve is not the target's "
+        "there",
+        "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was "
+        "short of; with CPUs of its own for the driver (cage.driver.cpus) the target would do more",
+    }
+    levels = sorted({step.level for step in steps})
+    found = []
+    for flag, words in said.items():
+        often = [one for one in levels if mean(flag in step.flags for step in steps if step.level == one) > MOST_STEPS]
+        if often:
+            found.append(words.format(", ".join(f"{level:g}" for level in often)))
+    return found
+
+
+def _unsettled_warning(levels: Sequence[float]) -> list[str]:
+    if not levels:
+        return []
+    where = ", ".join(f"{level:g}" for level in levels)
+    return [
+        f"not-settled: at {where} the warm-up had not ended, so the throughput there is higher than these numbers, and "
+        "nothing is proved there; give measure.warmup, measure.window or measure.budget more time"
+    ]
+
+
+def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
+    """Measure the levels of the study for a treatment, as far as that is not done yet, and fit its curve.
+
+    At least two blocks, at least as many as the study's least while the budget allows it, more until every level's
+    interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection. All but the first two
+    blocks leave enough time to prove a remedy.
+    """
+    study = book.bench.study
+    levels = list(study.levels)
+    blocks = study.measure.blocks
+    done = min(_blocks_at(book.of(treatment), level) for level in levels)
+    if done < blocks.min:
+        book.progress.phase(f"measuring {len(levels)} levels ({treatment})", len(levels) * (blocks.min - done))
+    started_left = book.budget.left_s()
+    for block in range(done + 1, blocks.max + 1):
+        if block > FEWEST_BLOCKS and not book.budget.affords(levels, book.remedy_s(FEWEST_BLOCKS)):
+            break
+        spent = started_left - book.budget.left_s()
+        if block > blocks.min and (
+            spent + book.budget.cost_s(levels) > SWEEP_SHARE * started_left
+            or not book.budget.affords(levels, book.remedy_s(blocks.max))
+            or _precise(_curve(book, treatment), study.measure.precision)
+        ):
+            break
+        measure_block(book, treatment, levels, block, round_number=round_number)
+    _settle(book, treatment, round_number)
+    return _bisect(book, treatment, round_number, _curve(book, treatment))
+
+
+def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
+    """Measure levels whose warm-up had not ended again, with a longer one: what all blocks of a level show together, no
+    single step needs to show. Not where the study names the warm-up: then it is only told."""
+    for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
+        last = {step.level: step for step in book.of(treatment)}
+        counting = sound(book.of(treatment))
+        slow = [
+            level
+            for level in unsettled(counting, LIKELY)
+            if book.settling.lengthen(last[level], book.budget, FEWEST_BLOCKS)
+        ]
+        if not slow:
+            break
+        book.progress.phase(f"longer warm-ups at {len(slow)} levels ({treatment})", FEWEST_BLOCKS * len(slow))
+        for level in slow:
+            longer = [
+                book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+                for block in range(1, FEWEST_BLOCKS + 1)
+            ]
+            before = [step.throughput for step in counting if step.level == level]
+            book.settling.keep(level, mean(before), mean(step.throughput for step in longer))
+
+
+def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
+    """A step at each of these levels that this block does not have yet, in random order."""
+    done = {step.level for step in book.of(treatment) if step.block == block}
+    for level in book.random.sample(list(levels), len(levels)):
+        if level not in done:
+            book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+
+
+def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:
+    least, most = book.bench.study.measure.blocks.min, book.bench.study.measure.blocks.max
+    while (probe := search.next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
+        if probe in {step.level for step in book.of(treatment)}:
+            break
+        if not book.budget.affords([probe] * least, book.remedy_s(most)):
+            break
+        book.progress.phase(f"looking closer: {book.bench.study.load.axis} {probe:g}", least)
+        for block in range(1, least + 1):
+            book.take(round_number=round_number, block=block, treatment=treatment, level=probe)
+        curve = _curve(book, treatment)
+    return curve
+
+
+def _blocks_at(steps: Sequence[Step], level: float) -> int:
+    """In how many blocks a level was measured; a step to size a remedy is none (block 0), nor is a repetition."""
+    return len({step.block for step in steps if step.level == level and step.block > 0})
+
+
+def _curve(book: Bookkeeping, treatment: str) -> Curve:
+    return curve_of(book.steps, book.bench.study, treatment)
+
+
+def _precise(curve: Curve, precision: float) -> bool:
+    """Whether every level's interval is narrow enough."""
+    return all(
+        point.throughput > 0 and (point.throughput_high - point.throughput_low) / 2 <= precision * point.throughput
+        for point in curve.points
+    )

@@ -1,0 +1,120 @@
+"""Try remedies one at a time, the most promising first, until one provably helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.diagnosis import conclusion
+from loadframe.diagnosis.remedies import propose
+from loadframe.experiments import fresh, sizing
+from loadframe.experiments.controls import hold_against
+from loadframe.experiments.examination import Examined
+from loadframe.experiments.proof import judged_levels
+from loadframe.experiments.series import lift_together
+from loadframe.experiments.trying import NO_ERROR, Attempt, afterwards_s, attempt, beside, judged, measured_again
+from loadframe.model import Remedy, Round, TargetState, UntriedRemedy, Verdict
+
+LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
+"""The word in `remedies.allow` that permits changes in a layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A round after its remedies were tried; kept: the treatment and state to go on from, None where none helped."""
+
+    round: Round
+    kept: tuple[str, TargetState] | None
+
+
+def try_remedies(
+    book: Bookkeeping, examined: Examined, already: set[str], note: Callable[[Round], None] = lambda one: None
+) -> Tried:
+    """Prove the remedies for a round's findings in turn. Stops at the first that is kept; those that give durability
+    up, touch a layer that the study does not allow, cannot be applied or no longer fit into the budget are listed
+    with the reason. Where none helps alone, those are lifted together that show another limit behind them.
+
+    `already`: ids of remedies that did not help before; grows, and is open again once another state is kept. note: told
+    of the round after each trial, so that nothing proved is lost."""
+    one, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
+    kept: Attempt | None = None
+    fruitless: list[Attempt] = []
+    for proposed in propose(one.findings, examined.situation):
+        if proposed.id in already:
+            continue
+        because = _why_not(book, examined, proposed) if kept is None else _HAVE_ONE
+        if because is not None:
+            one = _shown(one, proposed, because)
+            continue
+        try:
+            applied = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
+        except sizing.UNFIT as error:
+            one = _shown(one, proposed, f"the target cannot work with it: {error.fact}")
+            already.add(proposed.id)
+            book.bench.recover(one.treatment)
+            continue
+        tried = attempt(book, examined, applied, levels)
+        before, one = one, judged(one, tried)
+        note(one)
+        if tried.trial.kept:
+            tried = measured_again(book, one, tried, levels)
+            one = judged(before, tried)
+            note(one)
+        if tried.trial.kept:
+            kept = tried
+            one = replace(one, tried=(*one.tried[:-1], beside(book, one, tried.trial, levels)))
+        else:
+            already.add(proposed.id)
+            fruitless.append(tried)
+            book.bench.use(one.treatment)
+    if kept is None:
+        one, kept = lift_together(book, examined, one, fruitless, partial(_why_not, book, examined), note)
+    if kept is not None:
+        note(one)
+        one = hold_against(book, one, kept, levels)
+        already.difference_update(each.applied.remedy.id for each in fruitless)
+    note(one)
+    return Tried(one, None if kept is None else (kept.applied.treatment, kept.applied.state))
+
+
+def _shown(one: Round, remedy: Remedy, because: str) -> Round:
+    return replace(one, untried=(*one.untried, UntriedRemedy(remedy, because)))
+
+
+def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdict | None:
+    """After several kept remedies: the last state against the first one, in blocks of their own, at the levels of the
+    first proof: as many as are settled before the first of them. None after fewer, or where the budget is used up: then
+    the product of the single verdicts has to do."""
+    kept = conclusion.kept_trials(rounds)
+    if len(kept) < 2:
+        return None
+    levels = kept[0].verdict.levels
+    blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
+    first = rounds[0].treatment
+    steps = fresh.measure_again(book, first, last, levels, blocks, round_number=len(rounds))
+    return fresh.told(steps, first, last) if steps else None
+
+
+_HAVE_ONE = "another remedy was kept first; what is left is measured anew in the next round"
+
+
+def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:
+    """The reason why a remedy is shown, not tried; None where it may be tried."""
+    study = book.bench.study
+    if remedy.price.durability is not None and study.remedies.durability == "keep":
+        return (
+            f"it gives up durability ({remedy.price.durability}); "
+            'the study says durability = "keep". With remedies.durability = "relax" it is tried'
+        )
+    for change in remedy.changes:
+        if change.needed and LAYERS[change.layer] not in study.remedies.allow:
+            return f"it changes {change.setting} ({change.layer}), which the study's remedies.allow does not name"
+    if not book.error.left:
+        return NO_ERROR
+    levels = judged_levels(examined.round.curve, examined.bend)
+    proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * levels)]  # a step to size it, and two blocks
+    if not book.budget.affords(proof, afterwards_s(book, examined.round, levels, treatments=1)):
+        return "too little of the budget is left to prove it; give measure.budget more time"
+    return None

@@ -1,0 +1,83 @@
+"""The search for settings on a real target: trial after trial, and the proof of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadframe.analysis.soundness import sound
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.diagnosis.remedies import propose
+from loadframe.experiments import tuning_writing, within
+from loadframe.experiments.beside import START
+from loadframe.experiments.examination import Examined
+from loadframe.experiments.proof import judged_levels
+from loadframe.experiments.tuning_answer import Answers
+from loadframe.experiments.tuning_proof import Proof, kept_s, proved
+from loadframe.experiments.tuning_space import vary
+from loadframe.experiments.tuning_start import Start
+from loadframe.experiments.tuning_trials import Trials
+from loadframe.model import Tuning, TuningTrial
+from loadframe.runs.folder import RunFolder
+from loadframe.tuning.search import Search
+
+
+def tune(
+    book: Bookkeeping,
+    run: RunFolder,
+    examined: Examined,
+    *,
+    trials: int,
+    memory_bytes: float | None,
+    earlier: Sequence[TuningTrial] = (),
+) -> Tuning:
+    """Search from the state that the study declares, as far as trials and budget go, and prove the best. examined: its
+    first curve, from which the search learns what is worth trying first. memory_bytes: as for tuning_space.vary.
+    earlier: trials of a run to go on from."""
+    study, one = book.bench.study, examined.round
+    remedies = [
+        {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}
+        for remedy in propose(one.findings, examined.situation)
+        if remedy.price.durability is None or study.remedies.durability == "relax"
+    ]
+    first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
+    varied = vary(study, one.effective, memory_bytes, first)
+    asked, start = within.asked(study), sound(book.of(START))
+    curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
+    levels = tuple(reversed(judged_levels(curve, examined.bend)))
+    search = Search(varied.space, tries=[each for each in remedies if each], seed=book.random.randrange(2**32))
+    tuned = Trials(
+        book,
+        run,
+        varied.space,
+        search,
+        levels,
+        one.state,
+        Start.of(start, levels),
+        objective=asked,
+        names={varied.space.start: START},
+    )
+    tuned.begin(earlier)
+    answers = Answers(tuned, varied.left_out, tuple(finding.title for finding in one.findings))
+    tuning_writing.save(run, answers.stopped())
+    _search(tuned, trials)
+    return _conclude(tuned, answers)
+
+
+def _search(tuned: Trials, most: int) -> None:
+    book = tuned.book
+    left = max(0, most - len(tuned.done))
+    book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
+    while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
+        tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
+
+
+def _conclude(tuned: Trials, answers: Answers) -> Tuning:
+    """The best of the trials, proved in blocks of its own where it is not the start; the next best where that fails."""
+
+    def note(so_far: Sequence[Proof]) -> None:
+        tuning_writing.save(tuned.run, answers.so_far(so_far))
+
+    found = proved(tuned, note)
+    if not found:
+        return answers.nothing_better()
+    return answers.so_far(found) if found[-1].told.held else answers.not_proved(found)

@@ -1,0 +1,124 @@
+"""What a search has found, as its record says it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loadframe.experiments import within
+from loadframe.experiments.tuning_proof import Proof
+from loadframe.experiments.tuning_space import may_lose
+from loadframe.experiments.tuning_trials import Trials
+from loadframe.kinds import registry as targets
+from loadframe.kinds.settings_file import written
+from loadframe.model import SettingWorth, TunedSetting, Tuning, TuningEnd, TuningProof
+from loadframe.study import Study
+from loadframe.tuning.space import Dimension, Point
+
+NORMAL = 1.96
+"""Standard deviations of a normal 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a search answers, from what it has measured when it is asked. left_out, findings: as in Tuning."""
+
+    trials: Trials
+    left_out: Mapping[str, str]
+    findings: tuple[str, ...]
+
+    def stopped(self, failed: Sequence[Proof] = ()) -> Tuning:
+        """As far as it has come. failed: the proofs that did not hold."""
+        start = self.trials.space.start
+        found = self._found(start, "stopped", self.trials.search.expected_gain(start))
+        settings = tuple(replace(each, worth=None) for each in found.settings)
+        return replace(found, settings=settings, failed_proofs=_told(failed))
+
+    def nothing_better(self) -> Tuning:
+        """Nothing was worth a proof."""
+        start = self.trials.space.start
+        return self._found(start, "nothing-better", self.trials.search.expected_gain(start))
+
+    def not_proved(self, failed: Sequence[Proof]) -> Tuning:
+        """No proof held: the first one was that of the best settings."""
+        return replace(self._proved(failed[0], "no-proven-gain"), failed_proofs=_told(failed))
+
+    def so_far(self, proofs: Sequence[Proof]) -> Tuning:
+        """After these proofs, of which the last one alone may have held; then with the settings as the target's own
+        file has them."""
+        if not proofs or not proofs[-1].told.held:
+            return self.stopped(proofs)
+        found = replace(self._proved(proofs[-1], "gained"), failed_proofs=_told(proofs[:-1]))
+        return with_file(found, self.trials.book.bench.study.target.kind)
+
+    def _proved(self, proof: Proof, end: TuningEnd) -> Tuning:
+        told = proof.told
+        found = self._found(proof.point, end, told.expected)
+        return replace(
+            found,
+            verdict=told.verdict,
+            fresh=told.fresh,
+            levels=told.levels,
+            objective=told.objective,
+            warnings=(*found.warnings, *proof.cuts),
+        )
+
+    def _found(self, best: Point, end: TuningEnd, expected: float) -> Tuning:
+        """Without a proof."""
+        trials, study = self.trials, self.trials.book.bench.study
+        return Tuning(
+            end=end,
+            axis=study.load.axis,
+            axis_unit=trials.book.bench.axis_unit,
+            target_kind=study.target.kind,
+            settings=tuple(
+                replace(_setting(study, each, place), worth=_worth(each, *worth))
+                for each, place, worth in zip(trials.space.dimensions, best, trials.search.worth(best), strict=True)
+            ),
+            trials=tuple(trials.done),
+            expected=expected,
+            verdict=None,
+            levels=(),
+            left_out=self.left_out,
+            file_name="",
+            file_text="",
+            findings=self.findings,
+            objective=within.shown(trials.objective, trials.levels, trials.start.steps, ()),
+            warnings=tuple(trials.notes),
+        )
+
+
+def with_file(found: Tuning, kind: str) -> Tuning:
+    """What was found, with its settings as the file of that kind of target has them, where they are proved: name and
+    text are worked out here, and never taken from a record. StudyError for settings that no such target has."""
+    if found.end != "gained":
+        return replace(found, file_name="", file_text="")
+    changed = {each.name: each.after for each in found.settings if each.after != each.before}
+    targets.check_settings(kind, changed)
+    name, text = written(kind, changed)
+    return replace(found, file_name=name, file_text=text)
+
+
+def _told(proofs: Sequence[Proof]) -> tuple[TuningProof, ...]:
+    return tuple(proof.told for proof in proofs)
+
+
+def _worth(each: Dimension, place: int, gain: float, spread: float) -> SettingWorth:
+    low, high = (math.exp(gain + sign * NORMAL * spread) for sign in (-1, 1))
+    return SettingWorth(each.values[place], math.exp(gain), low, high)
+
+
+def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:
+    spec = targets.setting(study.target.kind, each.name)
+    assert spec is not None, "only settings of the catalogue are varied"
+    after = each.values[place]
+    loses = place != each.start and may_lose(study.target.kind, each.name, after)
+    return TunedSetting(
+        name=each.name,
+        before=each.values[each.start],
+        values=each.values,
+        after=after,
+        restart=not spec.dynamic or (spec.sized_at_start and study.target.attach is None),
+        gives_up=spec.gives_up if loses else None,
+    )

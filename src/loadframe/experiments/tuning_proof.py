@@ -1,0 +1,166 @@
+"""The best settings of a search against the start, in blocks of their own; where they do not hold, the next best ones.
+
+What holds has been chosen by its blocks, so these overstate it. It is measured once more, in blocks that decide nothing
+(fresh.py), and its gain is told from them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loadframe.analysis.sequential import ErrorBudget
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.settling import settled
+from loadframe.experiments import fresh, within
+from loadframe.experiments.beside import START
+from loadframe.experiments.examination import cuts
+from loadframe.experiments.proof import decided, level_ratios, prove
+from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.tuning_trials import Trials
+from loadframe.model import SettingValue, Step, TargetState, TuningObjective, TuningProof
+from loadframe.tuning.space import Point
+
+PROOF_ROUND = 3
+"""The round of the first proof's steps; each further one has the next."""
+PROOF_SHARE = 0.3
+"""Of the budget, what is kept for the first proof and the fresh blocks after it, where as many blocks as the study
+allows would take more."""
+MOST_PROOFS = 3
+ERROR = 0.05
+"""Of all proofs of a search together: that one decides where there is no difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A point that was held against the start. steps: those of its blocks, the fresh ones last. cuts: what the target
+    did not grant."""
+
+    point: Point
+    told: TuningProof
+    steps: tuple[Step, ...]
+    cuts: tuple[str, ...]
+
+
+def kept_s(book: Bookkeeping, levels: Sequence[float]) -> float:
+    """Seconds to keep for the first proof and the fewest fresh blocks after it."""
+    least, most = _proof_s(book, levels)
+    again = book.budget.cost_s(2 * fresh.BLOCKS * list(levels))
+    return max(least, min(most + again, PROOF_SHARE * book.budget.total_s))
+
+
+def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proof]:
+    """Proofs in turn, of the point that promises most each time, until one holds, nothing promises more than the start,
+    or no time is left for another one: the last one alone may have held. What failed is told to the search, so that the
+    next point is chosen with it. A point with which the target fails amid its proof, or in the fresh blocks after it,
+    has failed: there is no proof of it, but a trial that says why. note: told of all proofs whenever they change, so
+    that nothing proved is lost.
+
+    Together they err in ERROR of all searches at most. Levels depend on what was proved before and on time alone; a
+    proof that was cut short has spent its level once anybody could have looked at it.
+    """
+    error, tried, found = ErrorBudget(ERROR), list[Point](), list[Proof]()
+    while not tried or (error.left and _another(trials, len(tried))):  # time for the first one was kept
+        point = trials.search.best(tried)
+        if point == trials.space.start:
+            break
+        try:
+            effective = trials.book.bench.use(trials.treatment(point))
+        except UNFIT as unfit:
+            trials.refuse(point, unfit.fact)
+            tried.append(point)
+            continue
+        _, longest_s = _proof_s(trials.book, trials.levels)
+        level = error.level(last=not _another(trials, len(tried) + 1, longest_s))
+        number = PROOF_ROUND + len(tried)
+        tried.append(point)
+        try:
+            proof = _prove(trials, point, effective, level, round_number=number)
+            if proof.told.held:
+                note([*found, proof])
+                proof = _measured_again(trials, proof, round_number=number)
+        except UNFIT as unfit:
+            if _looked_at(trials.book, number):
+                error = error.after(level, decided=False)
+            trials.refuse(point, f"in its proof, {unfit.fact}")
+            note(found)
+            continue
+        found.append(proof)
+        note(found)
+        if proof.told.held:
+            break
+        error = error.after(level, decided=decided(proof.told.verdict))
+        _tell(trials, proof)
+    return found
+
+
+def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
+    """Whether there may be another proof. done: the number of proofs so far; after_s: seconds that pass before it."""
+    least, _ = _proof_s(trials.book, trials.levels)
+    return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
+
+
+def _looked_at(book: Bookkeeping, round_number: int) -> bool:
+    """Whether a proof that was cut short may have had blocks enough for an interval."""
+    blocks = {step.block for step in book.steps if step.round == round_number and step.counts}
+    return len(blocks) >= FEWEST_BLOCKS
+
+
+def _proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:
+    """Seconds that the shortest and the longest proof take, without fresh blocks."""
+    blocks = book.bench.study.measure.blocks
+    least, most = (book.budget.cost_s(2 * count * list(levels)) for count in (blocks.min, blocks.max))
+    return least, most
+
+
+def _prove(
+    trials: Trials, point: Point, effective: Mapping[str, SettingValue], level: float, *, round_number: int
+) -> Proof:
+    """One proof, with intervals at 1 - level: whether it is better. By how much, fresh blocks say."""
+    book, name, levels = trials.book, trials.treatment(point), sorted(trials.levels)
+    changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
+    verdict, ratios, taken = prove(
+        book, START, name, levels, round_number=round_number, confidence=1 - level, enough=decided
+    )
+    told = TuningProof(changes, expected, verdict, ratios, _objective(trials, name, taken))
+    told = replace(told, verdict=replace(verdict, may_overstate=told.held))
+    kind = book.bench.study.target.kind
+    return Proof(point, told, tuple(taken), cuts(kind, TargetState(changes, {}), effective))
+
+
+def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:
+    """A proof that held with what fresh blocks say of it, as far as the budget has room for them. What they prove to be
+    worse, or to miss the objective, has not held."""
+    book, name, known = trials.book, trials.treatment(proof.point), proof.told.verdict
+    blocks = fresh.wanted([known], book.bench.study.measure.blocks.max)
+    steps = fresh.measure_again(
+        book, START, name, sorted(trials.levels), blocks, round_number=round_number, done=known.blocks
+    )
+    if not steps:
+        return proof
+    told = replace(
+        proof.told,
+        fresh=fresh.told(steps, START, name),
+        levels=level_ratios(settled(steps), START, name),
+        objective=_objective(trials, name, steps),
+    )
+    return replace(proof, told=told, steps=(*proof.steps, *steps))
+
+
+def _objective(trials: Trials, name: str, steps: Sequence[Step]) -> TuningObjective | None:
+    """What became of the objective in the blocks of the start and of this treatment."""
+    before, after = ([step for step in steps if step.treatment == each] for each in (START, name))
+    return within.shown(trials.objective, sorted(trials.levels), before, after)
+
+
+def _tell(trials: Trials, proof: Proof) -> None:
+    """The blocks of a proof that failed, to the search."""
+    objective = proof.told.objective
+    missed = objective is not None and not objective.met
+    after = [step for step in proof.steps if step.treatment != START]
+    use = within.used(trials.objective, after)
+    for block in sorted({step.block for step in proof.steps}):
+        start = [step for step in proof.steps if step.block == block and step.treatment == START]
+        if all(step.throughput > 0 for step in start):
+            trials.observe(trials.space.start, start)
+        trials.observe(proof.point, [step for step in after if step.block == block], missed=missed, use=use)

@@ -1,0 +1,139 @@
+"""What a search for settings may vary: what the study names, or the table of the target's kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loadframe.bench.attached import is_dynamic
+from loadframe.errors import StudyError
+from loadframe.kinds import registry as targets
+from loadframe.kinds.tunable import TUNABLES, Tunable, tunable
+from loadframe.model import CLIENT_AXES, SettingValue
+from loadframe.study import Study
+from loadframe.study.declaration import TuneRange
+from loadframe.tuning.space import Dimension, Space, dimension, spread
+
+MEMORY_SHARE = 0.8
+"""Of the cage's or the machine's memory, what the settings may take together: the rest is for everything else."""
+LARGEST_SHARE = 0.5
+"""Of it, what a single setting may take: as for a remedy that enlarges one."""
+USUAL_CONNECTIONS = 151
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """What is searched. left_out: settings of the target's table that are not, and why."""
+
+    space: Space
+    left_out: Mapping[str, str]
+
+
+def check(study: Study) -> None:
+    """StudyError where there is nothing to vary, or where the study asks for what it does not allow."""
+    kind = study.target.kind
+    if kind not in TUNABLES or study.target.shards is not None:
+        raise StudyError(
+            f"nothing is known of a {study.target.form} that could be tuned",
+            remedy=f"`tune` works on one server of kind {', '.join(sorted(TUNABLES))}.",
+        )
+    for name in study.tune.settings:
+        _row(study, name)
+
+
+def vary(
+    study: Study, effective: Mapping[str, SettingValue], memory_bytes: float | None, first: Sequence[str]
+) -> Varied:
+    """The space: what the study names, or the target's table; settings in `first` come first. effective: what the
+    target uses at the start. memory_bytes: of its cage or its machine; None where nobody here knows it: then no range
+    of memory is searched that the study does not give. StudyError where nothing is left to vary."""
+    kind = study.target.kind
+    connections = _connections(study, effective)
+    named = list(study.tune.settings) or [row.name for row in TUNABLES[kind]]
+    names = sorted(named, key=lambda name: first.index(name) if name in first else len(first))
+    dimensions: list[Dimension] = []
+    left_out: dict[str, str] = {}
+    for name in names:
+        row = _row(study, name)
+        if row.name not in effective:
+            left_out[name] = "the target does not say what it uses"
+            continue
+        if study.target.attach is not None and study.target.config is None and not is_dynamic(kind, row.name):
+            left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
+            continue
+        if memory_bytes is None and row.unit_bytes and not row.values:
+            left_out[name] = "how much memory its machine has is not known here: give its values in tune.settings"
+            continue
+        values = [*_values(row, memory_bytes or 0.0), *(row.relaxed if study.remedies.durability == "relax" else ())]
+        start = effective[row.name]
+        ordered = not isinstance(start, str)
+        each = row.unit_bytes * (connections if row.per == "connection" else 1)
+        try:
+            dimensions.append(dimension(row.name, values, start, ordered=ordered, bytes_each=each))
+        except ValueError:
+            left_out[name] = "every other value gives durability up" if row.relaxed else "it has one value"
+    if not dimensions:
+        raise StudyError(
+            "no setting is left that could be varied: " + "; ".join(f"{name}: {why}" for name, why in left_out.items()),
+            remedy="Name others in tune.settings.",
+        )
+    most = math.inf if memory_bytes is None else MEMORY_SHARE * memory_bytes
+    return Varied(Space(tuple(dimensions), most), left_out)
+
+
+def _row(study: Study, name: str) -> Tunable:
+    """How far a setting may be varied: as the study says, else as the table does."""
+    kind, asked = study.target.kind, study.tune.settings
+    canonical = name.strip().lower().replace("-", "_")
+    row, spec = tunable(kind, canonical), targets.setting(kind, canonical)
+    given = asked[name] if isinstance(asked, dict) else []
+    if spec is None:
+        raise StudyError(
+            f"tune.settings: {kind} has no setting {name!r} that is known well enough to vary it",
+            remedy=f"Known: {', '.join(each.name for each in TUNABLES[kind])}.",
+        )
+    if not given:
+        if row is None:
+            raise StudyError(
+                f"tune.settings.{name}: it is not known how far it may be varied",
+                remedy=f"Give its values, for instance {name} = [{spec.default!r}, ...], or {{ from = .., to = .. }}.",
+            )
+        return row
+    ends = [given.low, given.high] if isinstance(given, TuneRange) else given
+    checked = [targets.check_settings(kind, {canonical: value})[canonical] for value in ends]
+    losing = [value for value in checked if may_lose(kind, canonical, value)]
+    if losing and study.remedies.durability == "keep":
+        raise StudyError(
+            f"tune.settings.{name}: {losing[0]!r} may give up durability ({spec.gives_up})",
+            remedy='Leave it out, or set remedies.durability = "relax".',
+        )
+    unit, per = (row.unit_bytes, row.per) if row is not None else (0.0, "server")
+    if not isinstance(given, TuneRange):
+        return Tunable(canonical, tuple(checked), unit_bytes=unit, per=per)
+    low, high = (value for value in checked)
+    if isinstance(low, str) or isinstance(high, str) or not low < high:
+        raise StudyError(
+            f"tune.settings.{name}: {given.low!r} to {given.high!r} is no range", remedy="Give numbers that rise."
+        )
+    return Tunable(canonical, spread(low, high, whole=spec.kind != "number"), unit_bytes=unit, per=per)
+
+
+def may_lose(kind: str, name: str, value: SettingValue) -> bool:
+    """Whether durability may be given up with a value."""
+    spec = targets.setting(kind, name)
+    assert spec is not None, "only settings of the catalogue are varied"
+    return spec.weakens(value)
+
+
+def _values(row: Tunable, memory_bytes: float) -> tuple[SettingValue, ...]:
+    if row.values:
+        return row.values
+    high = LARGEST_SHARE * memory_bytes if row.high is None else row.high
+    return spread(row.low, max(high, row.low))
+
+
+def _connections(study: Study, effective: Mapping[str, SettingValue]) -> float:
+    if study.load.axis in CLIENT_AXES:
+        return study.levels[-1]
+    return float(effective.get("max_connections", USUAL_CONNECTIONS))

@@ -1,0 +1,196 @@
+"""The trials of a search on a real target: each measured, told to the search, and kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import geometric_mean
+
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.errors import RunError
+from loadframe.experiments import within
+from loadframe.experiments.beside import START
+from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.tuning_start import BLOCKS_ANEW, Start
+from loadframe.model import CapacityObjective, SettingValue, Step, TargetState, TuningTrial
+from loadframe.runs.folder import RunFolder
+from loadframe.tuning.search import Outcome, Proposal, Search
+from loadframe.tuning.space import Point, Space
+
+TRIALS_ROUND = 2
+"""The round of the trials' steps; the first one is the curve of the start."""
+HOPELESS = 0.7
+"""A trial below this share of the best one so far at its first level is not measured at the other one."""
+TOO_GOOD = 2.0
+"""The start is measured again before the first trial with this many times its throughput is believed."""
+
+
+@dataclass
+class Trials:
+    """The trials of one search. levels: those that every trial is judged at, the highest first. objective: what is
+    asked besides throughput. names: points with a treatment. recalled: the highest number of a trial of an earlier run.
+    sure: whether the start was measured again since its first blocks. notes: what a reader must know, in sentences."""
+
+    book: Bookkeeping
+    run: RunFolder
+    space: Space
+    search: Search
+    levels: tuple[float, ...]
+    state: TargetState
+    start: Start
+    objective: CapacityObjective | None = None
+    recalled: int = 0
+    sure: bool = False
+    done: list[TuningTrial] = field(default_factory=list)
+    names: dict[Point, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def treatment(self, point: Point) -> str:
+        """The treatment of a point, declared once."""
+        if point not in self.names:
+            changes = self.space.changes(point)
+            title = named(changes)
+            state = replace(self.state, settings={**self.state.settings, **changes})
+            self.names[point] = self.book.next_treatment(title, state)
+        return self.names[point]
+
+    def begin(self, earlier: Sequence[TuningTrial]) -> None:
+        """Learn what the start's blocks say, then from trials of an earlier run; those of settings that are not varied
+        any more say nothing here."""
+        known = {each.name: each.values for each in self.space.dimensions}
+        self._observe_start()
+        for trial in earlier:
+            if all(name in known and value in known[name] for name, value in trial.changes.items()):
+                self.add(trial)
+        self.recalled = self._highest()
+
+    def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
+        """A trial, from the proposal to its line in the run folder. kept_s: seconds of the budget that it must leave,
+        as far as it may do without them."""
+        number = 1 + self._highest()
+        steps: list[Step] = []
+        failed = ""
+        try:
+            for level in self.levels:
+                if self._hopeless(steps):
+                    break
+                name = self.treatment(proposal.point)
+                steps.append(self.book.take(round_number=TRIALS_ROUND, block=number, treatment=name, level=level))
+        except UNFIT as error:
+            failed = error.fact
+            self.book.bench.recover(START)
+        served = not failed and all(step.throughput > 0 for step in steps)
+        value = self.start.value(steps) if served else None
+        trial = TuningTrial(
+            number=number,
+            reason=proposal.reason,
+            changes=self.space.changes(proposal.point),
+            throughput={step.level: step.throughput for step in steps},
+            ratio=None if value is None else math.exp(value),
+            ended_early=not failed and len(steps) < len(self.levels),
+            failed=failed or ("" if value is not None else "no request was served"),
+            steps=tuple(step.number for step in steps),
+            objective_use=within.used(self.objective, steps),
+            missed=within.missed(self.objective, steps),
+        )
+        self.add(trial)
+        self._say(trial)
+        if served and self._too_good(steps) and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s):
+            self._look_at_start_again()
+
+    def add(self, trial: TuningTrial) -> None:
+        """Learn from a trial and keep it; on the disk when this returns."""
+        self._learn(trial)
+        self._write(trial)
+
+    def refuse(self, point: Point, why: str) -> None:
+        """A point with which the target turned out not to work, outside of a trial of it: noted before anything else
+        can fail."""
+        trial = TuningTrial(1 + self._highest(), "again", self.space.changes(point), {}, None, failed=why)
+        self.add(trial)
+        self._say(trial)
+        self.notes.append(f"What promised most then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
+        self.book.bench.recover(START)
+
+    def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
+        """Learn from steps of a point that are no trial. missed: they missed the objective; use: how much they used."""
+        served = all(step.throughput > 0 for step in steps)
+        self._tell(point, self.start.value(steps) if served else None, missed=missed, use=use)
+
+    def _learn(self, trial: TuningTrial) -> None:
+        value = None if trial.ratio is None else math.log(trial.ratio)
+        self._tell(self.space.point(trial.changes), value, missed=bool(trial.missed), use=trial.objective_use)
+        self.done.append(trial)
+
+    def _tell(self, point: Point, value: float | None, *, missed: bool, use: float | None) -> None:
+        """Tell the search a throughput against the start, in logarithms; of what missed the objective at most by how
+        much closer to it than the start it was, so that the search turns back."""
+        if value is not None and missed and use is not None:
+            start_use = within.used(self.objective, self.start.steps) or 0.0
+            value = min(value, math.log(max(1.0, start_use) / use))
+        self.search.observe(Outcome(point, value, missed=missed))
+
+    def _write(self, trial: TuningTrial) -> None:
+        """A line of the run folder; of two for one trial the later one counts."""
+        self.run.append_line("trials.jsonl", "tuning-trial", trial)
+
+    def _highest(self) -> int:
+        """Number of a trial; 0 before the first one."""
+        return max((trial.number for trial in self.done), default=0)
+
+    def _too_good(self, steps: Sequence[Step]) -> bool:
+        """Whether a trial promises so much that it may be the start that was measured too slow."""
+        return not self.sure and self.start.value(steps) > math.log(TOO_GOOD)
+
+    def _look_at_start_again(self) -> None:
+        """Measure the start once more, and hold the trials so far against what that says. Where it cannot be measured
+        now, the search goes on with what it was; the proof has a start of its own."""
+        before, self.sure = self.start.reference, True
+        try:
+            self.start = self.start.again(self.book)
+        except (RunError, *UNFIT) as error:
+            self.notes.append(f"The start could not be measured once more: {error.fact.rstrip('.')}.")
+            self.book.bench.recover(START)
+            return
+        self.search.forget()
+        self._observe_start()
+        done, self.done = self.done, []
+        for trial in done:
+            if trial.number > self.recalled and self.start.reference != before:
+                trial = self._held_against_start(trial)
+                self._write(trial)
+            self._learn(trial)
+
+    def _held_against_start(self, trial: TuningTrial) -> TuningTrial:
+        """A trial with its ratio to the start as that is now."""
+        if trial.ratio is None:
+            return trial
+        reference = self.start.reference
+        ratios = [throughput / reference[level] for level, throughput in trial.throughput.items()]
+        return replace(trial, ratio=geometric_mean(ratios))
+
+    def _observe_start(self) -> None:
+        for value in self.start.blocks():
+            self.search.observe(Outcome(self.space.start, value))
+
+    def _hopeless(self, steps: Sequence[Step]) -> bool:
+        """Whether what was measured so far of a trial is far below what the best one gives there, or clearly misses
+        the objective."""
+        if not steps:
+            return False
+        if within.missed(self.objective, steps):
+            return True
+        best = math.exp(max(0.0, self.search.leading_value()))
+        return any(step.throughput < HOPELESS * best * self.start.reference[step.level] for step in steps)
+
+    def _say(self, trial: TuningTrial) -> None:
+        told = named(trial.changes) or "as given"
+        came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
+        came += f", but misses the objective {trial.missed}" if trial.missed else ""
+        self.book.progress.say(f"trial {trial.number}: {came} ({told})")
+
+
+def named(changes: Mapping[str, SettingValue]) -> str:
+    """Settings as they are asked for: "name = value, ..."."""
+    return ", ".join(f"{name} = {value}" for name, value in changes.items())

@@ -1,0 +1,60 @@
+"""From a search for settings to its record and its report on disk; also of a run that was stopped or killed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loadframe import reporting
+from loadframe.errors import RunError, StudyError
+from loadframe.experiments.tuning_answer import with_file
+from loadframe.experiments.writing import conduct_from, series_of
+from loadframe.model import Tuning
+from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.formats import DAMAGED
+from loadframe.runs.record import describe_study
+from loadframe.study import Study
+
+FILE, SCHEMA = "tuning.json", "tuning-record"
+
+
+def save(run: RunFolder, found: Tuning) -> None:
+    """What is known so far, on the disk when this returns; a later call replaces it. The trials have a file of their
+    own."""
+    run.write_record(FILE, SCHEMA, replace(found, trials=()))
+
+
+def _with_file(run: RunFolder, found: Tuning, study: Study) -> Tuning:
+    """With the settings to copy. RunError where the record names some that the study's target cannot have."""
+    try:
+        return with_file(found, study.target.kind)
+    except StudyError as error:
+        raise RunError(f"{run.place(FILE)}: {error.fact}", remedy=DAMAGED) from error
+
+
+def write_down(run: RunFolder) -> Tuning:
+    """The record of a run that has ended, with its trials, how it went, its tables and its report. RunError where it
+    holds no search, or not a single finished step."""
+    found, steps = run.tuning(), run.steps()
+    if found is None or not steps:
+        raise RunError(f"{run.path} has no search with a finished step", remedy="It was stopped early; run it again.")
+    series = series_of(run)
+    run.write_tables(steps, [], series=series.table)
+    conduct = run.conduct() or conduct_from(steps)
+    bench = run.bench()
+    study = run.declared()
+    found = replace(
+        _with_file(run, found, study),
+        run=str(run.path),
+        report=str(run.place(REPORT)),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
+        host=run.host(),
+        trials=tuple(run.tuning_trials()),
+        conduct=conduct,
+        seconds=conduct.seconds,
+        warnings=tuple(dict.fromkeys((*found.warnings, *series.warnings))),
+    )
+    run.write_record(FILE, SCHEMA, found)
+    if found.file_name:
+        run.write_text(found.file_name, found.file_text)
+    run.write_report(reporting.render_tuning_page(found))
+    return found

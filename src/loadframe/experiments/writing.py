@@ -1,0 +1,167 @@
+"""From rounds to a conclusion on disk: investigation.json, the derived tables, the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
+from loadframe import reporting
+from loadframe.analysis.carryover import carried_over
+from loadframe.bench.checking import unseen
+from loadframe.diagnosis import conclusion
+from loadframe.diagnosis.findings import settle
+from loadframe.diagnosis.sight import blind_counters
+from loadframe.errors import RecordingError, RunError
+from loadframe.experiments.beside import alternatives_of
+from loadframe.experiments.examination import examine
+from loadframe.experiments.latencies import latencies_of
+from loadframe.experiments.profiling import profiles_of
+from loadframe.experiments.sweep import curve_of
+from loadframe.model import Conduct, Investigation, Round, Step, Verdict
+from loadframe.recording.series import MetricSeries, metric_series
+from loadframe.runs.folder import RECORDING, REPORT, RunFolder
+from loadframe.runs.record import describe_study, footprint
+from loadframe.study import Study
+
+
+def write_down(
+    run: RunFolder, rounds: Sequence[Round], *, total: Verdict | None = None, interrupted: bool = False
+) -> Investigation:
+    """Conclude from the rounds and leave report.html and the JSON files in the run folder. total: the last state proved
+    against the first one."""
+    if not rounds:
+        raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
+    steps = run.steps()
+    study = run.declared()
+    counting = [step for step in steps if step.counts]
+    rounds = _from_all_steps(rounds, counting, study)
+    limits = [(one.number, limit) for one in rounds for limit in one.limits]
+    series = series_of(run)
+    run.write_tables(steps, limits, series=series.table)
+    bench = run.bench()
+    conduct = run.conduct() or conduct_from(steps)
+    last = rounds[-1]
+    profiles, profile_missing = profiles_of(run)
+    gain = conclusion.gain(rounds, total)
+    latencies = latencies_of(run, rounds, counting, gain)
+    investigation = Investigation(
+        run=str(run.path),
+        report=str(run.place(REPORT)),
+        started_at=str(run.document("run.json", "run").get("started_at", "")),
+        seconds=conduct.seconds,
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
+        host=run.host(),
+        rounds=tuple(rounds),
+        before=conclusion.summary(rounds[0]),
+        after=conclusion.summary(last) if len(rounds) > 1 else None,
+        gain=gain,
+        gain_durability_kept=conclusion.gain_durability_kept(rounds),
+        ladder=conclusion.ladder(rounds),
+        next_limit=conclusion.next_limit(last),
+        outcome=conclusion.outcome(rounds, interrupted=interrupted),
+        conduct=conduct,
+        warnings=tuple(
+            dict.fromkeys(
+                (
+                    *unseen(study),
+                    *(each for one in rounds for each in one.curve.warnings),
+                    *map(str, carried_over(steps)),
+                    *series.warnings,
+                    *latencies.warnings,
+                )
+            )
+        ),
+        profiles=profiles,
+        profile_missing=profile_missing,
+        forecast=run.forecast(),
+        survivals=tuple(run.survivals()),
+        alternatives=alternatives_of(run, rounds[0], counting, study),
+        latencies=latencies.distributions,
+    )
+    run.write_record("investigation.json", "investigation-record", investigation)
+    shapes = reporting.investigation_json(investigation)
+    run.write_document("findings.json", "findings", {"rounds": [one["findings"] for one in shapes["rounds"]]})
+    run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
+    write_report(run, investigation)
+    return investigation
+
+
+def write_report(run: RunFolder, investigation: Investigation) -> None:
+    """report.html of a run folder: there complete, or as it was before. RunError where it cannot be written."""
+    run.write_report(reporting.render_page(investigation))
+
+
+def series_of(run: RunFolder) -> MetricSeries:
+    """Every tick of the run's recording. Where it cannot be read, a warning says why, and the steps' values stay."""
+    try:
+        return metric_series(run.place(RECORDING), descriptor=run.recording())
+    except (RecordingError, RunError) as error:
+        return MetricSeries(None, (error.fact,))
+
+
+def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
+    """Every round with its curve, limits and evidence from all steps of its treatment, those of the proofs and of the
+    blocks beside another treatment included, so that they speak of the same bend; and with a row for each step. The
+    rows hold the metrics of all rounds' evidence: what was a cause in one round can be seen gone in the next."""
+    deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
+    whole = [
+        _from_all(one, [step for step in steps if step.treatment == one.treatment], study, deciding) for one in rounds
+    ]
+    shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
+    shown |= {limit.use_metric for one in whole for limit in one.limits}
+    return [
+        replace(one, footprint=footprint([step for step in steps if step.treatment == one.treatment], sorted(shown)))
+        for one in whole
+    ]
+
+
+def _from_all(one: Round, steps: Sequence[Step], study: Study, deciding: Set[int]) -> Round:
+    """A round looked at again with all its steps. Its findings stay those that were acted upon, with the standing that
+    the trials gave them; of each the evidence is that of all steps, where they still show it. deciding: the numbers of
+    steps of which the curve has nothing, as they decided what is kept and fresh ones followed."""
+    again = examine(
+        steps,
+        number=one.number,
+        treatment=one.treatment,
+        state=one.state,
+        effective=one.effective,
+        curve=curve_of([step for step in steps if step.number not in deciding], study, one.treatment),
+        target_kind=study.target.kind,
+        highest_level=study.levels[-1],
+    ).round
+    anew = {finding.id: finding for finding in again.findings}
+    findings = tuple(settle(anew.get(old.id, old), old) for old in one.findings)
+    return replace(one, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
+
+
+def conduct_from(steps: Sequence[Step]) -> Conduct:
+    """What the steps alone say of a run that was killed: nothing of repetitions, nor of the recorder."""
+    seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
+    flags = dict(Counter(flag for step in steps for flag in step.flags))
+    return Conduct(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
+
+
+def partial(run: RunFolder) -> list[Round]:
+    """The rounds as far as they went; of a run that was ended in its first sweep, what its steps say of the state it
+    began with, if they say anything of it. A state that was only tried is none to report as reached."""
+    rounds, steps = run.rounds(), run.steps()
+    if rounds or not steps:
+        return rounds
+    first = next(iter(run.treatments().values()), None)
+    mine = [step for step in steps if first is not None and step.treatment == first.name and step.counts]
+    if first is None or not mine:
+        return []
+    study = run.declared()
+    effective = run.effective().get(first.name)
+    examined = examine(
+        mine,
+        number=1,
+        treatment=first.name,
+        state=first.state,
+        effective=effective or {},
+        curve=curve_of(mine, study, first.name),
+        target_kind=study.target.kind,
+        highest_level=study.levels[-1],
+    )
+    return [examined.round]

@@ -1,0 +1,327 @@
+"""Start a process under an allowance: resource limits, CPUs, user; it never outlives its parent."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from loadframe.errors import CageError, MissingTool
+from loadframe.host.environment import NO_FOLDER, environment, located
+from loadframe.host.own_user import User, ids_of
+from loadframe.plain_numbers import whole
+
+LAUNCHER = Path(__file__).with_name("launch.py")
+NR_OPEN = Path("/proc/sys/fs/nr_open")
+CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
+CAP_SYS_NICE, CAP_SYS_RESOURCE = 23, 24  # linux/capability.h
+
+Stream = int | IO[bytes] | None
+"""What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a process is allowed.
+
+    limits: by their names in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
+    process cannot raise them itself. cpus: None for all. user: None to stay who we are. shared_group: of a folder that
+    user must be able to pass through, beside the user's own. groups: the folders of the control groups to join
+    (cages.Cage.folders).
+    """
+
+    limits: Mapping[str, int] = field(default_factory=dict)
+    cpus: frozenset[int] | None = None
+    user: User | None = None
+    shared_group: int | None = None
+    groups: tuple[Path, ...] = ()
+
+
+MARK = "LOADFRAME_LEASE"
+"""In the environment of what is started: of which lease it is. What it starts in turn inherits that."""
+_leases: list[str] = []
+
+
+def mark_with(lease: str) -> None:
+    """What is started from now on is of this lease."""
+    _leases.append(lease)
+
+
+def no_longer_mark_with(lease: str) -> None:
+    """What is started from now on is of the lease before this one. Idempotent."""
+    if lease in _leases:
+        _leases.remove(lease)
+
+
+def marked(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that `spawn` does not start, so that a sweep knows it, too."""
+    return {**env, **({MARK: _leases[-1]} if _leases else {})}
+
+
+MOST_TOLD = 200
+"""Characters of a list of CPUs that an error repeats."""
+
+
+def parse_cpus(text: str) -> frozenset[int]:
+    """CPU numbers from the kernel's list format, "0-1,3" (cpuset(7), "List format"). CageError for anything else."""
+    cpus: set[int] = set()
+    told = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
+    for part in text.split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        last = last if dash else first
+        low, high = whole(first), whole(last)
+        if low is None or high is None or not 0 <= low <= high:
+            part = part.strip()[:MOST_TOLD]
+            raise CageError(f"cpus = {told!r}: {part!r} is not a CPU or a range", remedy='Write e.g. "0-1,3".')
+        if high >= 8192:  # the largest NR_CPUS a kernel is built with (x86 CONFIG_MAXSMP)
+            raise CageError(f"cpus = {told!r}: no machine has CPU {high}", remedy='Write e.g. "0-1,3".')
+        cpus.update(range(low, high + 1))
+    return frozenset(cpus)
+
+
+def online_cpus() -> frozenset[int]:
+    """The CPUs that the kernel has online."""
+    return parse_cpus(CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip())
+
+
+def may_raise_limits() -> bool:
+    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not."""
+    return holds(CAP_SYS_RESOURCE)
+
+
+def holds(capability: int) -> bool:
+    """Whether we have a capability, by its number in linux/capability.h (capabilities(7))."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return bool(effective >> capability & 1)
+
+
+def most_open_files() -> int:
+    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit where that is the end."""
+    most = int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))
+    return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+
+
+def unprivileged_user(preferred: Sequence[str]) -> str | None:
+    """Who a server should run as: when we are root the first of `preferred` that exists, else "nobody"; when we are
+    not root, None: it runs as we do."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in preferred if name in known), "nobody")
+
+
+def unreachable(path: Path, user: User | None, shared_group: int | None = None) -> Path | None:
+    """The first folder on the way to `path` that `user` may not enter, None where the way is free."""
+    if user is None:
+        return None
+    ids = ids_of(user)
+    groups = {*ids.groups, shared_group}
+    for folder in [*reversed(path.absolute().parents), path.absolute()]:
+        status = folder.stat()
+        if status.st_uid == ids.uid:
+            allowed = status.st_mode & stat.S_IXUSR
+        elif status.st_gid in groups:
+            allowed = status.st_mode & stat.S_IXGRP
+        else:
+            allowed = status.st_mode & stat.S_IXOTH
+        if not allowed:
+            return folder
+    return None
+
+
+def spawn(
+    command: Sequence[str | Path],
+    allowance: Allowance,
+    *,
+    stdout: Stream,
+    stderr: Stream,
+    cwd: Path | None = None,
+    stdin: Stream = None,
+    env: Mapping[str, str] | None = None,
+    death_signal: signal.Signals = signal.SIGKILL,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
+
+    It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
+    from one that lives as long as the process should. death_signal: with what, for a server whose children would
+    outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers.
+    What it looks for by a search path it finds in absolute folders alone (environment.py).
+    Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
+    """
+    joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
+    options = [
+        *joined,
+        *_limit_options(allowance.limits),
+        *_cpu_options(allowance.cpus),
+        *_user_options(allowance),
+    ]
+    program = str(command[0])
+    if "/" not in program and (program := located(program) or "") == "":
+        raise _error(f"command\t{command[0]}: No such file in PATH")
+    reading, writing = os.pipe()
+    try:
+        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
+        launcher += ["--parent", str(os.getpid()), "--death-signal", str(int(death_signal))]
+        process = subprocess.Popen(
+            [*launcher, "--", program, *map(str, command[1:])],
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd,
+            env=marked(_environment(env, allowance)),
+            start_new_session=True,
+            pass_fds=(writing, *pass_fds),
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as report:
+            refusal = report.read().decode()
+    except BaseException:  # Ctrl-C: nobody has the process yet who could end it
+        process.kill()
+        process.wait()
+        raise
+    if refusal:
+        with process:  # waits for it and closes its pipes
+            raise _error(refusal)
+    return process
+
+
+def _environment(given: Mapping[str, str] | None, allowance: Allowance) -> dict[str, str]:
+    """Another user has no business in our home, and may not look there: libpq ends for that (fe-secure-openssl.c)."""
+    found = environment(given)
+    return found if allowance.user is None else {**found, "HOME": str(NO_FOLDER)}
+
+
+def _error(refusal: str) -> CageError | MissingTool:
+    kind, _, text = refusal.partition("\t")
+    if kind == "command":
+        return MissingTool(
+            f"Cannot run {text}",
+            remedy="Install it where the user who is to run it may read it; `loadframe doctor` says what is needed.",
+        )
+    return CageError(text, remedy="Ask for less, or run Loadframe as root outside the container that forbids it.")
+
+
+def _limit_options(limits: Mapping[str, int]) -> list[str]:
+    options = []
+    for name, value in limits.items():
+        _check_limit(name, value)
+        options += ["--rlimit", f"{name.removeprefix('RLIMIT_')}={value}:{value}"]
+    return options
+
+
+def _check_limit(name: str, value: int) -> None:
+    known = sorted(entry for entry in dir(resource) if entry.startswith("RLIMIT_"))
+    if name not in known:
+        raise CageError(f"{name} is not a resource limit of this machine", remedy=f"Known: {', '.join(known)}.")
+    if value < 0:
+        raise CageError(f"{name} = {value} is not a limit", remedy="Give a number from 0.")
+    if name == "RLIMIT_NOFILE" and value > (most := int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))):
+        raise CageError(
+            f"{name} = {value} is above the kernel's fs.nr_open = {most}",
+            remedy=f"Ask for at most {most}, or raise it: sysctl fs.nr_open={value}",
+        )
+    hard = resource.getrlimit(getattr(resource, name))[1]
+    if not may_raise_limits() and hard != resource.RLIM_INFINITY and value > hard:
+        raise CageError(
+            f"{name} = {value} is above the hard limit {hard}, and this process may not raise it",
+            remedy=f"Ask for at most {hard}, or start Loadframe with a higher one: as root `ulimit -Hn {value}`, "
+            f"/etc/security/limits.conf, or `--ulimit` of the container.",
+        )
+
+
+def _cpu_options(cpus: frozenset[int] | None) -> list[str]:
+    if cpus is None:
+        return []
+    _check_cpus(cpus)
+    return ["--cpus", ",".join(map(str, sorted(cpus)))]
+
+
+def available_cpus(text: str) -> frozenset[int]:
+    """CPUs in the kernel's list format, all of them online. CageError for others."""
+    cpus = parse_cpus(text)
+    _check_cpus(cpus)
+    return cpus
+
+
+def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
+    """Bind processes that run to these CPUs: all their threads, also those that are started meanwhile, and what they
+    start later. Processes that have ended are passed over. CageError where the kernel refuses."""
+    for pid in pids:
+        bound: set[int] = set()
+        while new := threads(pid) - bound:
+            for thread in new:
+                try:
+                    os.sched_setaffinity(thread, cpus)
+                except ProcessLookupError:
+                    continue
+                except OSError as error:
+                    wanted = ",".join(map(str, sorted(cpus)))
+                    raise CageError(
+                        f"process {pid} cannot be bound to CPU {wanted}: {error.strerror}",
+                        remedy="Choose CPUs that this process and the container may use.",
+                    ) from error
+            bound |= new
+
+
+def bound_to(pid: int) -> str | None:
+    """The CPUs that a process may use, "0,1"; None where it has ended."""
+    try:
+        return ",".join(map(str, sorted(os.sched_getaffinity(pid))))
+    except ProcessLookupError:
+        return None
+
+
+def threads(pid: int) -> set[int]:
+    """The threads of a process, without those that the kernel runs in it for io_uring and lets nobody bind; none of one
+    that has ended."""
+    try:
+        return {int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir() if not _of_the_kernel(folder)}
+    except (FileNotFoundError, ProcessLookupError):
+        return set()
+
+
+def _of_the_kernel(folder: Path) -> bool:
+    try:
+        return (folder / "comm").read_bytes().startswith((b"iou-wrk-", b"iou-sqp-"))
+    except OSError:  # it has just ended
+        return True
+
+
+def _check_cpus(cpus: frozenset[int]) -> None:
+    missing = cpus - online_cpus()
+    if missing or not cpus:
+        wanted = ",".join(map(str, sorted(missing))) or "none at all"
+        online = CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip()
+        raise CageError(
+            f"The study asks for CPU {wanted}; online are {online}",
+            remedy="Choose from the CPUs that are online.",
+        )
+
+
+def _user_options(allowance: Allowance) -> list[str]:
+    if allowance.user is None:
+        return []
+    ids = ids_of(allowance.user)
+    if ids.uid == os.geteuid() != 0:
+        return []
+    if os.geteuid() != 0:
+        raise CageError(
+            f"Only root can start a process as {allowance.user!r}", remedy="Run as root, or leave the user out."
+        )
+    shared = [] if allowance.shared_group is None else ["--shared-group", str(allowance.shared_group)]
+    return ["--uid", str(ids.uid), "--gid", str(ids.gid), *shared]

@@ -1,0 +1,60 @@
+"""Files whose names another process gave: read as the user of that process, so that the kernel decides what it may."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import subprocess
+from pathlib import Path
+
+from loadframe.errors import CageError, MissingTool
+from loadframe.host.environment import NO_FOLDER
+from loadframe.host.processes import Allowance, spawn
+from loadframe.named_files import read_up_to
+from loadframe.plain_numbers import whole
+
+PATIENCE_S = 5.0
+"""A file that is not read by then is none: reading a pipe waits for whoever writes."""
+
+
+def user_of(pid: int) -> int:
+    """The effective user id of a process (proc_pid_status(5), Uid). Its folder in /proc may be root's whoever it is.
+    OSError where there is none."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("Uid:") and (found := whole(line.split()[2])) is not None:
+            return found
+    raise OSError(errno.ESRCH, f"process {pid} has no user")
+
+
+def read_as(user: int, path: Path, most: int) -> bytes:
+    """A regular file's first bytes, one more than `most` where it has more, read with the rights of `user` where we are
+    root and that user is not. OSError where that cannot be done."""
+    if not path.is_file():
+        raise OSError(errno.EINVAL, f"{path} is not a regular file")
+    if user == 0 or os.geteuid() != 0:
+        return read_up_to(path, most)
+    command = ["head", "-c", str(most + 1), "--", str(path.absolute())]
+    try:
+        head = spawn(
+            command, Allowance(user=_named(user)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER
+        )
+    except (CageError, MissingTool) as error:
+        raise OSError(errno.EACCES, error.fact) from error
+    with head:
+        try:
+            data, _ = head.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            head.kill()
+            raise TimeoutError(errno.ETIMEDOUT, f"{path} was not read within {PATIENCE_S:g} s") from error
+    if head.returncode != 0:
+        raise OSError(errno.EACCES, f"user {user} cannot read {path}")
+    return data
+
+
+def _named(user: int) -> str | int:
+    """With a name the groups of the account come along."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return user

@@ -1,0 +1,314 @@
+"""The state directory: what Loadframe keeps must outlive a killed command, and a power failure.
+
+It is $LOADFRAME_STATE, else $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe. What stands in it is acted on:
+processes are ended, files removed, commands run. So it is ours alone (0700), on a way that no other user can change,
+and only regular files of ours are read from it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from loadframe.errors import CageError
+from loadframe.host.trust import others_write, user, weak_point
+from loadframe.path_text import REMEDY, why_no_text
+
+TORN = ".tmp"
+ALIVE = ".alive"
+WRITING = "writing.lock"
+MOST_BYTES = 1 << 20
+"""A list of changes has a few hundred bytes for each."""
+LOCKED_WITHIN_S = 600.0
+"""Longer than a server's restart is waited for while a lock is held (changes/config_file.py)."""
+OURS = {"leases", "changes", "faults", "forecast-scores.jsonl"}
+
+
+class Damaged(Exception):  # noqa: N818 - it is no error of the command that meets it
+    """A file of the state directory that cannot be used, and why, in words."""
+
+
+def state_directory() -> Path:
+    """Where Loadframe keeps what must outlive a killed command; made if need be. CageError where it cannot be written,
+    or where another user could write to it."""
+    path = _named("LOADFRAME_STATE") or (_named("XDG_STATE_HOME") or _home() / ".local/state") / "loadframe"
+    return private_folder(path, "keep its state", "LOADFRAME_STATE")
+
+
+def _named(variable: str) -> Path | None:
+    """The folder that a variable of the environment names."""
+    name = os.environ.get(variable)
+    return Path(name).absolute() if name else None
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise CageError(
+            "Loadframe cannot keep its state: this user has no home folder (neither HOME nor a line in /etc/passwd)",
+            remedy="Set LOADFRAME_STATE to a folder of yours.",
+        ) from error
+
+
+def writable(path: Path, purpose: str, variable: str) -> Path:
+    """The folder, made if need be, in which folders of ours cannot be replaced by another user. purpose: what it is
+    for; variable: what names another. CageError."""
+    remedy = f"Set {variable} to a folder that can be written."
+    _check_text(path, purpose)
+    try:
+        weak = weak_point(path / "ours")
+        if weak is None:
+            _make(path, 0o755)
+            weak = weak_point(path / "ours")
+    except OSError as error:
+        raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=remedy) from error
+    if weak is not None:
+        raise CageError(
+            f"Loadframe does not {purpose} in {path}: {weak}, so files of others could take the place of ours",
+            remedy=f"Set {variable} to a folder on whose way only you and root may write, or that is sticky.",
+        )
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=remedy)
+    return path
+
+
+def _check_text(path: Path, purpose: str) -> None:
+    """CageError for a path that no record could name: what is left below it would not be found again."""
+    if (why := why_no_text(path)) is not None:
+        raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=REMEDY)
+
+
+def private_folder(path: Path, purpose: str, variable: str) -> Path:
+    """The same, and ours alone: what we have made ourselves and others may read is closed to them. CageError where it
+    is a link, belongs to another user, or others may write to it."""
+    remedy = f"Set {variable} to a folder of yours"
+    _check_text(path, purpose)
+    try:
+        weak = weak_point(path)
+        if weak is None:
+            _make(path, 0o700)
+            weak = weak_point(path)
+        status = path.lstat() if weak is None or os.path.lexists(path) else None
+    except OSError as error:
+        raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=f"{remedy}.") from error
+    if status is not None and stat.S_ISLNK(status.st_mode):
+        raise CageError(
+            f"Loadframe does not {purpose} in {path}: it is a link to {path.readlink()}", remedy=f"{remedy}."
+        )
+    if weak is None and status is not None and status.st_uid != os.geteuid():
+        weak = f"{path} belongs to {user(status.st_uid)}"
+    if weak is not None or status is None:
+        raise CageError(
+            f"Loadframe does not {purpose} in {path}: {weak}, and what is in it would be acted on",
+            remedy=f"{remedy}, on whose way only you and root may write.",
+        )
+    if others_write(status, path):
+        raise CageError(
+            f"Loadframe does not {purpose} in {path}: other users can write to it (mode "
+            f"{stat.S_IMODE(status.st_mode):04o}), and what is in it would be acted on",
+            remedy=f"See what is in it, then `chmod 700 {path}`; or set {variable} to another folder of yours.",
+        )
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=f"{remedy} that can be written.")
+    if status.st_mode & 0o077 and _only_ours(path):
+        with suppress(OSError):  # a file system without modes; that others cannot write was seen before
+            path.chmod(0o700)
+    return path
+
+
+def _make(path: Path, mode: int) -> None:
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(mode if folder == path else 0o755, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(20, "Not a directory")
+
+
+def _only_ours(path: Path) -> bool:
+    """Whether only Loadframe keeps something in it: the home folder of somebody, or /etc, is not closed to others."""
+    names = {entry.name for entry in path.iterdir()}
+    return path.name in ("leases", "changes", "loadframe") or names <= OURS
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
+    """The text of a file in a private folder. FileNotFoundError; Damaged where it is no regular file of ours, larger
+    than that, or not UTF-8."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Damaged("it is a link" if file.is_symlink() else f"it cannot be read: {error.strerror}") from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise Damaged("it is not a regular file")
+        if status.st_uid != os.geteuid():
+            raise Damaged(f"it belongs to {user(status.st_uid)}")
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(most_bytes + 1)
+    except OSError as error:
+        raise Damaged(f"it cannot be read: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+    if len(data) > most_bytes:
+        raise Damaged(f"it has more than {most_bytes:,} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Damaged("it is not text in UTF-8") from error
+
+
+def write_durably(file: Path, text: str) -> None:
+    """Whole or not at all, also when the power fails: write aside, fsync, rename, fsync the folder. What a writer that
+    was killed has left aside is removed by `remove_torn`. OSError."""
+    aside = file.with_name(f"{file.stem}.{secrets.token_hex(6)}{TORN}")
+    with locked(file.parent / WRITING):
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            aside.replace(file)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
+    descriptor = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove what writers that were killed have left half written, and the signs of life of dead owners that had no
+    file yet; does nothing without such a file or folder."""
+    if not any(_torn(folder)):
+        return
+    with locked(folder / WRITING):  # so none of these is being written now
+        for file in _torn(folder):
+            if not file.is_dir() and (file.suffix == TORN or held(file) is not True):
+                file.unlink(missing_ok=True)
+
+
+def _torn(folder: Path) -> list[Path]:
+    alone = [file for file in folder.glob(f"*{ALIVE}") if not file.with_suffix(".json").exists()]
+    return [*folder.glob(f"*{TORN}"), *alone]
+
+
+# --- locks ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
+    """One process at a time, by a file that is there for this alone. CageError where it is no file of ours, or another
+    process keeps the lock for longer than within_s."""
+    descriptor = _open_lock(path)
+    try:
+        _lock(descriptor, path, within_s)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(path: Path, flags: int = os.O_CREAT) -> int:
+    why = ""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o600)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        why = error.strerror or "it cannot be opened"
+    else:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+            return descriptor
+        os.close(descriptor)
+        why = "it is not a regular file of ours"
+    raise CageError(f"Cannot use the lock {path}: {why}", remedy="Remove it: Loadframe makes it again.")
+
+
+def _lock(descriptor: int, path: Path, within_s: float) -> None:
+    until, wait_s = time.monotonic() + within_s, 0.001
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise CageError(
+                    f"Another process has held {path} for {within_s:.0f} s",
+                    remedy=f"`fuser -v {path}` says which; end it, or let it go on.",
+                ) from None
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, 0.05)
+        except OSError as error:
+            raise CageError(
+                f"{path} cannot be locked: {error.strerror}",
+                remedy="Set LOADFRAME_STATE to a folder on a file system that has locks.",
+            ) from error
+        else:
+            return
+
+
+class Life:
+    """A sign that its owner lives, which every process of this machine can read, also one of another PID namespace that
+    shares the folder: a lock that the kernel lets go of when the owner ends, however that comes. What the owner starts
+    does not have it, nor what it forks."""
+
+    def __init__(self, record: Path) -> None:
+        """record: the file to which it belongs. CageError, OSError."""
+        self._file = record.with_suffix(ALIVE)
+        with locked(record.parent / WRITING):  # a sign without a file is removed, and this one is not locked yet
+            self._descriptor = _open_lock(self._file, os.O_CREAT | os.O_EXCL)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        _lives.add(self)
+
+    def end(self) -> None:
+        """The record is gone. Idempotent."""
+        if self in _lives:
+            self._file.unlink(missing_ok=True)
+            self.forget()
+
+    def forget(self) -> None:
+        """Let go of the lock in this process alone."""
+        _lives.discard(self)
+        os.close(self._descriptor)
+
+
+_lives: set[Life] = set()
+
+
+def _forget_all() -> None:
+    for life in list(_lives):
+        life.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def held(file: Path) -> bool | None:
+    """Whether the owner of a sign of life lives; None where there is no sign."""
+    try:
+        descriptor = _open_lock(file.with_suffix(ALIVE), 0)
+    except (FileNotFoundError, CageError):
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who ask do not take each other for it
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return None
+    finally:
+        os.close(descriptor)
+    return False

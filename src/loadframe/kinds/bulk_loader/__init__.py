@@ -1,0 +1,1 @@
+"""The bulk loader: what is known of it, and what touches it."""

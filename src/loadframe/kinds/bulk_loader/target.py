@@ -1,0 +1,213 @@
+"""A bulk loader before database shards: a server that has a process load each file, and private PostgreSQLs behind it.
+
+Its own settings are `pool` and `batch_bytes`; a setting of the shards has "shard_" before its name. The loader is our
+own program (bulk_loader_server.py), made like the one of the story; it runs as its clients do, the load driver.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from loadframe import __version__
+from loadframe.host.environment import python
+from loadframe.host.identity import children
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import Catalogue, SettingSpec
+from loadframe.kinds.postgres import target as postgres
+from loadframe.kinds.postgres.shards import PostgresShards
+from loadframe.kinds.private_server import PrivateServer, write_secret
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+OURS = "bulk_loader_server.py"
+DEFAULTS: dict[str, SettingValue] = {"pool": 0, "batch_bytes": 1 << 18}
+CATALOGUE = Catalogue(
+    "bulk-loader",
+    (
+        SettingSpec("pool", "integer", False, 0, 256, (), DEFAULTS["pool"], source=OURS),
+        SettingSpec("batch_bytes", "bytes", False, 1 << 10, 1 << 26, (), DEFAULTS["batch_bytes"], source=OURS),
+    ),
+    "the loader's settings are pool and batch_bytes; those of its shards begin with shard_",
+)
+SHARD = "shard_"
+LOADER = "loader"
+MOST_FILES_AT_ONCE = 256
+PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
+"""A file is loaded over a connection to each shard, by a transaction that all of them prepare, which PostgreSQL refuses
+unless it is told to allow it. Some connections are kept for who counts the rows and reads the counters."""
+
+
+class BulkLoaderTarget:
+    """See targets.base.Target. Its components are "loader" and the shards; its counters are those of the shards."""
+
+    kind = "bulk-loader"
+    embedded = False
+    counter_specs: tuple[CounterSpec, ...] = PostgresShards.counter_specs
+
+    def __init__(
+        self,
+        *,
+        lease: Lease,
+        allowances: Mapping[str, Allowance],
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """allowances: of "loader", and of each shard in order."""
+        behind = [allowance for name, allowance in allowances.items() if name != LOADER]
+        self._shards = PostgresShards(lease=lease, allowances=behind, log=log)
+        self._allowance = allowances[LOADER]
+        self._server = _Server(lease, "loader", self._allowance.user, None)
+        self._settings: dict[str, SettingValue] = {}
+        self._state = TargetState()
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without PostgreSQL; TargetError where no data can be made."""
+        self._server.check_place()
+        self._server.make_folders()
+        self._shards.create()
+
+    def check(self, state: TargetState) -> None:
+        """The shards' own; the loader takes whatever its catalogue allows."""
+        _, behind = parted(check_settings(state.settings))
+        self._shards.check(TargetState({**PREPARED, **behind}, state.limits))
+
+    def start(self, state: TargetState) -> None:
+        own, behind = parted(check_settings(state.settings))
+        self._shards.start(TargetState({**PREPARED, **behind}, state.limits))
+        self._state = state
+        self._start_loader(own)
+
+    def apply(self, state: TargetState) -> None:
+        """The loader starts anew where anything differs: it holds nothing but connections, which shards that restart
+        would break."""
+        own, behind = parted(check_settings(state.settings))
+        self._shards.apply(TargetState({**PREPARED, **behind}, state.limits))
+        if state != self._state:
+            self._state = state
+            self._server.stop()
+            self._start_loader(own)
+
+    def reset(self) -> None:
+        if (died := self._server.died()) is not None:
+            raise died
+        self._shards.reset()
+
+    def stop(self) -> None:
+        try:
+            self._server.stop()
+        finally:
+            self._shards.stop()
+
+    def destroy(self) -> None:
+        self._server.destroy()
+        self._shards.destroy()
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The loader's, which it uses as asked; the shards' under "shard_"; resource limits are the shards' too."""
+        behind = self._shards.effective()
+        limits = {name: value for name, value in behind.items() if name.startswith("RLIMIT_")}
+        return {**self._settings, **{f"{SHARD}{name}": behind[name] for name in behind.keys() - limits}, **limits}
+
+    def counters(self) -> dict[str, float]:
+        if (died := self._server.died()) is not None:
+            raise died
+        return self._shards.counters()
+
+    def pids(self) -> tuple[int, ...]:
+        return tuple(pid for pids in self.processes().values() for pid in pids)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {LOADER: self._server.pids(), **self._shards.processes()}
+
+    def endpoint(self) -> Endpoint:
+        """address: the loader's socket. shards: each of them, in order."""
+        return Endpoint(self.kind, str(self._server.socket), {}, shards=self._shards.endpoint().shards)
+
+    def healthy(self) -> bool:
+        return self._server.died() is None and self._shards.healthy()
+
+    def version(self) -> str:
+        return f"bulk-loader {__version__} before {self._shards.version()}"
+
+    def log_tail(self, lines: int = 20) -> str:
+        tails = (f"loader:\n{self._server.log_tail(lines)}", self._shards.log_tail(lines))
+        return "\n".join(tails)
+
+    def describe(self) -> Mapping[str, str]:
+        return {**self._shards.describe(), "loader": " ".join(self._server.command)}
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _start_loader(self, own: Mapping[str, SettingValue]) -> None:
+        self._settings = {**DEFAULTS, **own}
+        self._server.start(self._settings, self._shards.endpoint().shards, self._allowance)
+
+
+class _Server(PrivateServer):
+    """The loader's listening process in a lease's folder."""
+
+    name = "the bulk loader"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "run" / "loader.sock"
+
+    def start(self, settings: Mapping[str, SettingValue], shards: Sequence[Endpoint], allowance: Allowance) -> None:
+        """TargetError where it does not begin to listen."""
+        from psycopg.conninfo import make_conninfo
+
+        passwords = self.folder / "passwords"
+        passwords.unlink(missing_ok=True)
+        write_secret(passwords, "".join(map(_password_line, shards)))
+        self.give(passwords)
+        where = json.dumps([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
+        command = python("loadframe.kinds.bulk_loader.server", str(self.socket), where)
+        command += [str(settings["batch_bytes"]), str(settings["pool"])]
+        self.launch(command, allowance, self._listens)
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.socket)) == 0
+
+    def pids(self) -> tuple[int, ...]:
+        """The listening process, and those that load at this moment."""
+        return () if self.pid is None else (self.pid, *children(self.pid))
+
+
+def connection(shard: Endpoint) -> dict[str, str]:
+    """How the loader reaches a shard, as libpq's parameters; the password stands elsewhere."""
+    options = shard.options
+    return {
+        "host": options["socket"],
+        "port": options["port"],
+        "dbname": options["database"],
+        "user": options["user"],
+    }
+
+
+def _password_line(shard: Endpoint) -> str:
+    """A line of a password file (PostgreSQL documentation, The Password File)."""
+    where = (text.replace("\\", "\\\\").replace(":", "\\:") for text in connection(shard).values())
+    return ":".join([*where, shard.options["password"]]) + "\n"
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form: the loader's own, and those of the shards with SHARD before their names. StudyError."""
+    own, behind = parted(settings)
+    return {
+        **CATALOGUE.check(own),
+        **{f"{SHARD}{name}": value for name, value in postgres.check_settings(behind).items()},
+    }
+
+
+def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
+    """The loader's own settings, and those of the shards by PostgreSQL's names."""
+    own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
+    behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
+    return own, behind

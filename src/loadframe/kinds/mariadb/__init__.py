@@ -1,0 +1,1 @@
+"""A MariaDB or MySQL: what is known of it, and what touches it."""

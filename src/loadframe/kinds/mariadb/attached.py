@@ -1,0 +1,283 @@
+"""A MariaDB that runs already: read, and changed by SET GLOBAL alone; reached by its socket or by host and port."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket as sockets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadframe.address import decide
+from loadframe.errors import StudyError, TargetError
+from loadframe.host.reading_as import user_of
+from loadframe.host_port import joined, parted
+from loadframe.kinds.catalogue import as_shown, canonical
+from loadframe.kinds.mariadb.control import Control
+from loadframe.kinds.mariadb.counters import STATUS, VARIABLES
+from loadframe.kinds.mariadb.options import configured_options, read_client_options
+from loadframe.kinds.mariadb.settings import CATALOGUE
+from loadframe.kinds.silence import BUSY_REMEDY
+from loadframe.mariadb_connection import Reach, tls_of
+from loadframe.model import CounterSpec, Endpoint, SettingValue
+from loadframe.named_files import read_up_to
+from loadframe.plain_numbers import finite, whole
+from loadframe.said import words
+from loadframe.unix_socket import peer
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+PASSWORD = "MYSQL_PWD"
+"""The environment variable in which MariaDB's own clients look for a password."""
+PID_BYTES = 32
+PORT = 3306
+SOCKET = "/run/mysqld/mysqld.sock"
+NAMES = ("mariadbd", "mysqld")
+SCHEMA = "loadframe"
+"""Of load drivers."""
+POOL = "innodb_buffer_pool_size"
+RESIZED_WITHIN_S = SETTLED_WITHIN_S = 30.0
+CHANGING = (
+    "SELECT info FROM information_schema.processlist"
+    " WHERE id <> CONNECTION_ID() AND user = SUBSTRING_INDEX(USER(), '@', 1) AND (info LIKE %s OR info LIKE %s)"
+)
+"""What other connections of the account are doing. Without a privilege it sees no others."""
+
+
+class AttachedMariadb:
+    """See targets.attached.Attached. The password comes from an option file or the environment, never from a command
+    line, and is not part of a printed record."""
+
+    kind = "mariadb"
+    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
+
+    def __init__(
+        self,
+        address: str = "",
+        *,
+        option_file: Path | None = None,
+        user: str = "",
+        account: str = "--option-file",
+        number: str = "",
+    ) -> None:
+        """address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket. account:
+        with what the user names one, for advice. number: the address that its name had when it was written down; "": it
+        is decided now.
+
+        TargetError where the option file cannot be read or the server does not let us in, MissingTool without pymysql.
+        """
+        options = read_client_options(option_file) if option_file is not None else {}
+        self._control = _Control(options, address, user, number)
+        try:
+            version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", 3)
+        except TargetError as error:
+            raise TargetError(
+                f"Cannot attach to {self._control.words}: {error.fact}",
+                remedy=f"Where a MariaDB listens there, name an account with {account}; {PASSWORD} may have its "
+                "password. Reading takes no privilege.",
+            ) from error
+        self._version = words(version)
+        self.words = f"MariaDB at {self._control.words}"
+        self.address: Mapping[str, str] = {
+            "kind": self.kind,
+            "address": self._control.words,
+            "option_file": str(option_file.absolute()) if option_file is not None else "",
+            "user": user,
+            "thing": f"mariadb with {words(data)} on {words(host)}",
+            "number": self._control.number,
+        }
+
+    def counters(self) -> dict[str, float]:
+        """Two SHOW statements; what is no number is left out."""
+        found = self._control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
+        found |= self._control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
+        return {name: number for name, text in found.items() if (number := finite(text)) is not None}
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as the server uses them."""
+        found = self._control.pairs("SHOW GLOBAL VARIABLES", CATALOGUE.names())
+        return {name: _canonical(name, text) for name, text in found.items()}
+
+    def read(self, name: str) -> SettingValue:
+        """As the server uses it."""
+        self.settle()
+        found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
+        if name not in found:
+            raise TargetError(f"{self.words} has no setting {name}", remedy="Leave it out.")
+        return _canonical(name, found[name])
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """One SET GLOBAL, and the wait for a buffer pool that is resized behind the answer."""
+        if CATALOGUE.get(name) is None:
+            raise TargetError(f"{name} is not in the catalogue of settings of MariaDB", remedy="Leave it out.")
+        before = self.read(name)
+        self._control.ask(f"SET GLOBAL {name} = %s", [("OFF", "ON")[value] if isinstance(value, bool) else value])
+        until = time.monotonic() + RESIZED_WITHIN_S
+        while name == POOL and before != value and self.read(name) == before and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def settle(self) -> None:
+        """A redo log of half a gigabyte is resized for two seconds, and reads as before meanwhile (MariaDB 10.11)."""
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while doing := self._control.ask(CHANGING, ["SET GLOBAL %", f"%`{SCHEMA}`%"]):
+            if time.monotonic() > until:
+                raise TargetError(
+                    f"{self.words} has not ended `{words(doing[0][0])}` after {SETTLED_WITHIN_S:.0f} s",
+                    remedy=BUSY_REMEDY,
+                )
+            time.sleep(0.01)
+
+    def configured(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as asked for: the command line of a server on this machine, and the option files
+        that it says it read, as far as its user may read them."""
+        rows = self._control.ask(
+            "SELECT DISTINCT GLOBAL_VALUE_PATH FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_PATH > ''"
+        )
+        asked = _asked_for(self.pid(), [Path(str(row[0])) for row in rows if row])
+        asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
+        return {name: _canonical(name, text) for name, text in asked.items() if name in CATALOGUE.names()}
+
+    def pid(self) -> int | None:
+        """Its process, None where it is on another machine or hidden from us."""
+        return self._control.peer or self._pid_from_file()
+
+    def listener(self) -> int | None:
+        """Who listens at its socket, where that is a MariaDB; None by network."""
+        found = self._control.peer
+        return found if found is not None and _name_of(found) in NAMES else None
+
+    def pids(self) -> tuple[int, ...]:
+        """Its one process."""
+        pid = self.pid()
+        return () if pid is None else (pid,)
+
+    def local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+        return self._control.socket is not None or self.pid() is not None
+
+    def endpoint(self) -> Endpoint:
+        """As that of a private one (mariadb.py). TargetError where it is reached by TLS, which load drivers do not
+        speak."""
+        return self._control.endpoint()
+
+    def version(self) -> str:
+        return self._version if "MariaDB" in self._version else f"MySQL {self._version}"
+
+    def describe(self) -> str:
+        """Where it is, in words; no secret."""
+        return self._control.words
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+        self._control.close()
+
+    def _pid_from_file(self) -> int | None:
+        """By the server's own word, which counts where its address is of this machine."""
+        if not self._control.here:
+            return None
+        host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", 3)
+        if str(host) != sockets.gethostname():
+            return None
+        try:
+            path = Path(str(data)) / str(file)
+            pid = whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
+        except (OSError, ValueError):  # not ours to read, or not of this machine after all
+            return None
+        return pid if pid is not None and _name_of(pid) in NAMES else None
+
+
+def host_of(address: str, option_file: Path | None) -> str:
+    """The host that AttachedMariadb would connect to, "" where that is a socket. Raises as that does, asks nobody."""
+    return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
+
+
+class _Control(Control):
+    """A Control that reaches any server with the options that MariaDB's own clients take."""
+
+    def __init__(self, options: Mapping[str, str], address: str, user: str, number: str) -> None:
+        password = options.get("password") or os.environ.get(PASSWORD, "")
+        name = user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
+        self.socket, self._host, self._port = _where(address, options)
+        self.peer: int | None = None
+        place = decide(self._host, self._port, number) if self.socket is None else None
+        tls = tls_of(options) if place is not None else {}
+        reach = Reach(self.socket or "", place, name, password, tls)
+        super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,))
+
+    @property
+    def words(self) -> str:
+        return self.socket or joined(self._host, self._port)
+
+    @property
+    def number(self) -> str:
+        """The address that was decided; "" for a socket."""
+        return "" if self._reach.place is None else self._reach.place.number
+
+    @property
+    def here(self) -> bool:
+        """Whether that is of this machine, as a socket is."""
+        return self._reach.place is None or self._reach.place.here
+
+    def endpoint(self) -> Endpoint:
+        if self._reach.tls:
+            raise TargetError(
+                f"Load drivers cannot reach {self.words} by TLS, as the option file asks for it (ssl)",
+                remedy="Name its socket, or an option file without TLS.",
+            )
+        options = {"user": self._reach.user, "password": self._reach.password, "schema": SCHEMA}
+        return Endpoint("mariadb", self.socket or joined(self.number, self._port), options, attached=True)
+
+    def _connected(self) -> Connection[Any]:
+        connection = super()._connected()
+        if self.socket is not None:
+            self.peer = peer(connection._sock)  # type: ignore[attr-defined]
+        return connection
+
+
+def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
+    """(socket, host, port); the socket is None for a host. StudyError for a port that is none, TargetError for a
+    protocol that only other systems have."""
+    protocol = options.get("protocol", "").lower()
+    if protocol not in ("", "tcp", "socket"):
+        raise TargetError(
+            f"protocol = {words(protocol)} of the option file is not known", remedy="Write tcp or socket."
+        )
+    of_file = ([options.get("socket", "")] if protocol != "tcp" else []) + (
+        [options.get("host", "")] if protocol != "socket" else []
+    )
+    address = next((one for one in (address, *of_file) if one), "127.0.0.1" if protocol == "tcp" else SOCKET)
+    if address.startswith("/"):
+        return address, "", 0
+    host, port = parted(address, options.get("port", str(PORT)))
+    return None, host or address, int(port)
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # not of this machine after all
+        return ""
+
+
+def _asked_for(pid: int | None, files: Sequence[Path]) -> dict[str, str]:
+    if pid is None:
+        return {}
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        return configured_options(words, files, user_of(pid))
+    except OSError:  # it has just ended; the next statement says so
+        return {}
+
+
+def _canonical(name: str, text: str) -> SettingValue:
+    """In the catalogue's form, so that what was asked for and what is in effect can be compared."""
+    spec = CATALOGUE.get(name)
+    if spec is not None:
+        try:
+            return canonical("mariadb", spec, text)
+        except StudyError:  # beyond the catalogue's bounds: true all the same
+            pass
+    return as_shown(text)

@@ -1,0 +1,82 @@
+"""Option files and command lines of MySQL's family: what was asked for, and with which account to ask.
+
+Syntax: MariaDB documentation, "Configuring MariaDB with Option Files"; MySQL and MySQL Cluster read theirs alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from loadframe.errors import TargetError
+from loadframe.host.reading_as import read_as
+from loadframe.named_files import LARGEST_OPTION_FILE, read_text_up_to
+
+CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
+SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")
+MOST_FILES = 64
+"""Debian's MariaDB reads six; each may take time to be read."""
+_GROUP = re.compile(r"\[\s*([^\]]+?)\s*\]")
+_VERSIONED = re.compile(r"-\d+(\.\d+)*$")
+
+
+def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
+    """The options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win.
+
+    An option without a value is "1". Included files are not read. What is no option is skipped.
+    """
+    options: dict[str, str] = {}
+    wanted = False
+    for raw in text.splitlines():
+        line = raw.strip()
+        if (group := _GROUP.match(line)) is not None:
+            wanted = _VERSIONED.sub("", group[1].lower()) in groups
+        elif wanted and line and line[0] not in "#;!":
+            name, equals, value = line.partition("=")
+            options[_name(name)] = _value(value) if equals else "1"
+    return options
+
+
+def parse_arguments(words: Sequence[str]) -> dict[str, str]:
+    """The options of a command line (--name=value), names with underscores."""
+    found = (word[2:].partition("=") for word in words if word.startswith("--"))
+    return {_name(name): value if equals else "1" for name, equals, value in found if name}
+
+
+def read_client_options(path: Path) -> dict[str, str]:
+    """The client's options in a file. TargetError where it cannot be read."""
+    try:
+        return parse_options(read_text_up_to(path, LARGEST_OPTION_FILE), CLIENT_GROUPS)
+    except OSError as error:
+        raise TargetError(
+            f"Cannot read the option file {path}: {error.strerror or error}",
+            remedy="Name a file with a group [client] and user, password, perhaps socket or host.",
+        ) from error
+
+
+def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
+    """What a server of this user was asked for: the first `MOST_FILES` of its option files, then its command line. The
+    server names them, so they are read with its rights; what is closed to it, too large or no file adds nothing."""
+    options: dict[str, str] = {}
+    for path in islice(files, MOST_FILES):
+        try:
+            data = read_as(user, path, LARGEST_OPTION_FILE)
+        except (OSError, ValueError):  # it is the server's, not ours: what it says stays unknown
+            continue
+        if len(data) <= LARGEST_OPTION_FILE:
+            options |= parse_options(data.decode("utf-8", "replace"), SERVER_GROUPS)
+    return options | parse_arguments(arguments)
+
+
+def _name(text: str) -> str:
+    return text.strip().lower().replace("-", "_").removeprefix("loose_")
+
+
+def _value(text: str) -> str:
+    """Without quotes, or up to a comment."""
+    text = text.strip()
+    if text[:1] in ("'", '"') and (end := text.find(text[0], 1)) > 0:
+        return text[1:end]
+    return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()

@@ -1,0 +1,197 @@
+"""MariaDB, as a private instance: own data directory, own socket, unprivileged user, nothing read from /etc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from loadframe.errors import StudyError
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds import passed_on
+from loadframe.kinds.catalogue import SettingSpec, as_shown, canonical, differing
+from loadframe.kinds.mariadb.control import Control
+from loadframe.kinds.mariadb.server import SCHEMA, Server, known_options, required, version
+from loadframe.kinds.mariadb.settings import CATALOGUE, CHECKPOINT, DERIVED, RESERVED, STATUS, VARIABLES
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.mariadb_connection import Reach, driver
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+
+class MariadbTarget(PrivateTarget[Server]):
+    """See targets.base.Target.
+
+    A change of state restarts the server unless every setting that differs is dynamic and not sized at the start: the
+    same state must give the same effective values, whichever state came before.
+    """
+
+    kind = "mariadb"
+    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES, *DERIVED)
+
+    def __init__(
+        self,
+        *,
+        lease: Lease,
+        allowance: Allowance,
+        port: int | None = None,
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """lease: its folder holds data, socket and log. allowance: without a user, "mysql" or "nobody" when we are
+        root. port: None for a socket alone, 0 for a free port of 127.0.0.1. log: is told of starts and restarts."""
+        allowance = run_by(allowance, "mysql")
+        server = Server(lease, allowance.user, port)
+        super().__init__(server, allowance, log, data=server.data)
+        self._control: Control | None = None
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without mariadbd, mariadb-install-db or pymysql; TargetError where no data can be made."""
+        driver()
+        self._server.create()
+
+    def check(self, state: TargetState) -> None:
+        """The server starts without connections and ends, or, where it runs, another one reads the options alone."""
+        wanted = self._wanted(state)
+        self._server.check(wanted, _options(wanted), self._allowed(wanted))
+
+    def start(self, state: TargetState) -> None:
+        """Start with these settings on the command line and these limits, and wait until it answers."""
+        wanted = self._to_start(state)
+        server = self._server
+        account = server.control_account
+        reach = Reach(str(server.socket), user=account.user, password=account.password)
+        self._control = Control(reach, server.died, self.pids)
+        options = _options(wanted)
+        server.start(options, self._allowed(wanted), self._control.ping)
+        self._state = wanted
+        self._log(f"MariaDB started with {' '.join(options) or 'its default settings'}")
+
+    def apply(self, state: TargetState) -> None:
+        """SET GLOBAL where that leads to the same as a restart with this state would, else restart."""
+        current = self._running()
+        wanted = self._wanted(state)
+        changed = differing(current.settings, wanted.settings)
+        if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
+            self._log(f"MariaDB restarts to change {', '.join(changed) or NOFILE}")
+            self.stop()
+            self.start(wanted)
+            return
+        for name in changed:
+            self._set(name, wanted.settings.get(name))
+        self._state = wanted
+
+    def reset(self) -> None:
+        """Close all cached tables and begin the high-water marks anew (FLUSH STATUS also zeroes counters: their rates
+        have to be taken after it)."""
+        control = self._talk()
+        control.ask("FLUSH TABLES")
+        control.ask("FLUSH STATUS")
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """SHOW GLOBAL VARIABLES for the catalogue and what the state names besides; RLIMIT_NOFILE from the kernel."""
+        names = dict.fromkeys([*CATALOGUE.names(), *self._running().settings])
+        found = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
+        values = {name: _read(CATALOGUE.get(name), found[name]) for name in names if name in found}
+        return {**values, NOFILE: soft_nofile(self._server.pid)}
+
+    def counters(self) -> dict[str, float]:
+        """Two SHOW statements on the kept connection."""
+        control = self._talk()
+        found = control.pairs("SHOW GLOBAL STATUS", [*(spec.name for spec in STATUS), *CHECKPOINT])
+        found |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
+        counted = {name: float(value) for name, value in found.items()}
+        age, most = (counted.pop(name, 0.0) for name in CHECKPOINT)
+        return counted | ({"redo_fill": age / most} if most > 0 else {})
+
+    def endpoint(self) -> Endpoint:
+        """options: user, password, schema, socket; `option_file` holds the same for --defaults-extra-file, so that no
+        password has to stand in a command line; host and port where a port was asked for."""
+        server, account = self._server, self._server.workload_account
+        options = {
+            "user": account.user,
+            "password": account.password,
+            "schema": SCHEMA,
+            "socket": str(server.socket),
+            "option_file": str(server.option_file),
+        }
+        if server.port is None:
+            return Endpoint(self.kind, str(server.socket), options)
+        options |= {"host": "127.0.0.1", "port": str(server.port)}
+        return Endpoint(self.kind, f"127.0.0.1:{server.port}", options)
+
+    def healthy(self) -> bool:
+        """Whether it answers a statement now."""
+        return self._control is not None and self._server.pid is not None and self._control.ping()
+
+    def version(self) -> str:
+        return version(required("mariadbd"))
+
+    def describe(self) -> Mapping[str, str]:
+        shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
+        return {**super().describe(), "started": shown}
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _talk(self) -> Control:
+        self._running()
+        assert self._control is not None, "a server that runs has a connection"
+        return self._control
+
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return check_settings(settings)
+
+    def _hang_up(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    def _set(self, name: str, value: SettingValue | None) -> None:
+        """One SET GLOBAL; None goes back to the default. The state follows at once, so that it is true on failure."""
+        control, current = self._talk(), self._running()
+        settings = {other: kept for other, kept in current.settings.items() if other != name}
+        if value is None:
+            control.ask(f"SET GLOBAL {name} = DEFAULT")
+        else:
+            control.ask(f"SET GLOBAL {name} = %s", [value])
+            settings[name] = value
+        self._state = replace(current, settings=settings)
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
+    for given in settings:
+        if given.strip().lower().replace("-", "_") in RESERVED:
+            raise StudyError(
+                f"target.settings.{given}: a private instance decides this itself",
+                remedy="Leave it out; table_cache is called table_open_cache." if "cache" in given else "Leave it out.",
+            )
+    passed_on.check("mariadb", frozenset(CATALOGUE.names()), settings, frozenset())
+    known = {name.strip().lower().replace("-", "_") for name in settings} <= set(CATALOGUE.names())
+    return CATALOGUE.check(settings, () if known else known_options(required("mariadbd")))
+
+
+def _needs_restart(name: str) -> bool:
+    spec = CATALOGUE.get(name)
+    return spec is None or not spec.dynamic or spec.sized_at_start
+
+
+def _options(state: TargetState) -> list[str]:
+    return [f"--{name}={_word(value)}" for name, value in state.settings.items()]
+
+
+def _word(value: SettingValue) -> str:
+    return ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
+
+
+def _read(spec: SettingSpec | None, text: str) -> SettingValue:
+    """A variable as the server shows it, in canonical form where the catalogue knows it and its value."""
+    if spec is None:
+        return as_shown(text)
+    try:
+        return canonical("mariadb", spec, text)
+    except StudyError:  # beyond the catalogue's bounds (18446744073709551615 for "no limit"): true all the same
+        return as_shown(text)

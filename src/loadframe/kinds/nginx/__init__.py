@@ -1,0 +1,1 @@
+"""An nginx: what is known of it, and what touches it."""

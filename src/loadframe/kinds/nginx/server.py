@@ -1,0 +1,285 @@
+"""The nginx processes: find the program, write the configuration, have it checked, start, reload."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from string import Formatter
+
+from loadframe.errors import TargetError
+from loadframe.host.identity import children
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User, ids_of
+from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import SettingSpec
+from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
+from loadframe.kinds.private_server import LAST_LINES, PrivateServer, ask, installed, needed, write_readable
+from loadframe.model import SettingValue, TargetState
+
+INSTALL = "apt-get install nginx"
+RELOAD_TIMEOUT_S = 30.0
+LOOK_EVERY_S = 0.005
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+NO_DESCRIPTOR = b"(24: "
+"""EMFILE, as nginx writes errno into a line of its log."""
+NO_CONNECTION = b" worker_connections are not enough"
+"""A client's connection was closed at once, or, where REUSED is in the line too, others were for it."""
+NO_WORKER = b" cannot be respawned"
+"""A worker has ended at its start, for instance because there is no memory for its connections; its master lives on."""
+REUSED = b"reusing connections"
+"""A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
+KEPT_FREE = 16
+"""Of this many connections one is to be free: with fewer a worker closes idle ones (ngx_drain_connections)."""
+OWN_CONNECTIONS = 3
+"""Of a worker's connections the two sockets that listen and the channel to the master take one each."""
+
+
+def program() -> str | None:
+    """Where nginx is."""
+    return installed("nginx")
+
+
+def required() -> str:
+    """Where it is, MissingTool where it is not."""
+    return needed("nginx", INSTALL)
+
+
+@functools.cache
+def version(nginx: str) -> str:
+    """Name and version, for instance "nginx 1.22.1"."""
+    said = ask(nginx, "-v").stderr
+    found = re.search(r"nginx/(\S+)", said)
+    return f"nginx {found[1]}" if found else "nginx of unknown version"
+
+
+class Server(PrivateServer):
+    """A private nginx in a lease's folder: a master and its workers, all of one unprivileged user.
+
+    nginx(8): SIGQUIT ends it once its requests are done, SIGTERM at once. A SIGKILL of the master alone would leave its
+    workers at work; they are of its process group.
+    """
+
+    name = "nginx"
+    stop_signal = signal.SIGTERM
+    kill_signal = signal.SIGTERM
+    death_signal = signal.SIGTERM
+
+    def __init__(self, lease: Lease, user: User | None, port: int, folder: str = "nginx") -> None:
+        """port: on 127.0.0.1, 0 for a free one. folder: its name in the lease's, so that there may be several."""
+        super().__init__(lease, folder, user, port)
+        self.files = self.folder / "files"
+        self.configuration = self.folder / "nginx.conf"
+        self._aside = self.folder / "next.conf"
+        self._temporary = self.folder / "tmp"
+        self._log_counts = LogCounts(self.log, (NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER))
+        self._lost = 0
+
+    @property
+    def socket(self) -> Path:
+        """Where it tells its status."""
+        return self.folder / "run" / "status.sock"
+
+    def create(self) -> None:
+        """Make the folders. MissingTool, TargetError."""
+        required()
+        self.check_place()
+        try:
+            self.make_folders(self._temporary)
+            self.files.mkdir()
+            self.files.chmod(0o755)
+        except OSError as error:
+            raise TargetError(
+                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+            ) from error
+
+    def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """TargetError, in nginx's words, where it would not start in this state. `nginx -t` says nothing of workers, so
+        where it does not run it is started, and stopped: that takes 0.1 s."""
+        if self.started:
+            self._test(state, allowance)
+            return
+        try:
+            self.start(state.settings, allowance, answers)
+        except TargetError as error:
+            raise (self.refusal(state, error.details) if error.details else error) from error
+        self.stop()
+
+    def _test(self, state: TargetState, allowance: Allowance) -> None:
+        write_readable(self._aside, self._text(state.settings))
+        status, said = self.said_to_its_end(self._command(self._aside, "-t", "-q"), allowance)
+        if status != 0:
+            raise self.refusal(state, said)
+
+    def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """Start with these settings and return when `answers` says yes. TargetError, with nginx's own words, where it
+        does not take them."""
+        self.take_port()
+        self._configure(settings, allowance)
+        self._lost = self.logged()[NO_WORKER]
+        self.launch(self._command(self.configuration, "-g", "daemon off;"), allowance, answers)
+
+    def reload(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """Workers with these settings take the place of those that run. TargetError where nginx does not take them:
+        then nothing has changed."""
+        assert self.pid is not None, "a server that runs has a process"
+        self._configure(settings, allowance)
+        self._lost = self.logged()[NO_WORKER]
+        before = set(self.workers())
+        os.kill(self.pid, signal.SIGHUP)
+        deadline = time.monotonic() + RELOAD_TIMEOUT_S
+        while not (now := set(self.workers())) or now & before:
+            if (error := self.died()) is not None:
+                raise error
+            if self.given_up():
+                raise TargetError("nginx's new workers would not start", remedy=LAST_LINES, details=self.log_tail())
+            if time.monotonic() > deadline:
+                raise TargetError(
+                    f"nginx has not changed its workers after {RELOAD_TIMEOUT_S:.0f} s",
+                    remedy="A worker ends when its last request is done: is somebody still connected?",
+                    details=self.log_tail(),
+                )
+            time.sleep(LOOK_EVERY_S)
+
+    def given_up(self) -> bool:
+        return self.logged()[NO_WORKER] > self._lost
+
+    def workers(self) -> tuple[int, ...]:
+        """The workers that are there; a cache has two more processes, which manage and load it."""
+        return () if self.pid is None else tuple(pid for pid in children(self.pid) if _is_worker(pid))
+
+    def watch_workers(self) -> None:
+        """Have the next command end them should we and the master be killed alike."""
+        for pid in () if self.pid is None else children(self.pid):
+            self._lease.add_process(pid)
+
+    def dump(self) -> str:
+        """The configuration as nginx reads it (`nginx -T`), read as its user: root would give folders to "nobody".
+        TargetError where it cannot."""
+        ids = None if self._user is None else ids_of(self._user)
+        shared = [] if self._lease.user is None else [self._lease.user]
+        done = subprocess.run(
+            self._command(self.configuration, "-T", "-q"),
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            text=True, encoding="utf-8", errors="replace",
+            user=None if ids is None else ids.uid, group=None if ids is None else ids.gid,
+            extra_groups=None if ids is None else [ids.gid, *shared],
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise TargetError(
+                "nginx does not tell its configuration", remedy="What it said is below.", details=done.stderr
+            )
+        return done.stdout
+
+    def kill(self) -> None:
+        """End master and workers at once. Never raises."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # all of them have ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def logged(self) -> dict[bytes, int]:
+        """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
+        return self._log_counts.read()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
+        return (required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
+
+    def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """Write the configuration for the next start or reload; TargetError where nginx would not start with it."""
+        self._test(TargetState(settings, allowance.limits), allowance)
+        self._aside.replace(self.configuration)
+
+    def _text(self, settings: Mapping[str, SettingValue]) -> str:
+        lines = {context: written(context, settings) for context in ("main", "events", "http")}
+        listening = " ".join(["listen", f"127.0.0.1:{self.port}", *written("listen", settings)])
+        temporary = [f"{name}_temp_path {self._temporary / name}" for name in TEMPORARY]
+        log = f"access_log {self._temporary / 'access.log' if settings.get('access_log') else 'off'}"
+        http = [log, "default_type application/octet-stream", *temporary, *lines["http"]]
+        return (
+            _lines(0, [f"pid {self.socket.with_name('nginx.pid')}", "error_log stderr warn", *lines["main"]])
+            + "events {\n" + _lines(1, lines["events"]) + "}\n"
+            + "http {\n" + _lines(1, [*http, *self.before_servers(settings)])
+            + "    server {\n" + _lines(2, [listening])
+            + "        location / {\n" + _lines(3, self.what_it_serves(settings)) + "        }\n    }\n"
+            + "    server {\n" + _lines(2, [f"listen unix:{self.socket}", "stub_status", "access_log off"]) + "    }\n"
+            + "}\n"
+        )  # fmt: skip
+
+    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        """Further directives of the context http, without their semicolons."""
+        return []
+
+    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        """The directives that say where answers come from, without their semicolons."""
+        return [f"root {self.files}"]
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"worker process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return False
+
+
+def _lines(depth: int, directives: list[str]) -> str:
+    return "".join(f"{'    ' * depth}{directive};\n" for directive in directives)
+
+
+def written(context: Context, settings: Mapping[str, SettingValue]) -> list[str]:
+    """The directives of a context, without their semicolons; one for which nothing is asked is left out."""
+    found = []
+    for directive in DIRECTIVES:
+        names = names_of(directive)
+        asked = any(name in settings for name in names)
+        if directive.context == context and asked and not _is_off(directive, settings):
+            found.append(directive.form.format(**{name: word(_spec(name), settings.get(name)) for name in names}))
+    return found
+
+
+def read_back(text: str) -> dict[str, str]:
+    """The settings in a configuration as `written` forms them, each as it stands there."""
+    found: dict[str, str] = {}
+    for directive in DIRECTIVES:
+        pattern = re.escape(directive.form)
+        for name in names_of(directive):
+            value = "reuseport" if name == "listen_reuseport" else r"[^\s;]+"
+            pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{value})")
+        if (match := re.search(rf"(?:^|\s){pattern}(?=[\s;])", text, re.M)) is not None:
+            found |= match.groupdict()
+    return found
+
+
+def names_of(directive: Directive) -> list[str]:
+    """The settings that a directive carries."""
+    return [name for _, name, _, _ in Formatter().parse(directive.form) if name]
+
+
+def word(spec: SettingSpec, value: SettingValue | None) -> str:
+    """A canonical value as nginx takes it; None is the default."""
+    value = spec.default if value is None else value
+    if spec.name == "listen_reuseport":
+        return "reuseport"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "off" if value == -1 else f"{value}{spec.unit}"
+
+
+def _is_off(directive: Directive, settings: Mapping[str, SettingValue]) -> bool:
+    return bool(directive.off) and settings.get(directive.off) in (None, _spec(directive.off).default)
+
+
+def _spec(name: str) -> SettingSpec:
+    spec = CACHE_CATALOGUE.get(name)  # it has all of the web server's
+    assert spec is not None, f"{name} is in the catalogue"
+    return spec

@@ -1,0 +1,213 @@
+"""nginx, as a private instance: own folder, own port of 127.0.0.1, an unprivileged user, its own configuration alone.
+
+It serves the files below `Endpoint.options["files"]`: as a web server, or as the origin of a cache before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from loadframe.errors import StudyError
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import Catalogue, SettingSpec, canonical, differing
+from loadframe.kinds.nginx.server import (
+    KEPT_FREE,
+    NO_CONNECTION,
+    NO_DESCRIPTOR,
+    OWN_CONNECTIONS,
+    REUSED,
+    Server,
+    read_back,
+    required,
+    version,
+)
+from loadframe.kinds.nginx.settings import CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
+from loadframe.kinds.nginx.status import NoRoom, Status
+from loadframe.kinds.nginx.workers import Looks
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
+
+
+class NginxTarget(PrivateTarget[Server]):
+    """See targets.base.Target.
+
+    A change of state is a reload, and a restart where a setting that differs needs one, or a limit of the processes.
+    """
+
+    kind = "nginx"
+    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
+    catalogue: Catalogue = CATALOGUE
+
+    def __init__(
+        self,
+        *,
+        lease: Lease,
+        allowance: Allowance,
+        port: int = 0,
+        folder: str = "nginx",
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """lease: its folder holds files, configuration and log, in `folder`. allowance: without a user, "www-data",
+        "nginx" or "nobody" when we are root. port: 0 for a free one. log: is told of starts, reloads and restarts."""
+        allowance = run_by(allowance, "www-data", "nginx")
+        server = self._make_server(lease, allowance.user, port, folder)
+        super().__init__(server, allowance, log, data=server.files)
+        self._status = Status(server.socket)
+        self._looks = Looks()
+        self._effective: dict[str, SettingValue] = {}
+        self._known: tuple[int, ...] = ()
+
+    def _make_server(self, lease: Lease, user: User | None, port: int, folder: str) -> Server:
+        return Server(lease, user, port, folder)
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without nginx; TargetError where its folder cannot be made."""
+        self._server.create()
+
+    def check(self, state: TargetState) -> None:
+        """It starts and ends, or, where it runs, `nginx -t`."""
+        wanted = self._wanted(state)
+        try:
+            self._server.check(wanted, self._allowed(wanted), lambda: self._ready(wanted))
+        finally:
+            self._status.close()
+
+    def start(self, state: TargetState) -> None:
+        """Start with these settings and limits, and wait until it answers."""
+        wanted = self._to_start(state)
+        self._server.start(wanted.settings, self._allowed(wanted), lambda: self._ready(wanted))
+        self._entered(wanted)
+        self._tell_start(wanted)
+
+    def apply(self, state: TargetState) -> None:
+        """Reload where that leads to the same as a restart with this state would, else restart."""
+        current = self._running()
+        wanted = self._wanted(state)
+        changed = differing(current.settings, wanted.settings)
+        if wanted.limits != current.limits or any(self._needs_restart(name) for name in changed):
+            self._log(f"nginx restarts to change {', '.join(changed) or NOFILE}")
+            self.stop()
+            self.start(wanted)
+        elif changed:
+            self._log(f"nginx reloads to change {', '.join(changed)}")
+            self._server.reload(wanted.settings, self._allowed(wanted))
+            self._entered(wanted)
+
+    def reset(self) -> None:
+        """nginx keeps no high-water marks; its cache of open files is part of what is measured. It has to run."""
+        self._running()
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """What `nginx -T` says, defaults for what it does not name; the workers as they are, their descriptors and the
+        backlog as the kernel has them."""
+        self._running()
+        return {**self._effective, "worker_processes": len(self._workers()), NOFILE: soft_nofile(self._server.pid)}
+
+    def counters(self) -> dict[str, float]:
+        """stub_status, the new lines of the log, and what the workers do. While all connections are taken nginx does
+        not tell its status either: then those of stub_status are not there, but how many are open is known."""
+        self._running()
+        pids, each = self._workers(), int(self._effective["worker_connections"])
+        room = max(each - OWN_CONNECTIONS, 0)
+        try:
+            found = self._status.read()
+        except NoRoom:
+            found = {"connections": float(len(pids) * room)}
+        if not found and (died := self._server.died()) is not None:
+            raise died
+        logged = self._server.logged()
+        return {
+            **found,
+            **self._looks.read(pids),
+            "workers": float(len(pids)),
+            "worker_connections": float(each),
+            "connections_allowed": float(len(pids) * max(room - each // KEPT_FREE, 0)),
+            "worker_rlimit_nofile": float(self._effective["worker_rlimit_nofile"]),
+            "connections_refused": float(logged[NO_CONNECTION] - logged[REUSED]),
+            "connections_reused": float(logged[REUSED]),
+            "descriptors_refused": float(logged[NO_DESCRIPTOR]),
+        }
+
+    def pids(self) -> tuple[int, ...]:
+        """The master, then its workers."""
+        return () if self._server.pid is None else (self._server.pid, *self._workers())
+
+    def endpoint(self) -> Endpoint:
+        """address: host and port. options: `files`, the folder whose files it serves."""
+        return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", {"files": str(self._server.files)})
+
+    def healthy(self) -> bool:
+        """Whether it answers a request now."""
+        return self._server.pid is not None and self._status.answers()
+
+    def version(self) -> str:
+        return version(required())
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return self.catalogue.check(settings)
+
+    def _hang_up(self) -> None:
+        self._known = ()
+        self._status.close()
+
+    def _ready(self, wanted: TargetState) -> bool:
+        return len(self._server.workers()) == workers_of(wanted) and self._status.answers()
+
+    def _workers(self) -> tuple[int, ...]:
+        """Its workers; looked for again only where one is missing, as a look walks over all processes: one that ended,
+        or that was not there yet in the place of one that ended when they were last looked for."""
+        count = workers_of(self._state) if self._state is not None else 1
+        if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
+            self._known = self._server.workers()
+        return self._known
+
+    def _needs_restart(self, name: str) -> bool:
+        spec = self.catalogue.get(name)
+        return spec is None or not spec.dynamic
+
+    def _entered(self, state: TargetState) -> None:
+        """After a start or a reload: remember what the server uses now."""
+        self._state, self._known = state, ()
+        self._server.watch_workers()
+        stands = read_back(self._server.dump())
+        values = {spec.name: _read(spec, stands.get(spec.name)) for spec in self.catalogue.specs}
+        values["access_log"] = bool(state.settings.get("access_log", False))
+        values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
+        values["listen_backlog"] = min(
+            int(values["listen_backlog"]), int(SOMAXCONN.read_text(encoding="utf-8", errors="replace"))
+        )
+        self._effective = values
+
+
+def workers_of(state: TargetState) -> int:
+    """How many workers a server in this state has."""
+    return int(state.settings.get("worker_processes", 1))
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form. StudyError."""
+    return CATALOGUE.check(settings)
+
+
+def _read(spec: SettingSpec, text: str | None) -> SettingValue:
+    """A value as it stands in the configuration, in canonical form; None is the default."""
+    if text is None:
+        return 0 if spec.default is None else spec.default
+    if spec.name == "listen_reuseport":
+        return True
+    try:
+        return canonical("nginx", spec, "-1" if text == "off" and spec.low == -1 else text)
+    except StudyError:  # nothing that we would write, but true all the same
+        return text

@@ -1,0 +1,1 @@
+"""A PostgreSQL: what is known of it, and what touches it."""

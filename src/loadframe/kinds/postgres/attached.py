@@ -1,0 +1,300 @@
+"""A PostgreSQL that runs already: read, and changed by ALTER SYSTEM and a reload alone. It is reached by its socket's
+folder or by host and port."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import pwd
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadframe.address import decide
+from loadframe.errors import StudyError, TargetError
+from loadframe.host.identity import parent_of
+from loadframe.host_port import joined, parted
+from loadframe.kinds.postgres.control import Control
+from loadframe.kinds.postgres.counters import Looks, statement
+from loadframe.kinds.postgres.server import OLDEST, PORT, word
+from loadframe.kinds.postgres.settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
+from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
+from loadframe.kinds.silence import BUSY_REMEDY
+from loadframe.model import CounterSpec, Endpoint, SettingValue
+from loadframe.named_files import LARGEST_OPTION_FILE, read_text_up_to
+from loadframe.postgres_connection import CARRIED, NUMBER, check_parameters, guarded
+from loadframe.said import words
+
+SOCKETS = "/var/run/postgresql"
+"""Debian's folder of sockets."""
+NAMES = ("postgres", "postmaster")
+SCHEMA = "loadframe"
+"""Of load drivers."""
+RELOADED_WITHIN_S = 10.0
+SETTLED_WITHIN_S = 30.0
+CHANGING = (
+    "SELECT query FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = current_user"
+    " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
+)
+"""What other connections of the account are doing."""
+MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
+
+
+class AttachedPostgres:
+    """See targets.attached.Attached. The password comes from the option file or from where libpq looks for one
+    (PGPASSWORD, a password file), never from a command line, and is not part of a printed record."""
+
+    kind = "postgres"
+    counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
+
+    def __init__(
+        self,
+        address: str = "",
+        *,
+        option_file: Path | None = None,
+        user: str = "",
+        account: str = "--option-file",
+        number: str = "",
+    ) -> None:
+        """address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
+        Debian's folder. option_file: a connection service file of libpq, whose first section is taken. account: with
+        what the user names one, for advice.
+
+        TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, or
+        the account may not see what others do; MissingTool without psycopg.
+        """
+        options = _options(option_file)
+        name = user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
+        self._where = {**options, **_where(address, options), "user": name}
+        self._where.setdefault("dbname", "postgres")
+        self._here = self._decided(number)
+        self._control = Control(self._where, lambda: None)
+        self._looks = Looks()
+        try:
+            self._version, self._statement, thing = self._met(account)
+        except TargetError:
+            self._control.close()
+            raise
+        host, port = self._where["host"], self._where["port"]
+        self.words = f"PostgreSQL at {self.describe()}"
+        self.address: Mapping[str, str] = {
+            "kind": self.kind,
+            "address": f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port),
+            "option_file": str(option_file.absolute()) if option_file is not None else "",
+            "user": user,
+            "thing": thing,
+            "number": self._where.get(NUMBER, ""),
+        }
+
+    def _decided(self, number: str) -> bool:
+        """The address to connect to, once and for all. Whether it is of this machine."""
+        if self._where["host"].startswith("/"):
+            return True
+        named = self._where.get(NUMBER) or self._where["host"]
+        place = decide(named, int(self._where["port"]), number)
+        self._where = guarded({**self._where, NUMBER: place.number})
+        return place.here
+
+    def _met(self, account: str) -> tuple[str, str, str]:
+        """The server's version, the statement that asks it, and what it is by whatever address it was reached."""
+        try:
+            number, version, sees_all, system, port = self._control.one(
+                "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
+                " pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),"
+                " (SELECT system_identifier FROM pg_control_system()), current_setting('port')",
+                int,
+                str,
+                bool,
+                int,
+                str,
+            )
+        except TargetError as error:
+            raise TargetError(
+                f"Cannot attach to {self.describe()}: {error.fact}",
+                remedy=f"Where a PostgreSQL listens there, name an account with {account} (a connection service file); "
+                "its password may be in PGPASSWORD or a password file.",
+            ) from error
+        if number < 10000 * OLDEST:
+            raise TargetError(
+                f"PostgreSQL {words(version)} at {self.describe()} is older than {OLDEST}",
+                remedy="It is not supported.",
+            )
+        if not sees_all:
+            raise TargetError(
+                f"The account {self._where['user']} may not see what others do in {self.describe()}",
+                remedy=f"As administrator: {MONITOR}.",
+            )
+        return words(version).partition(" ")[0], statement(number), f"postgres {system} at port {words(port)}"
+
+    def counters(self) -> dict[str, float]:
+        """One statement. What only the log tells (refused connections) is left out."""
+        return self._looks.read(self._control.row(self._statement))
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as the server uses them."""
+        return read_settings(self._control, list(CATALOGUE.names()))
+
+    def read(self, name: str) -> SettingValue:
+        """What ALTER SYSTEM has set, as it stands in the server's file; "" where it has not: then other configuration
+        rules, or the default."""
+        self.settle()
+        rows = self._control.ask(
+            "SELECT setting FROM pg_file_settings WHERE name = %s AND sourcefile LIKE %s ORDER BY seqno DESC LIMIT 1",
+            [name, "%/postgresql.auto.conf"],
+        )
+        return str(rows[0][0]) if rows else ""
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """ALTER SYSTEM (RESET for ""), then a reload, and the wait until it was read."""
+        if (spec := CATALOGUE.get(name)) is None:
+            raise TargetError(f"{name} is not in the catalogue of settings of PostgreSQL", remedy="Leave it out.")
+        if value == "":
+            self._control.ask(f"ALTER SYSTEM RESET {name}")
+        else:
+            text = (value if isinstance(value, str) else word(spec, value)).replace("'", "''")
+            self._control.ask(f"ALTER SYSTEM SET {name} = '{text}'")
+        self._reload()
+
+    def _reload(self) -> None:
+        ((before,),) = self._control.ask("SELECT pg_conf_load_time()")
+        self._control.ask("SELECT pg_reload_conf()")
+        until = time.monotonic() + RELOADED_WITHIN_S
+        while self._control.ask("SELECT pg_conf_load_time()") == [(before,)]:
+            if time.monotonic() > until:
+                raise TargetError(
+                    f"{self.words} has not read its configuration after {RELOADED_WITHIN_S:.0f} s",
+                    remedy=BUSY_REMEDY,
+                )
+            time.sleep(0.005)
+
+    def settle(self) -> None:
+        """ALTER SYSTEM writes a file and flushes it."""
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while doing := self._control.ask(CHANGING, ["ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%"]):
+            if time.monotonic() > until:
+                raise TargetError(
+                    f"{self.words} has not ended `{doing[0][0]}` after {SETTLED_WITHIN_S:.0f} s", remedy=BUSY_REMEDY
+                )
+            time.sleep(0.01)
+
+    def configured(self) -> dict[str, SettingValue]:
+        """The catalogue's settings that somebody has set: in the configuration, with ALTER SYSTEM or on the command
+        line. PostgreSQL takes them as they are, or does not start."""
+        rows = self._control.ask(
+            "SELECT name, setting, unit FROM pg_settings"
+            " WHERE name = ANY(%s) AND source NOT IN ('default', 'override')",
+            [list(CATALOGUE.names())],
+        )
+        return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
+
+    def pid(self) -> int | None:
+        """The postmaster, None where it is on another machine or hidden from us."""
+        found = parent_of(self._control.pid()) if self._is_here() else None
+        return found if found is not None and _name_of(found) in NAMES else None
+
+    def listener(self) -> int | None:
+        """Who listens at its socket, where that is a PostgreSQL; None by network."""
+        found = self._control.listener() if self._where["host"].startswith("/") else None
+        return found if found is not None and _name_of(found) in NAMES else None
+
+    def pids(self) -> tuple[int, ...]:
+        """The postmaster and a process for each connection and worker; empty where they are out of our sight."""
+        first = self.pid()
+        return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
+
+    def local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+        return self._is_here()
+
+    def endpoint(self) -> Endpoint:
+        """As that of a private one (postgres.py), in the database that we are connected to. A password that only libpq
+        knows is left to it."""
+        where = self._where
+        options = {
+            "user": where["user"],
+            "password": where.get("password", ""),
+            "database": where["dbname"],
+            "schema": SCHEMA,
+            "port": where["port"],
+            **{name: where[name] for name in (NUMBER, *CARRIED) if where.get(name)},
+        }
+        socket = {"socket": where["host"]} if where["host"].startswith("/") else {}
+        return Endpoint(self.kind, where["host"], options | socket, attached=True)
+
+    def version(self) -> str:
+        return f"PostgreSQL {self._version}"
+
+    def describe(self) -> str:
+        """Where it is, in words; no secret."""
+        host = self._where["host"]
+        return host if host.startswith("/") else joined(host, self._where["port"])
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+        self._control.close()
+
+    def _is_here(self) -> bool:
+        """By a socket; or by an address of this machine, where the server does not see another one: a port of a
+        container is forwarded."""
+        if self._where["host"].startswith("/") or not self._here:
+            return self._here
+        (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
+        return bool(same)
+
+
+def host_of(address: str, option_file: Path | None) -> str:
+    """The host that AttachedPostgres would connect to (libpq goes to its hostaddr where there is one), "" where that is
+    a socket. Raises as that does, asks nobody."""
+    where = _where(address, _options(option_file))
+    return "" if where["host"].startswith("/") else where.get(NUMBER, where["host"])
+
+
+def _options(option_file: Path | None) -> dict[str, str]:
+    return check_parameters(read_service(option_file), str(option_file)) if option_file is not None else {}
+
+
+def read_service(path: Path) -> dict[str, str]:
+    """The connection parameters of the first section of a connection service file (libpq). TargetError."""
+    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    try:
+        parser.read_string(read_text_up_to(path, LARGEST_OPTION_FILE))
+    except OSError as error:
+        raise TargetError(
+            f"Cannot read the option file {path}: {error.strerror or error}",
+            remedy="Name a connection service file: [NAME], then host, port, dbname, user and password.",
+        ) from error
+    except configparser.Error as error:
+        raise TargetError(
+            f"{path} is no connection service file: {' '.join(str(error).split())}",
+            remedy="Its form: [NAME], then lines such as host=..., user=..., password=...",
+        ) from error
+    return dict(parser[parser.sections()[0]]) if parser.sections() else {}
+
+
+def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
+    """host and port, and the hostaddr of the option file. StudyError for a port that is none, several hosts, and for a
+    hostaddr beside an address that is another one."""
+    port, number = options.get("port", str(PORT)), options.get(NUMBER, "")
+    if "," in f"{address}{options.get('host', '')}{number}":
+        raise StudyError(
+            f"{address or options.get('host', '') or number} are several hosts", remedy="Name one, as each is checked."
+        )
+    if address.startswith("/"):
+        folder, mark, socket_port = address.rpartition("/.s.PGSQL.")
+        found = {"host": folder, "port": socket_port} if mark else {"host": address, "port": port}
+    else:
+        host, port = parted(address, port)
+        found = {"host": host or address or options.get("host") or number or SOCKETS, "port": port}
+    if number and (found["host"].startswith("/") or (address and found["host"] not in (number, options.get("host")))):
+        raise StudyError(
+            f"The option file has hostaddr = {number}, and the server to attach to is {found['host']}",
+            remedy="Leave one of them out.",
+        )
+    return found | ({NUMBER: number} if number else {})
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # not of this machine after all
+        return ""

@@ -1,0 +1,125 @@
+"""What a PostgreSQL is asked once or several times a second: one statement, whatever its version, and the waits of its
+connections added up between the looks.
+
+Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; where the versions differ is
+said beside the lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from loadframe.kinds.postgres.settings import WAITS
+
+SEPARATE_CHECKPOINTER = 170000
+"""From this server_version_num on checkpoints are in pg_stat_checkpointer, before in pg_stat_bgwriter."""
+RESERVED_CONNECTIONS = 160000
+"""From here on there is reserved_connections beside superuser_reserved_connections."""
+LONGEST_LOOK_S = 5.0
+"""What was seen a longer time ago says nothing about the time since."""
+
+WAITING = {
+    "waiting_lock": "wait_event_type = 'Lock'",
+    "waiting_lwlock": "wait_event_type IN ('LWLock', 'BufferPin') AND wait_event <> 'WALWrite'",
+    "waiting_io": "wait_event_type = 'IO' AND wait_event NOT LIKE 'WAL%'",
+    "waiting_wal": "wait_event LIKE 'WAL%' AND wait_event_type IN ('IO', 'LWLock')",
+}
+"""Kinds of waiting of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite are
+the wait for a commit to reach the disk, by oneself or by another connection that flushes for all."""
+
+_ACTIVITY = """
+    SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,
+           count(*) FILTER (WHERE {theirs} AND state = 'active') AS active,
+           count(*) FILTER (WHERE {theirs} AND state LIKE 'idle in transaction%') AS idle_in_transaction,
+           count(*) FILTER (WHERE {theirs} AND {lock}) AS lock_waiters,
+           count(*) FILTER (WHERE backend_type = 'autovacuum worker') AS autovacuum_workers,
+           count(*) FILTER (WHERE backend_type IN ('parallel worker', 'logical replication worker')
+                            OR backend_type LIKE '%background worker%') AS worker_processes,
+           {waiting}
+    FROM pg_stat_activity
+"""
+_THEIRS = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
+
+_DATABASES = """
+    SELECT sum(xact_commit) AS commits, sum(xact_rollback) AS rollbacks, sum(sessions) AS sessions,
+           sum(blks_hit) AS blocks_hit, sum(blks_read) AS blocks_read, sum(temp_files) AS temp_files,
+           sum(temp_bytes) AS temp_bytes, sum(deadlocks) AS deadlocks
+    FROM pg_stat_database
+"""
+
+_CHECKPOINTS = """
+    SELECT checkpoints_timed, checkpoints_req AS checkpoints_requested, buffers_checkpoint AS checkpoint_buffers,
+           buffers_clean AS cleaner_buffers, maxwritten_clean AS cleaner_stops
+    FROM pg_stat_bgwriter
+"""
+_CHECKPOINTER = """
+    SELECT c.num_timed AS checkpoints_timed, c.num_requested AS checkpoints_requested,
+           c.buffers_written AS checkpoint_buffers, w.buffers_clean AS cleaner_buffers,
+           w.maxwritten_clean AS cleaner_stops
+    FROM pg_stat_checkpointer c, pg_stat_bgwriter w
+"""
+
+_WAL = """
+    SELECT wal_records, wal_fpi AS wal_pages, wal_buffers_full, pg_wal_lsn_diff(at, '0/0') AS wal_bytes,
+           pg_wal_lsn_diff(at, redo_lsn) AS wal_since_checkpoint
+    FROM pg_stat_wal, pg_control_checkpoint(),
+         (SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+                 ELSE pg_current_wal_insert_lsn() END AS at) AS position
+"""
+
+# lock_slots: NLOCKENTS() of storage/lmgr/lock.c. checkpoint_distance: CalculateCheckpointSegments() of
+# access/transam/xlog.c, the log after which a checkpoint is requested. transaction_age_limit: SetTransactionIdLimit()
+# of access/transam/varsup.c, three millions before a number would come again.
+_CEILINGS = """
+    SELECT max_connections, max_connections - {reserved} AS connections_allowed, autovacuum_max_workers,
+           max_worker_processes,
+           max_locks_per_transaction * (max_connections + autovacuum_max_workers + 1 + max_worker_processes
+                                        + max_wal_senders + max_prepared_transactions) AS lock_slots,
+           max_wal_bytes / (1 + checkpoint_completion_target) AS checkpoint_distance,
+           (SELECT count(*) FROM pg_locks WHERE NOT fastpath) AS locks,
+           (SELECT max(age(datfrozenxid)) FROM pg_database) AS transaction_age,
+           2147483647 - 3000000 AS transaction_age_limit
+    FROM (SELECT {settings}, pg_size_bytes(current_setting('max_wal_size')) AS max_wal_bytes) AS settings
+"""
+_SETTINGS = (
+    "max_connections", "superuser_reserved_connections", "autovacuum_max_workers", "max_worker_processes",
+    "max_locks_per_transaction", "max_wal_senders", "max_prepared_transactions",
+)  # fmt: skip
+
+
+def statement(version: int) -> str:
+    """The statement for a server of this version (server_version_num, from 140000 on): one row with every number."""
+    waiting = (f"count(*) FILTER (WHERE {_THEIRS} AND state = 'active' AND {what}) AS {name}"
+               for name, what in WAITING.items())  # fmt: skip
+    activity = _ACTIVITY.format(theirs=_THEIRS, lock=WAITING["waiting_lock"], waiting=", ".join(waiting))
+    kept = ("superuser_reserved_connections", *(("reserved_connections",) if version >= RESERVED_CONNECTIONS else ()))
+    names = dict.fromkeys((*_SETTINGS, *kept))
+    settings = [f"current_setting('{name}')::int AS {name}" for name in names]
+    settings.append("current_setting('checkpoint_completion_target')::float8 AS checkpoint_completion_target")
+    ceilings = _CEILINGS.format(reserved=" - ".join(kept), settings=", ".join(settings))
+    checkpoints = _CHECKPOINTER if version >= SEPARATE_CHECKPOINTER else _CHECKPOINTS
+    parts = enumerate((activity, _DATABASES, checkpoints, _WAL, ceilings))
+    return "SELECT * FROM " + ", ".join(f"({part.strip()}) AS part_{number}" for number, part in parts)
+
+
+class Looks:
+    """Turns the rows of that statement into counters. clock: CLOCK_MONOTONIC, in seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at_s: float | None = None
+        self._waited = dict.fromkeys((spec.name for spec in WAITS), 0.0)
+
+    def read(self, row: Mapping[str, Any]) -> dict[str, float]:
+        """The counters of one row; those of waiting have grown by who waits now, over the time since the last look."""
+        now_s = self._clock()
+        since_s = 0.0 if self._at_s is None else now_s - self._at_s
+        self._at_s = now_s
+        found = {name: float(value) for name, value in row.items() if value is not None}
+        for name in self._waited:
+            waiting = found.pop(name, 0.0)
+            if since_s <= LONGEST_LOOK_S:
+                self._waited[name] += waiting * since_s
+        return found | self._waited

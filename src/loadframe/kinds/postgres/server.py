@@ -1,0 +1,229 @@
+"""The postmaster: find the programs, make the data directory, write its configuration, start."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from loadframe.errors import MissingTool, TargetError
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import SettingSpec
+from loadframe.kinds.postgres.settings import CATALOGUE
+from loadframe.kinds.private_server import Account, PrivateServer, ask, write_readable, write_secret
+from loadframe.model import SettingValue, TargetState
+from loadframe.postgres_programs import program
+
+INSTALL = "apt-get install postgresql"
+DATABASE = "loadframe"
+PORT = 5432
+"""Of a server that listens on no port it is only a part of the socket's name."""
+NO_PROCESS = b"could not fork new process"
+"""In the server's log, where a limit of processes or memory leaves none for a connection."""
+OLDEST = 14
+"""pg_stat_wal and pg_stat_database.sessions are there from this version on."""
+LOCKED = 'lock file "postmaster.pid" already exists'
+REFUSED = b" 53300 FATAL"
+"""too_many_connections (errcodes.txt) in a line of the log, whose prefix ends in the SQLSTATE."""
+
+
+def required(name: str) -> str:
+    """Where it is, MissingTool where it is not."""
+    found = program(name)
+    if found is None:
+        raise MissingTool(f"{name} of PostgreSQL is not installed", remedy=INSTALL)
+    return found
+
+
+@functools.cache
+def known_settings(postgres: str) -> frozenset[str]:
+    """Every setting that this server knows, from its own list."""
+    return frozenset(name for name, _ in _described(postgres))
+
+
+@functools.cache
+def text_settings(postgres: str) -> frozenset[str]:
+    """Those of them that take any text, by the same list."""
+    return frozenset(name for name, kind in _described(postgres) if kind == "STRING")
+
+
+def _described(postgres: str) -> list[tuple[str, str]]:
+    """The name of each setting, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or STRING."""
+    rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
+    return [(row[0].lower(), row[3]) for row in rows if len(row) > 3]
+
+
+@functools.cache
+def version(postgres: str) -> str:
+    """Name and version, for instance "PostgreSQL 15.18"."""
+    found = re.search(r"\(PostgreSQL\) (\d+\S*)", ask(postgres, "--version").stdout)
+    return f"PostgreSQL {found[1]}" if found else "PostgreSQL of unknown version"
+
+
+class Server(PrivateServer):
+    """A private PostgreSQL in a lease's folder.
+
+    The postmaster is ended by signals of its own (postgres(1)): SIGINT lets go of clients and writes a checkpoint,
+    SIGQUIT ends it and all its children at once. SIGKILL would leave children at work, and its shared memory behind.
+    """
+
+    name = "PostgreSQL"
+    stop_signal = signal.SIGINT
+    kill_signal = signal.SIGQUIT
+    death_signal = signal.SIGQUIT
+
+    def __init__(self, lease: Lease, user: User | None, port: int | None, folder: str = "postgres") -> None:
+        """folder: its name in the lease's, so that there may be several."""
+        super().__init__(lease, folder, user, port)
+        self.data = self.folder / "data"
+        self.configuration = self.folder / "postgresql.conf"
+        self.option_file = self.folder / "service.conf"
+        self.control_account = Account("loadframe_control")
+        self.workload_account = Account("loadframe")
+        self._read_to, self._refused = 0, 0
+        self._began = 0
+        """Where in the log its last start begins."""
+
+    @property
+    def socket_folder(self) -> Path:
+        """What libpq takes for a host."""
+        return self.folder / "run"
+
+    @property
+    def socket(self) -> Path:
+        return self.socket_folder / f".s.PGSQL.{self.port or PORT}"
+
+    def create(self, like: Server | None = None) -> None:
+        """Make the folders and an empty data directory. like: one that was made and has never run, whose data are
+        copied: that is quicker. MissingTool, TargetError."""
+        _check_version(required("postgres"))
+        initdb = required("initdb")
+        self.check_place()
+        try:
+            self.make_folders()
+            if like is None:
+                self._initialise(initdb)
+            else:
+                self._copy(like)
+        except OSError as error:
+            raise TargetError(
+                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+            ) from error
+
+    def _initialise(self, initdb: str) -> None:
+        secret = self.folder / "password"
+        write_secret(secret, self.control_account.password)
+        self.give(secret)
+        self.data.mkdir(mode=0o700)
+        self.give(self.data)
+        command = [initdb, f"--pgdata={self.data}", f"--username={self.control_account.user}", f"--pwfile={secret}"]
+        # --no-sync: data that a power loss may take are temporary anyhow.
+        command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        try:
+            self.run_once(command, "initdb.log")
+        finally:
+            secret.unlink()
+
+    def _copy(self, like: Server) -> None:
+        self.control_account = like.control_account
+        shutil.copytree(like.data, self.data)
+        for path in (self.data, *self.data.rglob("*")):
+            self.give(path)
+
+    def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """Start with these settings and return when `answers` says yes. TargetError where it does not."""
+        self.take_port()
+        self.configure(settings)
+        command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={self.configuration}")
+        self._began = self.log.stat().st_size if self.log.exists() else 0
+        self.launch(command, allowance, answers)
+
+    def check(self, state: TargetState, allowance: Allowance) -> None:
+        """TargetError, in the server's words, where it would not start in this state.
+
+        PostgreSQL's own checks (postgres -C, --check) leave out what the postmaster alone looks at, so one is started
+        with a list of whom to let in that is not there: it reads that once it has its memory, before it touches the
+        data, and ends (postmaster.c). Where one runs on the same data it ends earlier, at their lock.
+        """
+        if not self.started:
+            self.take_port()
+        nobody = self.folder / "nobody.conf"
+        configuration = self.folder / "check.conf"
+        write_readable(configuration, self._text(state.settings, hba_file=str(nobody)))
+        command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={configuration}")
+        _, said = self.said_to_its_end(command, allowance)
+        if str(nobody) not in said and LOCKED not in said:
+            lines = [line for line in said.splitlines() if "LOG:  starting" not in line]
+            raise self.refusal(state, "\n".join(lines))
+
+    def given_up(self) -> bool:
+        """Whether it may not start a process for a connection: it goes on, and lets nobody in."""
+        with self.log.open("rb") as log:
+            log.seek(self._began)
+            return NO_PROCESS in log.read()
+
+    def configure(self, settings: Mapping[str, SettingValue]) -> None:
+        """Write the configuration that the next start or reload reads: what is not named has the server's default."""
+        aside = self.configuration.with_suffix(".new")
+        write_readable(aside, self._text(settings))
+        aside.replace(self.configuration)
+
+    def _text(self, settings: Mapping[str, SettingValue], **instead: str) -> str:
+        own: dict[str, str] = {
+            "listen_addresses": "" if self.port is None else "127.0.0.1",
+            "port": str(self.port or PORT),
+            "unix_socket_directories": str(self.socket_folder),
+            "hba_file": str(self.data / "pg_hba.conf"),
+            "ident_file": str(self.data / "pg_ident.conf"),
+            "log_line_prefix": "%m [%p] %e ",
+            "lc_messages": "C",
+        }
+        asked = {name: word(CATALOGUE.get(name), value) for name, value in settings.items()}
+        return "".join(f"{name} = '{_quoted(text)}'\n" for name, text in (own | asked | instead).items())
+
+    def write_option_file(self, host: str, port: int) -> None:
+        """The account of load drivers as a connection service file (libpq), for those that read one."""
+        account = self.workload_account
+        self.option_file.unlink(missing_ok=True)
+        write_secret(
+            self.option_file,
+            f"[loadframe]\nhost={host}\nport={port}\ndbname={DATABASE}\n"
+            f"user={account.user}\npassword={account.password}\n",
+        )
+
+    def refused(self) -> int:
+        """How many connections the server has refused because all were taken. It keeps no counter of that, but a line
+        of its log."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(self._read_to)
+                text = log.read()
+        except FileNotFoundError:
+            return self._refused
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read_to += len(whole)
+        self._refused += whole.count(REFUSED)
+        return self._refused
+
+
+def word(spec: SettingSpec | None, value: SettingValue) -> str:
+    """A canonical value as the configuration file takes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None else ""
+    return f"{value}{unit}" if value != -1 else str(value)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "''")
+
+
+def _check_version(postgres: str) -> None:
+    found = re.search(r"\d+", version(postgres))
+    if found is not None and int(found[0]) < OLDEST:
+        raise MissingTool(f"{version(postgres)} is older than PostgreSQL {OLDEST}", remedy=INSTALL)

@@ -1,0 +1,117 @@
+"""Several private PostgreSQLs side by side, as shards: each with data, a socket, processes and a cage of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from loadframe.errors import TargetError
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+
+class PostgresShards:
+    """See targets.base.Target. All shards have the same state.
+
+    Its counters are the sums over the shards, but for what is a ceiling or a distance to one: of that, the largest. Its
+    endpoint names the first shard; `shards` has all of them, in order.
+    """
+
+    kind = "postgres"
+    embedded = False
+    counter_specs: tuple[CounterSpec, ...] = PostgresTarget.counter_specs
+
+    def __init__(self, *, lease: Lease, allowances: Sequence[Allowance], log: Callable[[str], None] = lambda _: None):
+        """allowances: one for each shard."""
+        self._shards = {
+            shard_name(number): PostgresTarget(lease=lease, allowance=each, folder=shard_name(number), log=log)
+            for number, each in enumerate(allowances, 1)
+        }
+
+    def create(self) -> None:
+        """The first one's empty data are the others' too: initdb takes a second, a copy a tenth."""
+        first, *others = self._shards.values()
+        first.create()
+        for shard in others:
+            shard.create_like(first)
+
+    def check(self, state: TargetState) -> None:
+        """The first one's check: all are alike."""
+        self._first.check(state)
+
+    def start(self, state: TargetState) -> None:
+        for shard in self._shards.values():
+            shard.start(state)
+
+    def apply(self, state: TargetState) -> None:
+        for shard in self._shards.values():
+            shard.apply(state)
+
+    def reset(self) -> None:
+        for shard in self._shards.values():
+            shard.reset()
+
+    def stop(self) -> None:
+        """Every shard is stopped, whatever becomes of one; the first error is told."""
+        errors = []
+        for shard in self._shards.values():
+            try:
+                shard.stop()
+            except TargetError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def destroy(self) -> None:
+        for shard in self._shards.values():
+            shard.destroy()
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The first shard's: all were asked for the same, and share one machine."""
+        return self._first.effective()
+
+    def counters(self) -> dict[str, float]:
+        each = [shard.counters() for shard in self._shards.values()]
+        return {name: (max if name in OF_THE_MOST else sum)(one[name] for one in each) for name in each[0]}
+
+    def pids(self) -> tuple[int, ...]:
+        return tuple(pid for pids in self.processes().values() for pid in pids)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: shard.pids() for name, shard in self._shards.items()}
+
+    def endpoint(self) -> Endpoint:
+        first, *others = (shard.endpoint() for shard in self._shards.values())
+        return Endpoint(first.kind, first.address, first.options, shards=(first, *others))
+
+    def healthy(self) -> bool:
+        return all(shard.healthy() for shard in self._shards.values())
+
+    def version(self) -> str:
+        return self._first.version()
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of each shard, under its name."""
+        tails = {name: shard.log_tail(lines) for name, shard in self._shards.items()}
+        return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
+
+    def describe(self) -> Mapping[str, str]:
+        return {**self._first.describe(), "shards": str(len(self._shards))}
+
+    @property
+    def _first(self) -> PostgresTarget:
+        return next(iter(self._shards.values()))
+
+
+def shard_name(number: int) -> str:
+    """The component's name, from 1 on: it names its folder, its cage and its metrics."""
+    return f"shard{number}"
+
+
+OF_THE_MOST = frozenset(
+    {"max_connections", "connections_allowed", "connections", "autovacuum_workers", "autovacuum_max_workers",
+     "worker_processes", "max_worker_processes", "locks", "lock_slots", "wal_since_checkpoint",
+     "checkpoint_distance", "transaction_age", "transaction_age_limit"}
+)  # fmt: skip
+"""Uses and their ceilings: each shard has its own, and the fullest one counts."""

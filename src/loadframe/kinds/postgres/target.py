@@ -1,0 +1,259 @@
+"""PostgreSQL, as a private instance: own data directory, own socket, unprivileged user, its own configuration alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from loadframe.errors import StudyError, TargetError
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds import passed_on
+from loadframe.kinds.catalogue import SettingSpec, as_shown, canonical, differing
+from loadframe.kinds.postgres.control import Control
+from loadframe.kinds.postgres.counters import Looks, statement
+from loadframe.kinds.postgres.server import DATABASE, PORT, Server, known_settings, required, text_settings, version
+from loadframe.kinds.postgres.settings import (
+    ACTIVITY,
+    CATALOGUE,
+    CEILINGS,
+    COUNTED,
+    HARMLESS_TEXTS,
+    REFUSALS,
+    RESERVED,
+    WAITS,
+)
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.kinds.silence import BUSY_REMEDY
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.postgres_connection import driver
+
+RELOAD_TIMEOUT_S = 30.0
+
+
+class PostgresTarget(PrivateTarget[Server]):
+    """See targets.base.Target.
+
+    A change of state is a reload of the configuration, and a restart where a setting that differs needs one: the same
+    state gives the same effective values, whichever state came before.
+    """
+
+    kind = "postgres"
+    counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
+
+    def __init__(
+        self,
+        *,
+        lease: Lease,
+        allowance: Allowance,
+        port: int | None = None,
+        folder: str = "postgres",
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """lease: its folder holds data, socket and log, in `folder`. allowance: without a user, "postgres" or "nobody"
+        when we are root. port: None for a socket alone, 0 for a free port of 127.0.0.1. log: is told of starts, reloads
+        and restarts."""
+        allowance = run_by(allowance, "postgres")
+        server = Server(lease, allowance.user, port, folder)
+        super().__init__(server, allowance, log, data=server.data)
+        self._control: Control | None = None
+        self._looks = Looks()
+        self._statement = ""
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without postgres, initdb or psycopg; TargetError where no data can be made."""
+        self.create_like(None)
+
+    def create_like(self, other: PostgresTarget | None) -> None:
+        """As `create`; with `other`, one that was created and has never run, its data are copied."""
+        driver()
+        self._server.create(None if other is None else other._server)
+
+    def check(self, state: TargetState) -> None:
+        """Another postmaster tries it, and ends before it lets anybody in."""
+        wanted = self._wanted(state)
+        self._server.check(wanted, self._allowed(wanted))
+
+    def start(self, state: TargetState) -> None:
+        """Start with these settings in its configuration and these limits, and wait until it answers."""
+        wanted = self._to_start(state)
+        server = self._server
+        server.start(wanted.settings, self._allowed(wanted), lambda: self._reach().ping())
+        self._state = wanted
+        self._enter()
+        self._tell_start(wanted)
+
+    def apply(self, state: TargetState) -> None:
+        """Reload the configuration where that leads to the same as a restart with this state would, else restart."""
+        current = self._running()
+        wanted = self._wanted(state)
+        changed = differing(current.settings, wanted.settings)
+        if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
+            self._log(f"PostgreSQL restarts to change {', '.join(changed) or NOFILE}")
+            self.stop()
+            self.start(wanted)
+        elif changed:
+            self._log(f"PostgreSQL reloads to change {', '.join(changed)}")
+            self._reload(wanted)
+
+    def reset(self) -> None:
+        """PostgreSQL keeps no high-water marks and no cache of handles that a step would inherit; it has to answer."""
+        self._talk().ask("SELECT 1")
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """pg_settings for the catalogue and what the state names besides; RLIMIT_NOFILE from the kernel."""
+        names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
+        return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self._server.pid)}
+
+    def counters(self) -> dict[str, float]:
+        """One statement on the kept connection, and the new lines of the log."""
+        row = self._talk().row(self._statement)
+        return {**self._looks.read(row), REFUSALS[0].name: float(self._server.refused())}
+
+    def pids(self) -> tuple[int, ...]:
+        """The postmaster, then a process for each connection and each of the server's own workers."""
+        pid = self._server.pid
+        if pid is None or self._control is None:
+            return ()
+        try:
+            return (pid, *sorted(child for (child,) in self._control.ask(CHILDREN)))
+        except TargetError:  # it is starting, or on its way out: whoever needs it to answer will say so
+            return (pid,)
+
+    def endpoint(self) -> Endpoint:
+        """address: what libpq takes for a host, the socket's folder. options: user, password, port, database, schema;
+        `socket` is that folder too; `option_file` holds the same as a connection service file, so that no password has
+        to stand in a command line; host where a port was asked for."""
+        server, account = self._server, self._server.workload_account
+        options = {
+            "user": account.user,
+            "password": account.password,
+            "database": DATABASE,
+            "schema": account.user,
+            "socket": str(server.socket_folder),
+            "port": str(server.port or PORT),
+            "option_file": str(server.option_file),
+        }
+        if server.port is None:
+            return Endpoint(self.kind, str(server.socket_folder), options)
+        return Endpoint(self.kind, f"127.0.0.1:{server.port}", options | {"host": "127.0.0.1"})
+
+    def healthy(self) -> bool:
+        """Whether it answers a statement now."""
+        return self._control is not None and self._server.pid is not None and self._control.ping()
+
+    def version(self) -> str:
+        return version(required("postgres"))
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _talk(self) -> Control:
+        self._running()
+        assert self._control is not None, "a server that runs has a connection"
+        return self._control
+
+    def _reach(self) -> Control:
+        """Our own connection; as a superuser it gets in where all other connections are taken."""
+        if self._control is None:
+            server, account = self._server, self._server.control_account
+            where: dict[str, str | int] = {
+                "host": str(server.socket_folder),
+                "port": server.port or PORT,
+                "user": account.user,
+                "password": account.password,
+                "dbname": "postgres",
+            }
+            self._control = Control(where, server.died)
+        return self._control
+
+    def _enter(self) -> None:
+        """After a start: the workload's account and database, where this is the first one."""
+        control, server = self._talk(), self._server
+        ((number,),) = control.ask("SELECT current_setting('server_version_num')::int")
+        self._statement = statement(number)
+        account = server.workload_account
+        if control.ask("SELECT 1 FROM pg_roles WHERE rolname = %s", [account.user]) == []:
+            # Neither statement takes parameters; the password is hexadecimal. It is not logged: only errors are.
+            control.ask(f"CREATE ROLE {account.user} LOGIN PASSWORD '{account.password}'")
+            control.ask(f"GRANT pg_monitor TO {account.user}")
+            control.ask(f"CREATE DATABASE {DATABASE} OWNER {account.user}")
+        server.write_option_file(str(server.socket_folder), server.port or PORT)
+
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return check_settings(settings)
+
+    def _hang_up(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    def _reload(self, wanted: TargetState) -> None:
+        """Write the configuration, have it read, and wait until it was: the postmaster reads it before its children."""
+        control = self._talk()
+        ((before,),) = control.ask("SELECT pg_conf_load_time()")
+        self._server.configure(wanted.settings)
+        self._state = wanted
+        control.ask("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + RELOAD_TIMEOUT_S
+        while control.ask("SELECT pg_conf_load_time()") == [(before,)]:
+            if time.monotonic() > deadline:
+                raise TargetError(
+                    f"PostgreSQL has not read its configuration after {RELOAD_TIMEOUT_S:.0f} s",
+                    remedy=BUSY_REMEDY,
+                    details=self.log_tail(),
+                )
+            time.sleep(0.005)
+
+
+CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
+
+
+def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:
+    """Settings as the server uses them, in the catalogue's units; those that it does not have are absent."""
+    rows = control.ask("SELECT name, setting, unit FROM pg_settings WHERE lower(name) = ANY(%s)", [names])
+    return {name.lower(): in_our_units(CATALOGUE.get(name.lower()), setting, unit) for name, setting, unit in rows}
+
+
+def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:
+    """A value as pg_settings shows it, in canonical form where the catalogue knows it: 16384 of 8kB are 134217728."""
+    if spec is None:
+        return as_shown(setting)
+    text = setting
+    if spec.kind == "bytes" and unit and setting != "-1":
+        text = str(int(setting) * _unit_bytes(unit))
+    elif spec.kind == "duration" and unit and setting != "-1":
+        text = f"{setting}{unit}"
+    try:
+        return canonical("postgres", spec, text)
+    except StudyError:  # beyond the catalogue's bounds: true all the same
+        return as_shown(text)
+
+
+def _unit_bytes(unit: str) -> int:
+    """Bytes in a unit of pg_settings: B, kB, MB, or a number of kB ("8kB")."""
+    number = unit.rstrip("kMB")
+    return int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)]
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
+    names = {given: given.strip().lower().replace("-", "_") for given in settings}
+    for given, name in names.items():
+        if name in RESERVED:
+            raise StudyError(f"target.settings.{given}: a private instance decides this itself", remedy="Leave it out.")
+    catalogue = frozenset(CATALOGUE.names())
+    if catalogue.issuperset(names.values()):
+        return CATALOGUE.check(settings)
+    texts = text_settings(required("postgres")) - HARMLESS_TEXTS
+    passed_on.check("postgres", catalogue, settings, texts)
+    return CATALOGUE.check(settings, known_settings(required("postgres")))
+
+
+def _needs_restart(name: str) -> bool:
+    spec = CATALOGUE.get(name)
+    return spec is None or not spec.dynamic or spec.sized_at_start

@@ -1,0 +1,383 @@
+"""What all private servers have in common: a folder of the lease, a process, a log, waiting until it answers, ending.
+
+A server is a subclass that says which programs it is made of and how they are asked to end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import signal
+import socket as sockets
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from loadframe.errors import MissingTool, TargetError
+from loadframe.host import identity
+from loadframe.host.environment import SYSTEM, located
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User, ids_of
+from loadframe.host.processes import Allowance, spawn, unreachable
+from loadframe.model import SettingValue, TargetState
+
+SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
+START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s
+STOP_TIMEOUT_S = 120.0
+KILL_TIMEOUT_S = 10.0
+LAST_LINES = "Its last log lines say why."
+CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
+
+
+def ask(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a server's program that says something about it and ends: what it said, whatever bytes that has."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
+@dataclass(frozen=True)
+class Account:
+    """A database account with a random password; the password is never part of a printed record."""
+
+    user: str
+    password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+
+
+class PrivateServer:
+    """A server process in a lease's folder. name: as messages call it.
+
+    stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end.
+    """
+
+    name: str
+    stop_signal = signal.SIGTERM
+    kill_signal = signal.SIGKILL
+    death_signal = signal.SIGKILL
+
+    def __init__(self, lease: Lease, folder: str, user: User | None, port: int | None) -> None:
+        """folder: its name in the lease's. user: runs the server; None for ourselves. port: also listen on 127.0.0.1,
+        None for the socket alone."""
+        self.folder = lease.folder / folder
+        self.log = self.folder / "error.log"
+        self.port = port
+        self.command: tuple[str, ...] = ()
+        self._lease, self._user = lease, user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket(self) -> Path | None:
+        """The socket on which it listens; None of one that takes connections on 127.0.0.1 alone."""
+        return None
+
+    # --- before the start -----------------------------------------------------------------------------------------
+
+    def check_place(self) -> None:
+        """TargetError where the socket's path is too long for the kernel, or the server's user cannot reach it."""
+        if self.socket is not None and len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
+            raise TargetError(
+                f"The socket's path has more than {SOCKET_PATH_BYTES} bytes: {self.socket}",
+                remedy="Set LOADFRAME_SCRATCH to a folder with a shorter path.",
+            )
+        if (barrier := unreachable(self._lease.folder, self._user, self._lease.user)) is not None:
+            raise TargetError(
+                f"User {self._user} runs the server and may not enter {barrier}",
+                remedy=f"chmod o+x {barrier}, or set LOADFRAME_SCRATCH to another folder.",
+            )
+
+    def make_folders(self, *private: Path) -> None:
+        """The server's folder, the socket's folder for everybody, and folders that are the server's alone. OSError."""
+        self.folder.mkdir()
+        self.folder.chmod(0o755)
+        public = () if self.socket is None else ((self.socket.parent, 0o755),)
+        for folder, mode in (*public, *((one, 0o700) for one in private)):
+            folder.mkdir()
+            folder.chmod(mode)
+            self.give(folder)
+
+    def give(self, path: Path) -> None:
+        """To the user who runs the server. TargetError where our namespace does not have that user."""
+        if self._user is None:
+            return
+        ids = ids_of(self._user)
+        try:
+            os.chown(path, ids.uid, ids.gid)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise TargetError(
+                f"{path} cannot be given to {self._user}, who runs the server: this user namespace does not map that "
+                "user",
+                remedy="Run Loadframe outside of it, or map more users (`unshare --map-auto`).",
+            ) from error
+
+    def run_once(self, command: Sequence[str], log: str) -> None:
+        """Run a program as the server's user to its end; what it says is kept as `log`. TargetError where it fails."""
+        with self.log.open("ab") as output:
+            allowance = self._in_folder(Allowance(user=self._user))
+            process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
+            with self._abandoning(process):
+                self._lease.add_process(process.pid)
+                status = process.wait()
+        if status != 0:
+            raise TargetError(
+                f"{Path(command[0]).name} failed with exit status {status}",
+                remedy="Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
+                details=self.log_tail(),
+            )
+        self.log.rename(self.folder / log)
+
+    def said_to_its_end(self, command: Sequence[str], allowance: Allowance) -> tuple[int, str]:
+        """Run a program that checks something, as the server would run; its exit status, and what it says."""
+        said = self.folder / "check.log"
+        with said.open("wb") as output:
+            process = spawn(
+                command,
+                self._in_folder(allowance),
+                stdout=output,
+                stderr=output,
+                cwd=self._lease.folder,
+                death_signal=self.death_signal,
+            )
+            with self._abandoning(process):
+                self._lease.add_process(process.pid)
+                try:
+                    status = process.wait(CHECK_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    self._end_group(process)
+                    status = process.returncode
+        return status, said.read_text(encoding="utf-8", errors="replace").strip()
+
+    def refusal(self, state: TargetState, said: str) -> TargetError:
+        """That it would not start with a state, and what it says; of the state, what it speaks of, else all."""
+        asked: dict[str, SettingValue] = {**state.settings, **state.limits}
+        words = said.replace("-", "_")
+        named = {name: value for name, value in asked.items() if name in words} or asked
+        told = ", ".join(f"{name} = {value}" for name, value in named.items()) or "its default settings"
+        return TargetError(
+            f"{self.name} would not start with {told}",
+            remedy="Give other values, or leave them out. Its own words are below.",
+            details=said,
+        )
+
+    def take_port(self) -> None:
+        """Take a free port where 0 was asked for; TargetError where the one asked for is taken."""
+        if self.port is None:
+            return
+        with sockets.socket() as probe:
+            probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.port))
+            except OSError as error:
+                raise TargetError(
+                    f"Port {self.port} cannot be used: {error.strerror}",
+                    remedy="Leave the port out (a socket is used), ask for port 0 (a free one), or end what listens.",
+                ) from error
+            self.port = int(probe.getsockname()[1])
+
+    # --- its life ---------------------------------------------------------------------------------------------------
+
+    def launch(self, command: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """Start it and return when `answers` says yes.
+
+        TargetError with the last log lines where it ends instead, or does not answer within START_TIMEOUT_S.
+        """
+        self.command = tuple(command)
+        if self.socket is not None:
+            self.socket.unlink(missing_ok=True)
+        with self.log.open("ab") as log:
+            self._process = spawn(
+                self.command,
+                self._in_folder(allowance),
+                stdout=log,
+                stderr=log,
+                cwd=self._lease.folder,
+                death_signal=self.death_signal,
+            )
+        self._lease.add_process(self._process.pid)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not ((self.socket is None or self.socket.exists()) and answers()):
+            if (error := self.died("would not start")) is not None:
+                self._process = None
+                raise error
+            if self.given_up():
+                self.kill()
+                raise TargetError(f"{self.name} would not start", remedy=LAST_LINES, details=self.log_tail())
+            if time.monotonic() > deadline:
+                self.kill()
+                raise TargetError(
+                    f"{self.name} does not answer after {START_TIMEOUT_S:.0f} s",
+                    remedy=LAST_LINES,
+                    details=self.log_tail(),
+                )
+            self._wait(0.01)
+
+    def died(self, how: str = "died") -> TargetError | None:
+        """Why the server is gone, None while its process lives."""
+        if self._process is None:
+            return TargetError(f"{self.name} is not running", remedy="Start it first.", details=self.log_tail())
+        status = self._process.poll()
+        if status is None:
+            return None
+        reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return TargetError(
+            f"{self.name} {how} ({reason})",
+            remedy=f"Its last log lines say why; the command was: {' '.join(self.command)}",
+            details=self.log_tail(),
+        )
+
+    def given_up(self) -> bool:
+        """Whether it says that it will not answer, though its process lives."""
+        return False
+
+    def stop(self) -> None:
+        """Ask it to end and wait; the data stay. TargetError where it had to be killed."""
+        if self._process is None:
+            return
+        self._process.send_signal(self.stop_signal)
+        self._let_go_on()
+        if self._wait(STOP_TIMEOUT_S):
+            self._process = None
+            return
+        self.kill()
+        raise TargetError(
+            f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed",
+            remedy=LAST_LINES,
+            details=self.log_tail(),
+        )
+
+    def kill(self) -> None:
+        """End it at once. Never raises."""
+        if self._process is not None:
+            family = identity.family(self._process.pid)
+            self._process.send_signal(self.kill_signal)
+            self._let_go_on()
+            if not self._wait(KILL_TIMEOUT_S):
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+            for each in family:  # what it could not end itself
+                identity.end(each, 0.0)
+
+    def _let_go_on(self) -> None:
+        """Processes of it that were stopped would not see a signal, nor that the first one has ended."""
+        assert self._process is not None
+        for each in identity.family(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGCONT)
+
+    @contextmanager
+    def _abandoning(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """A program that is left before its end, by Ctrl-C for instance, is ended at once."""
+        try:
+            yield
+        except BaseException:
+            self._end_group(process)
+            raise
+
+    def _end_group(self, process: subprocess.Popen[bytes]) -> None:
+        """End it at once with all that it has started: it leads a group of its own. An installer is a script, and the
+        server that it runs would go on without it."""
+        for number in (self.kill_signal, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+                os.killpg(process.pid, signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(KILL_TIMEOUT_S)
+        deadline = time.monotonic() + KILL_TIMEOUT_S
+        while identity.runs(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def destroy(self) -> None:
+        """End it and remove its folder. Never raises."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, None where none runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    @property
+    def started(self) -> bool:
+        """Whether a start succeeded and no stop followed; the process may have died since."""
+        return self._process is not None
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of the error log; empty where there is none."""
+        if not self.log.exists():
+            return ""
+        with self.log.open(encoding="utf-8", errors="replace") as log:
+            return "".join(deque(log, maxlen=lines)).rstrip()
+
+    def _in_folder(self, allowance: Allowance) -> Allowance:
+        """The same for a process that may pass through the lease's folder."""
+        return replace(allowance, shared_group=self._lease.user)
+
+    def _wait(self, seconds: float) -> bool:
+        assert self._process is not None
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def installed(program: str) -> str | None:
+    """Where a program is; /usr/sbin, where servers are, is often not in an ordinary user's PATH."""
+    return located(program, SYSTEM)
+
+
+def needed(program: str, how_to_get_it: str) -> str:
+    """Where a program is, MissingTool where it is not."""
+    found = installed(program)
+    if found is None:
+        raise MissingTool(f"{program} is not installed", remedy=how_to_get_it)
+    return found
+
+
+def write_readable(path: Path, text: str) -> None:
+    """A file that the server's user reads, whatever our umask; the lease's folder is closed to others. OSError."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+
+
+def write_secret(path: Path, text: str) -> None:
+    """A file that only we may read; FileExistsError where there is one."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def open_descriptors(pid: int | None) -> int:
+    """How many descriptors a process has. TargetError where it is gone."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - thousands of paths would be made
+    except OSError as error:
+        raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
+
+
+def soft_nofile(pid: int | None) -> int:
+    """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
+    try:
+        for line in Path(f"/proc/{pid}/limits").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("Max open files"):
+                return int(line.split()[3])
+    except OSError as error:
+        raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
+    raise TargetError(
+        f"/proc/{pid}/limits does not tell the open-files limit", remedy="Is /proc that of this machine's kernel?"
+    )

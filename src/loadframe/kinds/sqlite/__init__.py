@@ -1,0 +1,1 @@
+"""A SQLite file: what is known of it, and what touches it."""

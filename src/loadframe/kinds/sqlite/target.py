@@ -1,0 +1,209 @@
+"""SQLite, the embedded target: one database file; the driver's own workers are the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from loadframe.errors import StudyError, TargetError
+from loadframe.host.leases import Lease, filesystem
+from loadframe.host.own_user import ids_of, make_private
+from loadframe.host.processes import Allowance
+from loadframe.kinds.sqlite.settings import (
+    CATALOGUE,
+    COUNTERS,
+    IN_THE_FILE,
+    NUMBERED,
+    PERSISTENT_JOURNAL_MODES,
+)
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+DEFAULTS: Mapping[str, SettingValue] = {spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}
+
+
+class SqliteTarget:
+    """See targets.base.Target. The file remembers page_size and WAL; everything else is set by each connection, so
+    `endpoint` carries it to the workers as JSON in options["pragmas"], in the order in which to set it."""
+
+    kind = "sqlite"
+    embedded = True
+    counter_specs: tuple[CounterSpec, ...] = COUNTERS
+
+    def __init__(self, *, lease: Lease, allowance: Allowance | None = None) -> None:
+        """lease: its folder holds the database. allowance: of the load driver, whose processes open the file: its user
+        owns it."""
+        self._owner = (allowance or Allowance()).user
+        self._folder = lease.folder / "sqlite"
+        self._file = self._folder / "database.sqlite"
+        self._settings: dict[str, SettingValue] | None = None
+
+    def create(self) -> None:
+        """Make the folder. TargetError where it cannot be made."""
+        try:
+            if not self._folder.exists():
+                make_private(self._folder, self._owner)
+                self._make_file()
+        except OSError as error:
+            raise TargetError(
+                f"Cannot make {self._folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH."
+            ) from error
+
+    def _make_file(self) -> None:
+        """An empty one; what SQLite makes beside it, it gives to the file's owner (findCreateFileMode, os_unix.c)."""
+        self._file.touch(mode=0o600)
+        if self._owner is not None:
+            ids = ids_of(self._owner)
+            os.chown(self._file, ids.uid, ids.gid)
+
+    def check(self, state: TargetState) -> None:
+        """SQLite takes whatever the catalogue allows; StudyError for all else."""
+        if state.limits:
+            raise StudyError(
+                f"SQLite has no process of its own that {', '.join(state.limits)} could hold",
+                remedy="Leave the limits out, or study a server.",
+            )
+        CATALOGUE.check(state.settings)
+
+    def start(self, state: TargetState) -> None:
+        """Make the file what this state says."""
+        self.apply(state)
+
+    def apply(self, state: TargetState) -> None:
+        """Bring the file to this state; what only connections hold is carried by the next `endpoint`.
+
+        Changing page_size rewrites the file (VACUUM). TargetError where somebody still uses the database.
+        """
+        self.check(state)
+        settings = CATALOGUE.check(state.settings)
+        wanted = {**DEFAULTS, **settings}
+        with self._connection(settings) as connection:
+            mode = str(wanted["journal_mode"])
+            if _ask(connection, "page_size") != wanted["page_size"]:
+                connection.execute("PRAGMA journal_mode = DELETE")  # in WAL mode the page size cannot change
+                connection.execute(f"PRAGMA page_size = {wanted['page_size']}")
+                connection.execute("VACUUM")
+            self._expect(connection, "page_size", wanted["page_size"])
+            connection.execute(f"PRAGMA journal_mode = {mode if mode in PERSISTENT_JOURNAL_MODES else 'DELETE'}")
+            self._expect(connection, "journal_mode", mode if mode in PERSISTENT_JOURNAL_MODES else "DELETE")
+        self._settings = settings
+
+    def reset(self) -> None:
+        """Bring the write-ahead log back into the file, so that its size afterwards belongs to the step."""
+        with self._connection(self._started()) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def stop(self) -> None:
+        """Nothing runs; the data stay."""
+        self._settings = None
+
+    def destroy(self) -> None:
+        """Remove the data."""
+        self._settings = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def effective(self) -> dict[str, SettingValue]:
+        """What a connection that sets the endpoint's pragmas reads back."""
+        settings = self._started()
+        with self._connection(settings) as connection:
+            for name, value in self._pragmas(settings).items():
+                connection.execute(f"PRAGMA {name} = {value}")
+            return {name: _ask(connection, name) for name in CATALOGUE.names()}
+
+    def counters(self) -> dict[str, float]:
+        """Sizes of the file and of its write-ahead log, in bytes; 0 where there is none."""
+        self._started()
+        return {
+            "database_bytes": _size(self._file),
+            "wal_bytes": _size(self._file.with_name(self._file.name + "-wal")),
+        }
+
+    def pids(self) -> tuple[int, ...]:
+        return ()
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {}
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint("sqlite", str(self._file), {"pragmas": json.dumps(self._pragmas(self._settings or {}))})
+
+    def healthy(self) -> bool:
+        """Whether the file can be opened and read. Never raises."""
+        if self._settings is None:
+            return False
+        try:
+            with self._connection(self._settings) as connection:
+                connection.execute("PRAGMA schema_version").fetchone()
+        except TargetError:
+            return False
+        return True
+
+    def version(self) -> str:
+        return f"SQLite {sqlite3.sqlite_version}"
+
+    def log_tail(self, lines: int = 20) -> str:
+        return ""
+
+    def describe(self) -> Mapping[str, str]:
+        place = filesystem(self._folder)
+        return {"data": f"{self._file} on {place}", "started": "embedded: the load driver's workers open the file"}
+
+    def _started(self) -> dict[str, SettingValue]:
+        if self._settings is None:
+            raise TargetError("SQLite is asked before it was started", remedy="Call start first.")
+        return self._settings
+
+    def _pragmas(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """What each connection has to set, in the catalogue's order."""
+        return {
+            name: settings[name]
+            for name in CATALOGUE.names()
+            if name in settings
+            and name not in IN_THE_FILE
+            and not (name == "journal_mode" and settings[name] in PERSISTENT_JOURNAL_MODES)
+        }
+
+    @contextmanager
+    def _connection(self, settings: Mapping[str, SettingValue]) -> Iterator[sqlite3.Connection]:
+        """A connection outside transactions; everything that SQLite raises becomes a TargetError here."""
+        if not self._folder.is_dir():
+            raise TargetError(f"The folder of the SQLite database is gone: {self._folder}", remedy="Call create first.")
+        try:
+            connection = sqlite3.connect(self._file, isolation_level=None)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise TargetError(
+                f"SQLite refuses: {error} ({self._file}, {dict(settings) or 'default settings'})",
+                remedy="End every other process that has the file open, and see that the disk is not full.",
+            ) from error
+
+    def _expect(self, connection: sqlite3.Connection, name: str, wanted: SettingValue) -> None:
+        found = _ask(connection, name)
+        if found != wanted:
+            raise TargetError(
+                f"SQLite keeps {name} = {found} where {wanted} was asked for",
+                remedy="End every other process that has the file open.",
+            )
+
+
+def _ask(connection: sqlite3.Connection, name: str) -> SettingValue:
+    row = connection.execute(f"PRAGMA {name}").fetchone()
+    # mmap_size answers nothing where SQLite was built without memory mapping
+    value: SettingValue = 0 if row is None else row[0]
+    if name in NUMBERED and isinstance(value, int):
+        return NUMBERED[name][value]
+    return value.upper() if isinstance(value, str) else value
+
+
+def _size(path: Path) -> float:
+    try:
+        return float(path.stat().st_size)
+    except FileNotFoundError:
+        return 0.0

@@ -1,0 +1,1 @@
+"""A Squid: what is known of it, and what touches it."""

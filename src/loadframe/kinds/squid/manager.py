@@ -1,0 +1,144 @@
+"""Asking Squid's cache manager over HTTP, on one connection that is kept, and reading what it says."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+from collections.abc import Mapping
+
+from loadframe.errors import StudyError
+from loadframe.http_connection import ERRORS, Connection, body
+from loadframe.kinds.catalogue import SettingSpec, canonical
+from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, GAUGES
+from loadframe.model import SettingValue
+
+TIMEOUT_S = 5.0
+"""It is one thread: who does not hear from it for longer finds it too busy, or no descriptor left for him."""
+KIB = 1024.0
+OWN_CONNECTION = 1
+MARK = "cache_mgr"
+"""The directive that tells one configuration from the one before: a name for people to write to."""
+
+
+class Manager:
+    """The cache manager of one Squid, from its start to its end; safe to use from several threads, one at a time."""
+
+    def __init__(self) -> None:
+        self._connection = _connection(http.client.HTTP_PORT)
+        self._lock = threading.Lock()
+        self._asked = 0
+
+    def connect_to(self, port: int) -> None:
+        """From now on ask on this port of 127.0.0.1, on a new connection."""
+        with self._lock:
+            self._connection.close()
+            self._connection = _connection(port)
+
+    def page(self, name: str) -> str | None:
+        """One page of the manager, for instance "info"; None where it does not answer."""
+        with self._lock:
+            for _ in range(2):  # the connection that was kept may have been closed meanwhile
+                try:
+                    return self._ask(name)
+                except ERRORS:
+                    self._connection.close()
+            return None
+
+    def read(self) -> dict[str, float]:
+        """What clients asked for, what is stored and who is connected, by the names of COUNTERS and GAUGES, and
+        "client_connections". Without our own questions. Empty where it does not answer."""
+        before = self._asked  # it counts a question once it has answered
+        counters, info, clients = self.page("counters"), self.page("info"), self.page("client_list")
+        if counters is None or info is None or clients is None:
+            return {}
+        found = {**parse_counters(counters), **parse_info(info), "client_connections": connected(clients)}
+        found["requests"] -= before
+        found["client_connections"] -= OWN_CONNECTION
+        return found
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+        with self._lock:
+            self._connection.close()
+
+    def _ask(self, name: str) -> str:
+        answer = self._connection.get(f"/squid-internal-mgr/{name}")
+        text = body(answer).decode(errors="replace")
+        self._asked += 1
+        if answer.status != http.client.OK:
+            raise http.client.HTTPException(f"status {answer.status}")
+        return text
+
+
+def _connection(port: int) -> Connection:
+    return Connection(f"127.0.0.1:{port}", within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+def parse_counters(text: str) -> dict[str, float]:
+    """mgr:counters, lines of "name = number", by the names of COUNTERS."""
+    said = dict(re.findall(r"^(\S+) = ([0-9.]+)$", text, re.M))
+    return {spec.name: float(said[name]) for name, spec in COUNTERS.items() if name in said}
+
+
+def parse_info(text: str) -> dict[str, float]:
+    """mgr:info, lines of "name: number KB" and "number name", by the names of GAUGES; sizes in bytes."""
+    found = {}
+    for name, spec in GAUGES.items():
+        words = re.escape(name)
+        if (size := re.search(rf"^\s*{words}:\s*([0-9.]+)( KB)?$|^\s*([0-9]+) {words}$", text, re.M)) is not None:
+            found[spec.name] = float(size[1] or size[3]) * (KIB if size[2] else 1.0)
+    return found
+
+
+def connected(text: str) -> float:
+    """mgr:client_list: connections of all clients."""
+    return float(sum(map(int, re.findall(r"^Currently established connections: (\d+)$", text, re.M))))
+
+
+def descriptors(text: str) -> tuple[int, int]:
+    """mgr:info: how many descriptors it may have, and how many of these it keeps for what is under way: with no others
+    left it accepts nobody."""
+    return _number(r"Maximum number of file descriptors", text), _number(r"Reserved number of file descriptors", text)
+
+
+def _number(words: str, text: str) -> int:
+    found = re.search(rf"{words}:\s*(\d+)", text)
+    return int(found[1]) if found is not None else 0
+
+
+def mark(text: str) -> str | None:
+    """mgr:config: the mark of the configuration that is in effect."""
+    found = re.search(rf"^{MARK} (\S+)$", text, re.M)
+    return found[1] if found is not None else None
+
+
+def parse_config(text: str, stores: str) -> dict[str, SettingValue]:
+    """mgr:config in canonical form, defaults included; of cache_dir_size what mgr:storedir (`stores`) says."""
+    said: dict[str, str] = dict(re.findall(r"^(\S+) (.+)$", text, re.M))
+    kind, _, *layout = said.get("cache_dir", "none .").split()
+    said["cache_dir_kind"] = kind
+    if kind != "none":
+        said["cache_dir_size"] = str(_number("Maximum Swap Size *", stores) << 10)
+    if kind.endswith("ufs"):
+        said["cache_dir_l1"], said["cache_dir_l2"] = layout[1:3]
+    if "refresh_pattern" in said:
+        said["refresh_pattern_min"] = said["refresh_pattern"].split()[1]
+    return {spec.name: _read(spec, said.get(spec.name)) for spec in CATALOGUE.specs}
+
+
+def _read(spec: SettingSpec, text: str | None) -> SettingValue:
+    if text is None:
+        return 0 if spec.default is None else spec.default
+    try:
+        return canonical("squid", spec, text.removesuffix(" bytes").removesuffix(" seconds"))
+    except StudyError:  # nothing that we would set, but true all the same
+        return text
+
+
+def complete(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """With our defaults for what is not asked for: some are not Squid's own."""
+    return {**{spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}, **settings}

@@ -1,0 +1,226 @@
+"""The Squid process: find the program, write the configuration, have it checked, start, reconfigure."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from loadframe.errors import TargetError
+from loadframe.host.leases import Lease, remove_shared_memory
+from loadframe.host.own_user import User, ids_of
+from loadframe.host.processes import Allowance
+from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.private_server import LAST_LINES, PrivateServer, ask, installed, needed, write_readable
+from loadframe.kinds.squid.manager import MARK, complete
+from loadframe.kinds.squid.settings import CATALOGUE
+from loadframe.model import SettingValue, TargetState
+
+INSTALL = "apt-get install squid"
+RECONFIGURE_TIMEOUT_S = 30.0
+LOOK_EVERY_S = 0.005
+UNKNOWN_PORT = 80
+"""Stands, while a configuration is only checked, for one that is chosen at the first start: Squid refuses 0."""
+STORE_IS_READ = b"Completed Validation Procedure"
+"""Until its log says so, it fetches what it has on the disk once more."""
+TOO_MANY_CONNECTIONS = b" attempting more than "
+"""A client's connection was closed at once: it has client_ip_max_connections."""
+FEW_DESCRIPTORS = b" running out of filedescriptors"
+"""Connections are not accepted for a while; it says so once in 15 s at most."""
+FIXED = """\
+cache_peer {origin} no-query no-digest originserver name=origin
+http_access allow all
+cachemgr_passwd none config
+cache deny manager
+collapsed_forwarding_access deny manager
+logformat unused %ts
+visible_hostname loadframe
+access_log none
+netdb_filename none
+digest_generation off
+pinger_enable off
+hosts_file none
+dns_nameservers 127.0.0.1
+shutdown_lifetime 0 seconds
+"""
+"""What is the same in all states. logformat: without one Squid 5.7 ends when it is asked for mgr:config (it follows a
+null pointer). deny manager: else it keeps, or has wait for one another, what it says of itself, too."""
+
+
+def program() -> str | None:
+    """Where Squid is."""
+    return installed("squid")
+
+
+def required() -> str:
+    """Where it is, MissingTool where it is not."""
+    return needed("squid", INSTALL)
+
+
+@functools.cache
+def version(squid: str) -> str:
+    """Name and version, for instance "Squid 5.7"."""
+    said = ask(squid, "-v").stdout
+    found = re.search(r"Version (\S+)", said)
+    return f"Squid {found[1]}" if found else "Squid of unknown version"
+
+
+class Server(PrivateServer):
+    """A private Squid in a lease's folder: one process, with threads where cache_dir_kind is aufs.
+
+    squid(8): SIGTERM ends it a second later, with what the store has written down; SIGHUP has it read its configuration
+    again. It shares memory with itself, by names that begin with its service's.
+    """
+
+    name = "Squid"
+    stop_signal = signal.SIGTERM
+    death_signal = signal.SIGTERM
+
+    def __init__(self, lease: Lease, user: User | None, port: int) -> None:
+        """port: on 127.0.0.1, 0 for a free one."""
+        super().__init__(lease, "squid", user, port)
+        self.store = self.folder / "store"
+        self.configuration = self.folder / "squid.conf"
+        self._aside = self.folder / "next.conf"
+        self._work = self.folder / "work"
+        self._service = lease.shared_name
+        self._configured = 0
+        self._log_counts = LogCounts(self.log, (STORE_IS_READ, TOO_MANY_CONNECTIONS, FEW_DESCRIPTORS))
+
+    def create(self) -> None:
+        """Make the folders. MissingTool, TargetError."""
+        required()
+        self.check_place()
+        try:
+            self.make_folders(self.store, self._work)
+            self.log.touch()
+            self.give(self.log)
+        except OSError as error:
+            raise TargetError(
+                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+            ) from error
+
+    def check(self, state: TargetState, origin: str, allowance: Allowance) -> None:
+        """TargetError, in Squid's words, where it would not start in this state (`squid -k parse`)."""
+        write_readable(self._aside, self._text(complete(state.settings), origin, self.mark))
+        status, said = self.said_to_its_end(self._command(self._aside, "-k", "parse"), allowance)
+        if status != 0:
+            complaints = [line for line in said.splitlines() if re.search("FATAL|ERROR|Bungled", line)]
+            raise self.refusal(state, "\n".join(complaints) or said)
+
+    def start(self, state: TargetState, origin: str, allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """Start before this origin (host:port) and return when `answers` says yes and it knows what it has stored.
+        TargetError, with Squid's own words, where it does not take the settings."""
+        self.take_port()
+        self._configure(state, origin, allowance)
+        self._make_store(complete(state.settings), allowance)
+        reads = self.logged()[STORE_IS_READ] + (state.settings.get("cache_dir_kind", "none") != "none")
+        command = self._command(self.configuration)
+        self.launch(command, allowance, lambda: self.logged()[STORE_IS_READ] >= reads and answers())
+
+    def reconfigure(self, state: TargetState, origin: str, allowance: Allowance, entered: Callable[[], bool]) -> None:
+        """Have it take new settings, and return once `entered` says that they are in effect. TargetError where Squid
+        does not take them: then nothing has changed."""
+        assert self.pid is not None, "a server that runs has a process"
+        self._configure(state, origin, allowance)
+        os.kill(self.pid, signal.SIGHUP)
+        deadline = time.monotonic() + RECONFIGURE_TIMEOUT_S
+        while not entered():
+            if (error := self.died()) is not None:
+                raise error
+            if time.monotonic() > deadline:
+                raise TargetError(
+                    f"Squid has not taken its new settings after {RECONFIGURE_TIMEOUT_S:.0f} s",
+                    remedy=LAST_LINES,
+                    details=self.log_tail(),
+                )
+            time.sleep(LOOK_EVERY_S)
+
+    def logged(self) -> dict[bytes, int]:
+        """How many lines of the log have said each of STORE_IS_READ, TOO_MANY_CONNECTIONS and FEW_DESCRIPTORS."""
+        return self._log_counts.read()
+
+    def empty(self) -> None:
+        """Remove all that is stored."""
+        for folder in self.store.iterdir():
+            shutil.rmtree(folder)
+
+    def destroy(self) -> None:
+        super().destroy()
+        remove_shared_memory(self._service, () if self._user is None else (ids_of(self._user).uid,))
+
+    @property
+    def mark(self) -> str:
+        """What tells the configuration that was written last from all before."""
+        return f"state-{self._configured}"
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
+        return (required(), "-N", "-n", self._service, "-f", str(configuration), *options)
+
+    def _configure(self, state: TargetState, origin: str, allowance: Allowance) -> None:
+        """Write the configuration for what comes next; TargetError where Squid would not start with it."""
+        self._configured += 1
+        self.check(state, origin, allowance)
+        self._aside.replace(self.configuration)
+
+    def _make_store(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """The folders or the file in which it stores, where they are not there yet."""
+        place = self._place(settings)
+        if place is None or place.exists():
+            return
+        place.mkdir(mode=0o700)
+        self.give(place)
+        status, said = self.said_to_its_end(self._command(self.configuration, "-z"), allowance)
+        if status != 0:
+            raise TargetError(
+                f"Squid cannot prepare {place}", remedy="Make room, or set LOADFRAME_SCRATCH.", details=said
+            )
+
+    def _place(self, settings: Mapping[str, SettingValue]) -> Path | None:
+        """Where it stores; another one for each layout, None without a store on the disk."""
+        kind, size, *folders = (settings[f"cache_dir_{part}"] for part in ("kind", "size", "l1", "l2"))
+        if kind == "none":
+            return None
+        return self.store / ("-".join(map(str, (kind, size) if kind == "rock" else (kind, *folders))))
+
+    def _text(self, settings: Mapping[str, SettingValue], origin: str, mark: str) -> str:
+        host, _, port = origin.partition(":")
+        return (
+            f"http_port 127.0.0.1:{self.port or UNKNOWN_PORT} accel no-vhost defaultsite=loadframe\n"
+            + FIXED.format(origin=f"{host} parent {int(port) or UNKNOWN_PORT} 0")
+            + f"{MARK} {mark}\n"
+            + f"pid_filename {self._work / 'squid.pid'}\ncoredump_dir {self._work}\ncache_log {self.log}\n"
+            + "".join(f"{line}\n" for line in written(settings, self._place(settings)))
+        )
+
+
+def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[str]:
+    """The directives for complete settings. place: where it stores, None without a store on the disk."""
+    lines = [
+        f"{spec.name} {word(settings[spec.name])}{_unit(spec.kind)}"
+        for spec in CATALOGUE.specs
+        if spec.name in settings and not spec.name.startswith(("cache_dir_", "refresh_pattern_"))
+    ]
+    fresh = settings["refresh_pattern_min"]
+    lines.append(f"refresh_pattern . {fresh} 100% {fresh} override-lastmod")  # else what has just changed is soon stale
+    if place is not None:
+        kind, folders = settings["cache_dir_kind"], f"{settings['cache_dir_l1']} {settings['cache_dir_l2']}"
+        megabytes = int(settings["cache_dir_size"]) >> 20
+        lines.append(f"cache_dir {kind} {place} {megabytes} {'' if kind == 'rock' else folders}".rstrip())
+    return lines
+
+
+def word(value: SettingValue) -> str:
+    """A canonical value as Squid takes it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _unit(kind: str) -> str:
+    return {"bytes": " bytes", "duration": " seconds"}.get(kind, "")

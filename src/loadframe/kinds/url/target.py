@@ -1,0 +1,172 @@
+"""A server that runs already, known by its address alone: it is asked, and nothing of it is seen but its answers.
+
+What answers there is somebody's: on another machine it is loaded only where the study says that its owner has
+authorised it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from loadframe import address
+from loadframe.errors import StudyError, TargetError
+from loadframe.host_port import joined
+from loadframe.http_connection import ERRORS, Connection
+from loadframe.kinds.catalogue import Catalogue, SettingSpec
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.said import words
+
+TIMEOUT_S = 10.0
+PATH = re.compile(r"/[!-~]*")
+"""Printable, without blanks: as it is sent."""
+
+EXAMPLE = "For instance http://127.0.0.1:8080."
+
+CATALOGUE = Catalogue(
+    kind="url",
+    source="url, for instance http://127.0.0.1:8080, and paths, for instance '/ /about'; it has no others",
+    specs=(
+        SettingSpec("url", "text", False, source="RFC 9110"),
+        SettingSpec("paths", "text", False, default="/", source="RFC 9110; separated by blanks"),
+    ),
+)
+
+UNSEEN = (
+    "Of the target nothing is seen but its answers: no process, no counter, no limit. What gives in it cannot be named."
+)
+
+
+class UrlTarget:
+    """See targets.base.Target. It is neither started nor stopped, and nothing of it is changed."""
+
+    kind = "url"
+    embedded = False
+    counter_specs: tuple[CounterSpec, ...] = ()
+
+    def __init__(self) -> None:
+        self._state: TargetState | None = None
+        self._place: address.Place | None = None
+
+    def create(self) -> None:
+        """Nothing: it is there."""
+
+    def check(self, state: TargetState) -> None:
+        """It runs, whatever is asked of it."""
+        check_settings(state.settings)
+
+    def start(self, state: TargetState) -> None:
+        """See that it answers."""
+        self._state = TargetState(check_settings(state.settings), {})
+        self._place = address.decide(*address_of(str(self._state.settings["url"])))
+        if (why := self._silent()) is not None:
+            where, self._state = self.endpoint().address, None
+            raise TargetError(
+                f"No server answers at {where}: {why}", remedy="Start the server, or correct target.settings.url."
+            )
+
+    def apply(self, state: TargetState) -> None:
+        """TargetError for any other state."""
+        if check_settings(state.settings) != self._known().settings:
+            raise TargetError(
+                "Nothing of a server that is known by its address alone can be changed",
+                remedy="Leave the change out, or let Loadframe start a server of its own.",
+            )
+
+    def reset(self) -> None:
+        """Nothing that could be."""
+        self._known()
+
+    def stop(self) -> None:
+        """It goes on; only we forget it."""
+        self._state = None
+
+    def destroy(self) -> None:
+        self._state = None
+
+    def effective(self) -> dict[str, SettingValue]:
+        """What was asked for."""
+        return dict(self._known().settings)
+
+    def counters(self) -> dict[str, float]:
+        """None. TargetError where it no longer answers."""
+        self._known()
+        return {}
+
+    def pids(self) -> tuple[int, ...]:
+        return ()
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {"target": ()}
+
+    def endpoint(self) -> Endpoint:
+        """address: the number that was decided when it was started, and the port. options: `paths`, separated by
+        blanks; `host`, for the header of that name."""
+        settings, place = self._known().settings, self._place
+        assert place is not None, "what is known has a place"
+        named = joined(place.host, place.port)
+        options = {"paths": str(settings["paths"]), "host": named.removesuffix(f":{http.client.HTTP_PORT}")}
+        return Endpoint(self.kind, joined(place.number, place.port), options, attached=True)
+
+    def healthy(self) -> bool:
+        return self._state is not None and self._silent() is None
+
+    def version(self) -> str:
+        return "url"
+
+    def log_tail(self, lines: int = 20) -> str:
+        return ""
+
+    def describe(self) -> Mapping[str, str]:
+        return {"data": str(self._known().settings["url"])}
+
+    def _known(self) -> TargetState:
+        if self._state is None:
+            raise TargetError("The server's address is not known", remedy="Start it first.")
+        return self._state
+
+    def _silent(self) -> str | None:
+        """Why no answer begins to what the load will be, a GET; None where one does. Many a server drops or refuses
+        HEAD."""
+        endpoint = self.endpoint()
+        connection = Connection(endpoint.address, host=endpoint.options["host"], within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
+        try:
+            connection.get(endpoint.options["paths"].split()[0])  # not its body, which may have no end
+        except ERRORS as error:
+            return words(error) or type(error).__name__
+        finally:
+            connection.close()
+        return None
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form, complete. StudyError."""
+    checked = {"paths": "/", **CATALOGUE.check(settings)}
+    if "url" not in checked:
+        raise StudyError("a target of kind url has no target.settings.url", remedy=EXAMPLE)
+    address_of(str(checked["url"]))
+    paths = str(checked["paths"]).split()
+    if not paths or (wrong := next((path for path in paths if not PATH.fullmatch(path)), None)) is not None:
+        raise StudyError(
+            f"target.settings.paths: {wrong!r} is no path" if paths else "target.settings.paths names none",
+            remedy="Paths begin with / and are separated by blanks: '/ /about'.",
+        )
+    return {"url": checked["url"], "paths": " ".join(paths)}
+
+
+def address_of(url: str) -> tuple[str, int]:
+    """Host and port. StudyError for what is not http://HOST[:PORT]."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, http.client.HTTP_PORT if parts.port is None else parts.port
+    except ValueError as error:
+        raise StudyError(f"target.settings.url = {url!r}: {error}", remedy=EXAMPLE) from error
+    more = parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None
+    if parts.scheme != "http" or not host or not port or more:
+        raise StudyError(
+            f"target.settings.url = {url!r} is not http://HOST:PORT alone",
+            remedy="Put what follows into target.settings.paths; TLS is not spoken.",
+        )
+    return host, port

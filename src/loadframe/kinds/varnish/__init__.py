@@ -1,0 +1,1 @@
+"""A Varnish: what is known of it, and what touches it."""

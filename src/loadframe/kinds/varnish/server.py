@@ -1,0 +1,169 @@
+"""The Varnish processes: find the programs, start, ask and set parameters, tell manager and cache process apart."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from loadframe.errors import TargetError
+from loadframe.host.identity import children
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance
+from loadframe.kinds.private_server import PrivateServer, ask, installed, needed
+from loadframe.kinds.varnish.counters import INSTALL
+from loadframe.kinds.varnish.settings import MOST_THREADS
+from loadframe.model import SettingValue, TargetState
+
+ANSWER_S = 30.0
+STORAGE = "objects"
+SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granularity"})
+
+
+def program(name: str = "varnishd") -> str | None:
+    """Where one of Varnish's programs is."""
+    return installed(name)
+
+
+def required(name: str) -> str:
+    """Where it is, MissingTool where it is not."""
+    return needed(name, INSTALL)
+
+
+@functools.cache
+def version(varnishd: str) -> str:
+    """Name and version, for instance "Varnish 7.1.1"."""
+    said = ask(varnishd, "-V")
+    found = re.search(r"varnish-(\d[\w.]*)", said.stderr + said.stdout)
+    return f"Varnish {found[1]}" if found else "Varnish of unknown version"
+
+
+class Server(PrivateServer):
+    """A private Varnish in a lease's folder: a manager and the cache process that it starts, of one unprivileged user.
+
+    varnishd(1): SIGTERM ends both. A SIGKILL of the manager alone ends the cache process too, as it reads the end of
+    their pipe; they are of one process group all the same.
+    """
+
+    name = "Varnish"
+    stop_signal = signal.SIGTERM
+    death_signal = signal.SIGTERM
+
+    def __init__(self, lease: Lease, user: User | None, port: int) -> None:
+        """port: on 127.0.0.1, 0 for a free one."""
+        super().__init__(lease, "varnish", user, port)
+        self.directory = self.folder / "work"
+        self.store = self.folder / "store"
+
+    @property
+    def socket(self) -> Path:
+        """A second place where it takes requests: it is asked there whether it answers."""
+        return self.folder / "run" / "varnish.sock"
+
+    def create(self) -> None:
+        """Make the folders. MissingTool, TargetError."""
+        for name in ("varnishd", "varnishadm"):
+            required(name)
+        self.check_place()
+        try:
+            self.make_folders(self.directory, self.store)
+        except OSError as error:
+            raise TargetError(
+                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+            ) from error
+
+    def start(
+        self, settings: Mapping[str, SettingValue], origin: str, allowance: Allowance, answers: Callable[[], bool]
+    ) -> None:
+        """Start before this origin (host:port) and return when `answers` says yes. TargetError, with Varnish's own
+        words, where it does not take the settings."""
+        self.take_port()
+        command = (
+            required("varnishd"), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",
+            "-a", f"127.0.0.1:{self.port}", "-a", f"{self.socket},HTTP", "-b", origin,
+            *_storage(settings, self.store / "objects.bin"), *_parameters(settings),
+        )  # fmt: skip
+        self.launch(command, allowance, answers)
+
+    def check(self, state: TargetState, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """TargetError, in Varnish's words, where it would not start with these settings. It reads all options before it
+        compiles its configuration (`varnishd -C`). While it runs, its storage is not made a second time."""
+        beside = self.store / "check.bin"
+        storage = () if self.started else _storage(settings, beside)
+        command = (required("varnishd"), "-C", "-j", "none", "-n", str(self.directory), "-b", "127.0.0.1:80")
+        try:
+            status, said = self.said_to_its_end((*command, *storage, *_parameters(settings)), allowance)
+        finally:
+            beside.unlink(missing_ok=True)
+        if status != 0:
+            raise self.refusal(state, said)
+
+    def cache_process(self) -> int | None:
+        """The process that answers requests; None where the manager has none."""
+        return next(iter(children(self.pid)), None) if self.pid is not None else None
+
+    def set_parameter(self, name: str, value: SettingValue) -> None:
+        """TargetError, with Varnish's own words, where it does not take the value."""
+        self._ask("param.set", name, word(value))
+
+    def parameters(self) -> dict[str, str]:
+        """All parameters as they are in effect, in Varnish's own spelling of numbers."""
+        answered = json.loads(self._ask("param.show", "-j"))
+        return {one["name"]: str(one["value"]) for one in answered if isinstance(one, dict) and "value" in one}
+
+    def stop(self) -> None:
+        """Stop the cache process, then the manager; TargetError where it had to be killed.
+
+        In this order: a manager that receives SIGTERM while it starts a cache process waits for that one for ever
+        (seen of Varnish 7.1.1 in one of ten such stops).
+        """
+        if self.died() is None:
+            with contextlib.suppress(TargetError):  # it says so too where there is none to stop
+                self._ask("stop")
+        super().stop()
+
+    def kill(self) -> None:
+        """End both processes at once. Never raises."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # both have ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def _ask(self, *words: str) -> str:
+        done = ask(required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
+        if done.returncode != 0:
+            raise self.died() or TargetError(
+                f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr
+            )
+        return done.stdout
+
+
+def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str]:
+    """The option that says where answers are kept."""
+    kind, size = str(settings["storage_kind"]), str(settings["storage_size"])
+    words = [kind, size] if kind != "file" else [kind, str(file), size, str(settings["storage_granularity"])]
+    return "-s", f"{STORAGE}={','.join(words)}"
+
+
+def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
+    """Varnish takes one after the other, and none that puts thread_pool_min over thread_pool_max as they are by then: a
+    ceiling that rises from its default goes first, one that falls goes last."""
+    ceiling = "thread_pool_max"
+    names = sorted(
+        (name for name in settings if name not in SETTINGS_OF_STORAGE),
+        key=lambda name: name == ceiling,
+        reverse=float(settings[ceiling]) > MOST_THREADS,
+    )
+    return [part for name in names for part in ("-p", f"{name}={word(settings[name])}")]
+
+
+def word(value: SettingValue) -> str:
+    """A canonical value as Varnish takes it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)

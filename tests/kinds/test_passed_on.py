@@ -1,0 +1,83 @@
+"""A study may come from a stranger: no setting of it runs a program, loads a library or names a file anywhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.errors import StudyError
+from loadframe.kinds import registry
+from loadframe.model import SettingValue
+
+MARIADB = (
+    "general_log_file", "slow_query_log_file", "log_slow_query_file", "aria_log_dir_path",
+    "innodb_undo_directory", "innodb_tmpdir", "innodb_data_file_path", "innodb_temp_data_file_path",
+    "innodb_buffer_pool_filename", "init_connect", "init_slave", "init_file", "plugin_load", "plugin_load_add",
+    "plugin_dir", "log_error", "log_bin_index", "log_basename", "log_tc", "log_isam", "relay_log",
+    "master_info_file", "secure_file_priv", "slave_load_tmpdir", "tmpdir", "datadir", "basedir", "ssl_ca",
+    "ssl_key", "tls_version", "wsrep_notify_cmd", "wsrep_provider", "wsrep_sst_method", "wsrep_on",
+    "feedback_url", "feedback_http_proxy", "ft_stopword_file", "des_key_file", "lc_messages_dir",
+    "character_sets_dir", "extra_port", "socket", "debug", "core_file", "ignore_db_dirs_path",
+)  # fmt: skip
+POSTGRES = (
+    "archive_command", "restore_command", "archive_cleanup_command", "recovery_end_command",
+    "ssl_passphrase_command", "shared_preload_libraries", "session_preload_libraries", "local_preload_libraries",
+    "archive_library", "jit_provider", "dynamic_library_path", "data_directory", "log_directory",
+    "stats_temp_directory", "unix_socket_directories", "external_pid_file", "hba_file", "ident_file",
+    "config_file", "ssl_cert_file", "ssl_key_file", "ssl_ca_file", "ssl_crl_dir", "krb_server_keyfile",
+    "promote_trigger_file", "primary_conninfo", "temp_tablespaces", "log_filename",
+)  # fmt: skip
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("kind", "name"), [("mariadb", name) for name in MARIADB] + [("postgres", name) for name in POSTGRES]
+)
+@pytest.mark.parametrize("value", ["/tmp/x", "x"])
+def test_programs_libraries_files_and_hosts_are_refused(kind: str, name: str, value: str) -> None:
+    with pytest.raises(StudyError, match=f"target.settings.{name}"):
+        registry.check_settings(kind, {name: value})
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("kind", ["mariadb", "postgres"])
+@pytest.mark.parametrize(
+    "value", ["x\ny = 1", "/tmp/x", "../x", "a'b", "a;b", "`id`", "$(id)", "a\\b", "a\0b", "a\u2028b"]
+)
+def test_a_value_is_one_plain_line(kind: str, value: str) -> None:
+    name = {"mariadb": "sql_mode", "postgres": "cluster_name"}[kind]
+    with pytest.raises(StudyError, match=f"target.settings.{name}"):
+        registry.check_settings(kind, {name: value})
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("mariadb", "sql_mode", "STRICT_TRANS_TABLES,NO_ZERO_DATE"),
+        ("mariadb", "optimizer_switch", "mrr=on,index_merge=off"),
+        ("mariadb", "default_time_zone", "+00:00"),
+        ("mariadb", "general_log", False),
+        ("mariadb", "innodb_fast_shutdown", 0),
+        ("mariadb", "long_query_time", 0.5),
+        ("mariadb", "character_set_server", "utf8mb4"),
+        ("postgres", "search_path", '"$user", public'),
+        ("postgres", "timezone", "Europe/Berlin"),
+        ("postgres", "log_min_duration_statement", "250ms"),
+        ("postgres", "log_statement", "none"),
+        ("postgres", "geqo_threshold", 14),
+        ("postgres", "enable_seqscan", False),
+    ],
+)
+def test_what_is_harmless_is_passed_on(kind: str, name: str, value: SettingValue) -> None:
+    assert registry.check_settings(kind, {name: value}) == {name: value}
+
+
+def test_no_catalogue_takes_any_text() -> None:
+    """What nginx, Squid, Varnish, SQLite and a running server are given comes from catalogues alone: numbers, and words
+    of a list. So no line of a configuration file has more in it than one value. url has addresses and paths, which are
+    written into no file of a server's."""
+    for kind, row in registry.KINDS.items():
+        texts = [spec.name for spec in row.catalogue.specs if spec.kind == "text" and not spec.choices]
+        assert texts == (["url", "paths"] if kind == "url" else []), kind
+        for spec in row.catalogue.specs:
+            assert all(str(choice).isprintable() and not set(str(choice)) & set(";{}#'\"\\") for choice in spec.choices)

@@ -1,0 +1,86 @@
+"""What all private servers have in common, on programs that are none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from loadframe.host import identity
+from loadframe.host.identity import naming
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.private_server import PrivateServer
+
+INSTALLER = "sleep 1000 {folder} & echo started; wait"
+"""It has another program do the work, as installers do."""
+
+
+class Server(PrivateServer):
+    name = "Server"
+
+
+@pytest.fixture
+def lease() -> Iterator[Lease]:
+    with Lease.acquire("a test") as lease:
+        yield lease
+
+
+@pytest.fixture
+def server(lease: Lease) -> Server:
+    server = Server(lease, "server", None, None)
+    server.make_folders()
+    return server
+
+
+def once(server: Server, command: list[str]) -> None:
+    server.run_once(command, "install.log")
+
+
+def checked(server: Server, command: list[str]) -> None:
+    server.said_to_its_end(command, Allowance())
+
+
+@pytest.mark.parametrize("run", [once, checked])
+def test_ctrl_c_while_a_program_runs_ends_all_that_it_has_started(
+    server: Server, lease: Lease, monkeypatch: pytest.MonkeyPatch, run: Callable[[Server, list[str]], None]
+) -> None:
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        monkeypatch.undo()
+        while "started" not in "".join(file.read_text() for file in server.folder.glob("*.log")):
+            assert process.poll() is None
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(server, ["sh", "-c", INSTALLER.format(folder=lease.folder.name)])
+    assert naming(lease.folder.name) == ()
+
+
+def test_a_group_of_which_all_have_ended_does_not_run_though_nobody_has_waited_for_them() -> None:
+    """Ctrl-C while a server is installed waited 10 s for orphans of its installer where PID 1 reaps none."""
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
+    assert process.stdin is not None
+    assert identity.runs(process.pid)
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    os.killpg(process.pid, 0)  # to the kernel it is still there
+    assert not identity.runs(process.pid)
+    process.wait()
+
+
+def test_a_server_that_is_stopped_by_a_signal_is_ended_all_the_same(server: Server, tmp_path: Path) -> None:
+    """What ends it is only read once it goes on."""
+    server.kill_signal = server.stop_signal
+    ready, ended = tmp_path / "ready", tmp_path / "ended"
+    script = f"trap 'touch {ended}; exit' TERM; touch {ready}; kill -STOP $$; while :; do sleep 0.01; done"
+    server.launch(["sh", "-c", script], Allowance(), lambda: ready.exists() and stopped(server.pid))
+    server.kill()
+    assert ended.exists() and server.pid is None
+
+
+def stopped(pid: int | None) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"

@@ -1,0 +1,53 @@
+"""What may be varied fits the catalogues, and what is written for a target's own file is what it reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.kinds.mariadb.options import parse_options
+from loadframe.kinds.registry import KINDS, check_settings, setting
+from loadframe.kinds.settings_file import FORMS, written
+from loadframe.kinds.tunable import TUNABLES, Tunable
+
+ROWS = [(kind, row) for kind, rows in TUNABLES.items() for row in rows]
+
+
+@pytest.mark.parametrize(("kind", "row"), ROWS, ids=[f"{kind}-{row.name}" for kind, row in ROWS])
+def test_every_value_is_one_that_the_target_takes(kind: str, row: Tunable) -> None:
+    catalogue = KINDS[kind].catalogue
+    ends = [row.low] if row.high is None else [row.low, row.high]
+    for value in (*row.values, *row.relaxed) or [int(end) for end in ends]:
+        assert catalogue.check({row.name: value}) == {row.name: value}
+
+
+@pytest.mark.parametrize(("kind", "row"), ROWS, ids=[f"{kind}-{row.name}" for kind, row in ROWS])
+def test_a_setting_that_may_give_durability_up_names_its_safe_values(kind: str, row: Tunable) -> None:
+    spec = setting(kind, row.name)
+    assert spec is not None
+    if spec.gives_up is not None:
+        assert row.values and row.relaxed, "its values must be told apart"
+        assert spec.default in row.values
+        assert [value for value in (*row.values, *row.relaxed) if spec.weakens(value)] == list(row.relaxed)
+
+
+def test_a_kind_has_a_form_for_its_file() -> None:
+    assert FORMS.keys() == TUNABLES.keys()
+
+
+def test_what_is_written_for_mariadb_is_what_it_reads() -> None:
+    settings = {"innodb_buffer_pool_size": 1 << 27, "innodb_adaptive_hash_index": True, "innodb_flush_method": "fsync"}
+    name, text = written("mariadb", settings)
+    assert name == "tuned.cnf"
+    options = parse_options(text, ("mariadbd",))
+    assert check_settings("mariadb", options) == settings
+
+
+def test_sizes_of_postgres_have_their_unit() -> None:
+    """A bare number would be pages of 8 KiB."""
+    _, text = written("postgres", {"shared_buffers": 1 << 27, "wal_buffers": -1, "jit": False, "wal_compression": "on"})
+    assert text.splitlines() == [
+        "shared_buffers = '134217728B'",
+        "wal_buffers = -1",
+        "jit = off",
+        "wal_compression = 'on'",
+    ]
