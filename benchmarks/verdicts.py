@@ -129,7 +129,7 @@ class Judged:
 
 
 def loadframe_rule(noise: Numbers, effect: float, random: np.random.Generator, *, plan: Plan = PLAN) -> Judged:
-    """As experiments/proof.py measures: the order in a block drawn, but for the third, which is the first one's reversed;
+    """As experiments/proof.py measures: the order in a block drawn, but for the third, which is the first one reversed;
     a look after each block of the plan, the end at the first decision, as `loadframe compare` ends. The interval is
     that of `half_width`; the bootstrap that is taken into the shipped one is wider in one series of a hundred.
 
