@@ -1,4 +1,4 @@
-"""Forecasts against a known truth: python benchmarks/forecasts.py [--systems N] [--latency N] | --live [--save FILE]
+"""Forecasts against a known truth: python benchmarks/forecasts.py [--systems N] [--latency N] | --live | --later
 
 Simulated systems (forecast_systems.py) are measured up to a quarter of the load at which they saturate, and forecast
 up to four times that load. A row is what came of it:
@@ -15,9 +15,10 @@ discrete-event simulation of such networks.
 --live is the headline: it measures the 18 studies of server_curves.toml that nothing was built on (nginx, a kind of
 server that was held out whole, and other settings of the library's kinds), in about 15 minutes, and forecasts each
 without any curve of its own kind; forecast_claims.py says how, and prints the rivals beside it. Nothing is simulated
-then. --only takes names of studies or kinds of server; --save keeps every curve in a file as soon as it was measured,
-and those that are there are not measured again. --recorded FILE... forecasts curves from such a file. --library does it
-with the library's own curves, --published with what others published, which have no utilisations.
+then. --later measures the 14 studies that were written after the model had its last change, so that nobody had seen
+their curves. --only takes names of studies or kinds of server; --save keeps every curve in a file as soon as it was
+measured, and those that are there are not measured again. --recorded FILE... forecasts curves from such a file.
+--library does it with the library's own curves, --published with what others published, which have no utilisations.
 
 Simulated systems are there to find faults, not to claim anything: the intervals come from real servers, which are less
 regular than any simulation, so they hold more often there. It ends with 1 where a goal is missed: simulated, a median
@@ -44,6 +45,8 @@ from loadframe.prediction.calibration import Curve
 
 ROLES = ("held", "fresh")
 """Of the studies that --live measures."""
+LATER = ("later",)
+"""Of those that --later measures."""
 
 
 def faultless(systems: int) -> bool:
@@ -63,12 +66,12 @@ def real(curves: Sequence[Curve], *, alone: bool = False) -> bool:
     return forecast_claims.met(outcomes)
 
 
-def live(runs: Path, only: Sequence[str], save: Path | None) -> tuple[list[Curve], int]:
-    """The studies that nothing was built on, measured now, and how many failed. save: where curves are kept."""
+def live(runs: Path, roles: Sequence[str], only: Sequence[str], save: Path | None) -> tuple[list[Curve], int]:
+    """The studies of these roles, measured now, and how many failed. save: where curves are kept."""
     import loadframe
 
     loadframe.sweep_leftovers()
-    wanted = [one for role in ROLES for one in server_curves.declared(role, only)]
+    wanted = [one for role in roles for one in server_curves.declared(role, only)]
     kept: dict[str, Any] = json.loads(save.read_text()) if save is not None and save.exists() else {}
     missing = [one for one in wanted if one["study"]["name"] not in kept]
     failed = 0
@@ -96,21 +99,21 @@ def main() -> int:
     )
     parser.add_argument("--latency", type=int, help="systems for the latencies; 40 unless curves are judged")
     parser.add_argument("--live", action="store_true", help="measure real servers that nothing was built on")
-    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="of --live: these kinds or studies alone")
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE", help="of --live: keep the curves here, and go on from them"
-    )
+    parser.add_argument("--later", action="store_true", help="measure those written after the model's last change")
+    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="of both: these kinds or studies alone")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="of both: keep the curves here, and go on from them")
     parser.add_argument(
         "--recorded", type=Path, nargs="*", default=[], metavar="FILE", help="curves that were measured"
     )
     parser.add_argument("--library", action="store_true", help="the library's curves with their utilisations")
     parser.add_argument("--published", action="store_true", help="what others published")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where --live leaves its folders")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs are left")
     arguments = parser.parse_args()
-    known = {name for role in ROLES for one in server_curves.declared(role) for name in server_curves.names(one)}
+    roles = (ROLES if arguments.live else ()) + (LATER if arguments.later else ())
+    known = {name for role in roles for one in server_curves.declared(role) for name in server_curves.names(one)}
     if unknown := set(arguments.only) - known:
         parser.error(f"--only: no study and no kind of server is called {', '.join(sorted(unknown))}")
-    curves_only = arguments.live or arguments.recorded or arguments.library or arguments.published
+    curves_only = roles or arguments.recorded or arguments.library or arguments.published
     systems, latency = (0, 0) if curves_only else (20, 40)
     systems = systems if arguments.systems is None else arguments.systems
     latency = latency if arguments.latency is None else arguments.latency
@@ -118,8 +121,8 @@ def main() -> int:
     if latency:
         forecast_systems.latencies(latency)
     measured = [curve for path in arguments.recorded for curve in recorded(path)]
-    if arguments.live:
-        curves, failed = live(arguments.runs, arguments.only, arguments.save)
+    if roles:
+        curves, failed = live(arguments.runs, roles, arguments.only, arguments.save)
         held.append(not failed)
         measured += curves
     if measured:

@@ -117,7 +117,7 @@ def write(path: Path, curves: Mapping[str, Any]) -> None:
 def main() -> int:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--role", choices=["library", "held", "fresh"], default="library")
+    parser.add_argument("--role", choices=["library", "held", "fresh", "later"], default="library")
     parser.add_argument("--out", type=Path, default=DATA / "curves.json")
     parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")

@@ -18,7 +18,7 @@ from loadframe.bench.checking import check_study
 from loadframe.errors import CageError, MissingTool, TargetError
 from loadframe.prediction import library
 
-LIVE = [one for role in forecasts.ROLES for one in server_curves.declared(role)]
+LIVE = [one for role in (*forecasts.ROLES, *forecasts.LATER) for one in server_curves.declared(role)]
 
 
 def named(declaration: Mapping[str, Any]) -> str:
@@ -36,10 +36,12 @@ def test_every_study_can_be_carried_out(declaration: dict[str, Any], tmp_path: P
 
 
 def test_there_are_fourteen_studies_of_six_kinds_and_none_is_in_the_library() -> None:
-    assert len(LIVE) >= 14
-    assert len({forecast_claims.family(server_curves.names(one)[1]) for one in LIVE}) >= 6
+    for roles in (forecasts.ROLES, forecasts.LATER):
+        live = [one for role in roles for one in server_curves.declared(role)]
+        assert len(live) >= 14
+        assert len({forecast_claims.family(server_curves.names(one)[1]) for one in live}) >= 6
     known = {curve.name for curve in library.curves()}
-    assert not known & {named(one) for one in LIVE}
+    assert not known & {named(one) for one in LIVE} and len({named(one) for one in LIVE}) == len(LIVE)
 
 
 def curve(kind: str) -> dict[str, Any]:
@@ -62,12 +64,12 @@ def test_curves_are_kept_one_by_one_and_not_measured_again(
     monkeypatch.setattr(server_curves, "measured", measured)
     monkeypatch.setattr(loadframe, "sweep_leftovers", lambda: None)
     save = tmp_path / "kept.json"
-    curves, failed = forecasts.live(tmp_path, ["squid", "varnish", "sqlite-extra-pages"], save)
+    curves, failed = forecasts.live(tmp_path, forecasts.ROLES, ["squid", "varnish", "sqlite-extra-pages"], save)
     assert asked == ["sqlite-extra-pages", "varnish-new-connections", "squid-small-rate"]
     assert [one.name for one in curves] == ["sqlite-extra-pages", "squid-small-rate"] and failed == 1
     assert "varnish-new-connections: failed" in capsys.readouterr().err
     assert list(json.loads(save.read_text())) == ["sqlite-extra-pages", "squid-small-rate"]
-    again, _ = forecasts.live(tmp_path, ["squid", "sqlite"], save)
+    again, _ = forecasts.live(tmp_path, forecasts.ROLES, ["squid", "sqlite"], save)
     assert asked[3:] == [] and again == curves
     assert forecasts.recorded(save) == curves
     assert curves[0].observations.rows[0].latency_p95_ms == 4
