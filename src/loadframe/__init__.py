@@ -94,7 +94,7 @@ _API = {
     "write_speedscope": ("loadframe.experiments.profiling", "write_speedscope"),
     "render_comparison": ("loadframe.reporting", "render_comparison"),
     "comparison_json": ("loadframe.reporting", "comparison_json"),
-    "sweep_leftovers": ("loadframe.host.leases", "sweep"),
+    "sweep_leftovers": ("loadframe.host.leftovers", "sweep"),
     "revert_changes": ("loadframe.changes.reverting", "revert"),
     "unreverted_changes": ("loadframe.changes.reverting", "unreverted"),
     "standing_changes": ("loadframe.changes.lists", "read"),

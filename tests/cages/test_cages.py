@@ -17,7 +17,8 @@ from loadframe.cages import cage as cages
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS, Cage
 from loadframe.errors import CageError
-from loadframe.host.leases import Lease, sweep
+from loadframe.host.leases import Lease
+from loadframe.host.leftovers import sweep
 from loadframe.host.page_cache import drop
 from loadframe.host.processes import Allowance, spawn
 

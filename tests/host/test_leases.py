@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import CageError
-from loadframe.host import identity, leases
-from loadframe.host.leases import Lease, filesystem, sweep
+from loadframe.host import identity, leases, shared_memory
+from loadframe.host.leases import Lease, filesystem
+from loadframe.host.leftovers import sweep
 
 KILLED_OWNER = """
 import os, signal, subprocess, sys
@@ -168,7 +169,7 @@ def test_shared_memory_of_a_server_that_was_killed_with_its_owner_is_removed_by_
 ) -> None:
     shared = places / "shm"
     shared.mkdir()
-    monkeypatch.setattr(leases, "SHARED_MEMORY", shared)
+    monkeypatch.setattr(shared_memory, "FOLDER", shared)
     lease = Lease.acquire("a study")
     for name in (f"{lease.shared_name}-metadata", f"{lease.shared_name}0-of-another", "of-a-stranger"):
         (shared / name).touch()
@@ -235,7 +236,7 @@ def test_a_sweep_never_removes_a_folder_that_is_not_the_leases_own(places: Path)
 def test_two_sweeps_at_once_share_the_work_and_do_not_fail(places: Path) -> None:
     for number in range(5):
         rewritten(Lease.acquire(f"study {number}"), places)
-    code = "import sys; from loadframe.host.leases import sweep; sys.stdin.readline(); print(len(sweep()))"
+    code = "import sys; from loadframe.host.leftovers import sweep; sys.stdin.readline(); print(len(sweep()))"
     sweepers = [
         subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
     ]
@@ -421,12 +422,12 @@ def test_what_a_server_has_started_is_ended_though_it_has_no_mark(places: Path) 
 
 
 def test_shared_memory_of_another_user_is_not_removed(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "SHARED_MEMORY", places)
+    monkeypatch.setattr(shared_memory, "FOLDER", places)
     theirs, link = places / "loadframe7-theirs", places / "loadframe7-link"
     theirs.touch()
     link.symlink_to(theirs)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert leases.remove_shared_memory("loadframe7") == []
+    assert shared_memory.remove("loadframe7") == []
     assert theirs.exists() and link.is_symlink()
 
 

@@ -17,7 +17,8 @@ import pytest
 from loadframe.cages import groups
 from loadframe.errors import CageError
 from loadframe.host import identity
-from loadframe.host.leases import Lease, sweep
+from loadframe.host.leases import Lease
+from loadframe.host.leftovers import sweep
 
 INSIDE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 OWNER = """
@@ -30,7 +31,7 @@ lease.add_process(child.pid)
 print(lease.folder, flush=True)
 sys.stdin.read()
 """
-SWEEP = "from loadframe.host.leases import sweep; print(*sweep(), sep='\\n')"
+SWEEP = "from loadframe.host.leftovers import sweep; print(*sweep(), sep='\\n')"
 
 
 def _possible() -> bool:

@@ -16,7 +16,8 @@ import pytest
 
 from loadframe.errors import CageError
 from loadframe.host import state, trust
-from loadframe.host.leases import Lease, scratch_directory, sweep
+from loadframe.host.leases import Lease, scratch_directory
+from loadframe.host.leftovers import sweep
 from loadframe.host.state import state_directory
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

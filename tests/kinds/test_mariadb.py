@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import MissingTool, StudyError, TargetError
-from loadframe.host.leases import Lease, sweep
+from loadframe.host.leases import Lease
+from loadframe.host.leftovers import sweep
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
 from loadframe.kinds.mariadb.control import Control

@@ -18,7 +18,8 @@ import pytest
 
 from loadframe import postgres_programs
 from loadframe.errors import MissingTool, StudyError, TargetError
-from loadframe.host.leases import Lease, sweep
+from loadframe.host.leases import Lease
+from loadframe.host.leftovers import sweep
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target

@@ -1,10 +1,10 @@
-"""Nothing that was started stays running and no temporary data stay behind, also after `kill -9`.
+"""A lease: who owns what was started, and where its data are, on the disk before anything is started.
 
-Before anything is started, a lease on disk says who owns it and where its data are. Servers started with
-processes.spawn die with their owner at once; what is left - data, or a process that detached itself - is ended and
-removed by the next command's sweep. Ended is only what is ours for certain: the processes that the lease names, those
-in its control groups, those that carry its mark in their environment, and what these have started. Whether the owner
-lives is told by a lock (state.Life), which holds across PID namespaces; pids do not, and are not used there.
+Servers started with processes.spawn die with their owner at once; what is left - data, or a process that detached
+itself - is ended and removed by the next command's sweep (leftovers.py). Ended is only what is ours for certain: the
+processes that the lease names, those in its control groups, those that carry its mark in their environment, and what
+these have started. Whether the owner lives is told by a lock (state.Life), which holds across PID namespaces; pids do
+not, and are not used there.
 
 Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH, else /var/tmp, which is a disk where
 /tmp often is memory.
@@ -13,21 +13,18 @@ Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
 import shutil
-import signal
-import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
 from loadframe.cages import groups
 from loadframe.errors import CageError
-from loadframe.host import identity, own_user, postgres_memory
+from loadframe.host import identity, own_user, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.own_user import make_private
 from loadframe.host.processes import MARK, mark_with, no_longer_mark_with
@@ -36,21 +33,16 @@ from loadframe.host.signals import undisturbed
 from loadframe.host.state import (
     Damaged,
     Life,
-    held,
-    locked,
     private_folder,
-    remove_torn,
     state_directory,
     writable,
     write_durably,
 )
-from loadframe.host.trust import user
 
 KIND, VERSION = "lease", 3
 """Version 1 had no machine, no namespaces of its processes, and no sign of life beside it; 2 had no mounts."""
 KEYS = {"id", "what", "host", "boot", "owner", "folder", "run", "processes"}
 GRACE_S = 2.0
-SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +62,6 @@ class Record:
     processes: tuple[Identity, ...] = ()
     groups: tuple[Path, ...] = ()
     mounts: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """What a sweep did about one lease, in words."""
-
-    id: str
-    what: str
-    run: Path | None
-    actions: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.what}: {', '.join(self.actions)}"
 
 
 def scratch_directory() -> Path:
@@ -123,7 +102,7 @@ class Lease:
         owner, boot = identity.own(), identity.boot_id()
         record = Record(name, what, identity.host_name(), identity.machine(), boot, owner, folder, run)
         record = replace(record, mounts=identity.namespace("mnt"))
-        file = _leases() / f"{name}.json"
+        file = folder_of_leases() / f"{name}.json"
         lease = cls(record, file, _life(file))
         try:
             lease._write()
@@ -156,7 +135,7 @@ class Lease:
     @property
     def shared_name(self) -> str:
         """What the names of a server's shared memory (shm_open(3)) must begin with, so that none of it stays."""
-        return _shared_name(self._record.id)
+        return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
         """Remember a process that was started, so that a sweep can end it. Does nothing for one that has ended."""
@@ -179,9 +158,9 @@ class Lease:
         with undisturbed():
             no_longer_mark_with(self.id)
             identity.end_all((*self._record.processes, *self._strays()), GRACE_S)
-            _empty(self._record)
+            identity.end_all(members(self._record), GRACE_S)
             kept = [folder for folder in self._record.groups if not groups.remove(folder)]
-            _remove_memory(self._record)
+            shared_memory.remove_left(self._record.id, self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
             if not self.folder.exists() and not kept:  # else the next sweep tries again
                 with contextlib.suppress(OSError):  # the same where the disk of the state has gone: all else is done
@@ -194,7 +173,7 @@ class Lease:
         ours = set(identity.children(os.getpid()))
         working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
         in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
-        return [*identity.marked(_mark(self.id)), *working, *in_group]
+        return [*identity.marked(mark_of(self.id)), *working, *in_group]
 
     def __enter__(self) -> Lease:
         return self
@@ -223,204 +202,19 @@ def _life(file: Path) -> Life:
         ) from error
 
 
-def sweep() -> list[Swept]:
-    """End and remove what dead owners left behind; say what was done. Leases of living owners are not touched.
-
-    Safe to run at the same time in several processes: one at a time works, the others find nothing left.
-    """
-    folder = _leases()
-    remove_torn(folder)
-    if not any(folder.glob("*.json")):
-        return []
-    with locked(folder / "lock"):
-        return [swept for file in sorted(folder.glob("*.json")) if (swept := _sweep_one(file)) is not None]
-
-
-def _sweep_one(file: Path) -> Swept | None:
-    try:
-        record = _read(file)
-    except FileNotFoundError:  # released by its owner meanwhile
-        return None
-    except Damaged as error:
-        reason = f"{file} is not a lease that this version can use: {error}; left as it is - delete it when in doubt"
-        return Swept(file.stem, "unknown lease", None, (reason,))
-    lives, same_boot = held(file), record.boot == identity.boot_id()
-    if lives or not (same_boot or record.machine == identity.machine()):  # a directory that machines share
-        return None
-    if lives is None and same_boot and identity.alive(record.owner):
-        return None
-    if (unseen := _out_of_sight(record, same_boot)) is not None:
-        unsure = f"it had {unseen} in another mount namespace (a container), which is not seen from here"
-        what_to_do = f"run a command there; once that is gone, delete {file}"
-        return Swept(record.id, record.what, record.run, (unsure, what_to_do))
-    if not same_boot:
-        return _swept(file, record, ["the machine was started again since"])
-    actions = [f"its owner (pid {record.owner.pid}) is gone"]
-    actions += _end_all(_left_running(record))
-    actions += _empty(record)
-    certain = record.owner.namespace != "" and identity.here(record.owner)
-    if not certain and (why := _in_use(record.folder)) is not None:
-        unsure = f"left {record.folder}: its owner worked in another PID namespace (a container), and {why}"
-        if lives is None:
-            unsure = f"left {record.folder}: whether its owner has ended cannot be seen from here, and {why}"
-        what_to_do = f"once nothing uses it, delete it and {file}"
-        return Swept(record.id, record.what, record.run, (unsure, what_to_do))
-    actions += _remove_memory(record)
-    return _swept(file, record, actions)
-
-
-def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
-    actions += _remove_groups([folder for folder in record.groups if folder.exists()])
-    actions += _remove(record.folder)
-    if not record.folder.exists() and not any(folder.exists() for folder in record.groups):
-        file.unlink(missing_ok=True)
-        remove_torn(file.parent)
-    return Swept(record.id, record.what, record.run, tuple(actions))
-
-
-def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
-    """What of it is not here because it never was, None where all can be seen: another file system may have the
-    folder's path where we are, and no control groups, or a part of them, may be mounted."""
-    if record.mounts in ("", identity.namespace("mnt")):
-        return None
-    if not os.path.lexists(record.folder):
-        return record.folder
-    shown = tuple(hierarchy.top for hierarchy in groups.hierarchies())
-    there = record.groups if same_boot else ()
-    return next((group for group in there if not any(group.is_relative_to(top) for top in shown)), None)
-
-
-def _left_running(record: Record) -> list[Identity]:
-    """The processes of a dead owner that are ours for certain. Who merely names the folder, or has a file of it open,
-    may be its user's editor."""
-    named = [process for process in record.processes if identity.alive(process)]
-    sessions = [each for process in record.processes for each in identity.of_session(process, record.folder)]
-    groups = [each for group in _own_group(record.folder) for each in identity.of_group(group, record.folder)]
-    return list(dict.fromkeys((*named, *identity.marked(_mark(record.id)), *sessions, *groups)))
-
-
-def _own_group(folder: Path) -> tuple[int, ...]:
-    """Lease.user of a dead owner: the group whose processes may pass through its folder; none where it had none."""
-    try:
-        status = folder.lstat()
-    except OSError:
-        return ()
-    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return (status.st_gid,) if ours and status.st_gid in own_user.FREE else ()
-
-
-def _mark(lease: str) -> str:
+def mark_of(lease: str) -> str:
+    """What is in the environment of every process of a lease."""
     return f"{MARK}={lease}"
 
 
-def _in_use(folder: Path) -> str | None:
-    """Why data whose processes cannot be seen are better left, in words; None where no process of this kernel, of
-    whatever namespace, has any file of the folder open for writing: then it grants a lease on it (fcntl(2))."""
-    try:
-        for place, _, names in os.walk(folder):
-            for name in names:
-                if stat.S_ISREG((file := Path(place) / name).lstat().st_mode) and _written(file):
-                    return f"{file} is open for writing"
-    except FileNotFoundError:  # somebody works in it
-        return "its files come and go"
-    except OSError as error:
-        return f"who uses it cannot be told here ({error.strerror})"
-    return None
-
-
-def _written(file: Path) -> bool:
-    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        # Whoever opens it at this moment has the kernel send us a signal: one that does nothing, not SIGIO.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _end_all(processes: Iterable[Identity]) -> list[str]:
-    words = {
-        True: "ended process {pid}",
-        False: "process {pid} does not end (stuck in the kernel)",
-        None: "process {pid} belongs to another user: end it with `sudo kill {pid}`",
-    }
-    found = identity.end_all(processes, GRACE_S)
-    return [words[ended].format(pid=process.pid) for process, ended in found.items()]
-
-
-def _empty(record: Record) -> list[str]:
-    """End whoever is still in the lease's control groups: nobody else has any business there."""
+def members(record: Record) -> list[Identity]:
+    """Who is still in the lease's control groups: nobody else has any business there."""
     left = {pid for folder in record.groups for pid in groups.members(folder)} - {os.getpid()}
-    return _end_all(process for pid in sorted(left) if (process := identity.identify(pid)) is not None)
+    return [process for pid in sorted(left) if (process := identity.identify(pid)) is not None]
 
 
-def _remove_groups(folders: Sequence[Path]) -> list[str]:
-    kept = [folder for folder in folders if not groups.remove(folder)]
-    removed = len(folders) - len(kept)
-    actions = [f"removed {removed} control group{'s' * (removed != 1)}"] if removed else []
-    return [*actions, *(f"could not remove {folder}: somebody is in it" for folder in kept)]
-
-
-def _remove_memory(record: Record) -> list[str]:
-    """What of shared memory its servers have left that were killed. Before the folder goes: that tells which is
-    theirs."""
-    named = remove_shared_memory(_shared_name(record.id), _owners(record.folder))
-    return [*named, *postgres_memory.remove(record.folder)]
-
-
-def _shared_name(lease: str) -> str:
-    return f"loadframe{lease}"
-
-
-def remove_shared_memory(name: str, owners: Iterable[int] = ()) -> list[str]:
-    """Remove the shared memory whose names begin with Lease.shared_name; a server that was killed leaves it behind. Say
-    what was done. owners: users whose segments these may be besides our own."""
-    allowed = {os.geteuid(), *owners}
-    segments = [path for path in SHARED_MEMORY.glob(f"{name}-*") if _removable(path, allowed)]
-    kept = []
-    for segment in segments:
-        try:
-            segment.unlink(missing_ok=True)
-        except PermissionError:  # of a server's user
-            kept.append(segment)
-    removed = len(segments) - len(kept)
-    actions = [f"removed {removed} piece{'s' * (removed != 1)} of shared memory"] if removed else []
-    return [*actions, *(f"could not remove {segment}: remove it as its owner" for segment in kept)]
-
-
-def _removable(path: Path, owners: set[int]) -> bool:
-    """Whether it is a segment of one of these users: anybody may give theirs a name like ours."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_uid in owners
-
-
-def _owners(folder: Path) -> set[int]:
-    """Who has files in a lease's folder: its servers' users. What of them others can write is known to us alone."""
-    try:
-        return {entry.lstat().st_uid for entry in folder.iterdir()}
-    except OSError:
-        return set()
-
-
-def _remove(folder: Path) -> list[str]:
-    try:
-        status = folder.lstat()
-    except FileNotFoundError:
-        return []
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        return [f"left {folder}: it is not our folder any more, it belongs to {user(status.st_uid)}"]
-    shutil.rmtree(folder, ignore_errors=True)
-    return [f"removed {folder}" if not folder.exists() else f"could not remove all of {folder}: remove it as its owner"]
-
-
-def _read(file: Path) -> Record:
+def read(file: Path) -> Record:
+    """A lease on disk, of this version or one before. FileNotFoundError; Damaged for one that cannot be used."""
     version, data = read_record(file, KIND, VERSION)
     data = check_keys(
         data,
@@ -450,5 +244,6 @@ def _read(file: Path) -> Record:
     )
 
 
-def _leases() -> Path:
+def folder_of_leases() -> Path:
+    """Where the leases of this user are. CageError."""
     return private_folder(state_directory() / "leases", "keep its leases", "LOADFRAME_STATE")

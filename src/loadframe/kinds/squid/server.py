@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.errors import TargetError
-from loadframe.host.leases import Lease, remove_shared_memory
+from loadframe.host import shared_memory
+from loadframe.host.leases import Lease
 from loadframe.host.own_user import User, ids_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.log_counts import LogCounts
@@ -152,7 +153,7 @@ class Server(PrivateServer):
 
     def destroy(self) -> None:
         super().destroy()
-        remove_shared_memory(self._service, () if self._user is None else (ids_of(self._user).uid,))
+        shared_memory.remove(self._service, () if self._user is None else (ids_of(self._user).uid,))
 
     @property
     def mark(self) -> str:

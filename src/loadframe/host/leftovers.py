@@ -1,0 +1,175 @@
+"""What dead owners left behind, by their leases (leases.py): ended, removed, and said."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cages import groups
+from loadframe.host import identity, own_user, shared_memory
+from loadframe.host.identity import Identity
+from loadframe.host.leases import GRACE_S, Record, folder_of_leases, mark_of, members, read
+from loadframe.host.state import Damaged, held, locked, remove_torn
+from loadframe.host.trust import user
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep did about one lease, in words."""
+
+    id: str
+    what: str
+    run: Path | None
+    actions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.what}: {', '.join(self.actions)}"
+
+
+def sweep() -> list[Swept]:
+    """End and remove what dead owners left behind; say what was done. Leases of living owners are not touched.
+
+    Safe to run at the same time in several processes: one at a time works, the others find nothing left.
+    """
+    folder = folder_of_leases()
+    remove_torn(folder)
+    if not any(folder.glob("*.json")):
+        return []
+    with locked(folder / "lock"):
+        return [swept for file in sorted(folder.glob("*.json")) if (swept := _sweep_one(file)) is not None]
+
+
+def _sweep_one(file: Path) -> Swept | None:
+    try:
+        record = read(file)
+    except FileNotFoundError:  # released by its owner meanwhile
+        return None
+    except Damaged as error:
+        reason = f"{file} is not a lease that this version can use: {error}; left as it is - delete it when in doubt"
+        return Swept(file.stem, "unknown lease", None, (reason,))
+    lives, same_boot = held(file), record.boot == identity.boot_id()
+    if lives or not (same_boot or record.machine == identity.machine()):  # a directory that machines share
+        return None
+    if lives is None and same_boot and identity.alive(record.owner):
+        return None
+    if (unseen := _out_of_sight(record, same_boot)) is not None:
+        unsure = f"it had {unseen} in another mount namespace (a container), which is not seen from here"
+        what_to_do = f"run a command there; once that is gone, delete {file}"
+        return Swept(record.id, record.what, record.run, (unsure, what_to_do))
+    if not same_boot:
+        return _swept(file, record, ["the machine was started again since"])
+    actions = [f"its owner (pid {record.owner.pid}) is gone"]
+    actions += _end_all(_left_running(record))
+    actions += _end_all(members(record))
+    certain = record.owner.namespace != "" and identity.here(record.owner)
+    if not certain and (why := _in_use(record.folder)) is not None:
+        unsure = f"left {record.folder}: its owner worked in another PID namespace (a container), and {why}"
+        if lives is None:
+            unsure = f"left {record.folder}: whether its owner has ended cannot be seen from here, and {why}"
+        what_to_do = f"once nothing uses it, delete it and {file}"
+        return Swept(record.id, record.what, record.run, (unsure, what_to_do))
+    actions += shared_memory.remove_left(record.id, record.folder)
+    return _swept(file, record, actions)
+
+
+def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
+    actions += _remove_groups([folder for folder in record.groups if folder.exists()])
+    actions += _remove(record.folder)
+    if not record.folder.exists() and not any(folder.exists() for folder in record.groups):
+        file.unlink(missing_ok=True)
+        remove_torn(file.parent)
+    return Swept(record.id, record.what, record.run, tuple(actions))
+
+
+def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
+    """What of it is not here because it never was, None where all can be seen: another file system may have the
+    folder's path where we are, and no control groups, or a part of them, may be mounted."""
+    if record.mounts in ("", identity.namespace("mnt")):
+        return None
+    if not os.path.lexists(record.folder):
+        return record.folder
+    shown = tuple(hierarchy.top for hierarchy in groups.hierarchies())
+    there = record.groups if same_boot else ()
+    return next((group for group in there if not any(group.is_relative_to(top) for top in shown)), None)
+
+
+def _left_running(record: Record) -> list[Identity]:
+    """The processes of a dead owner that are ours for certain. Who merely names the folder, or has a file of it open,
+    may be its user's editor."""
+    named = [process for process in record.processes if identity.alive(process)]
+    sessions = [each for process in record.processes for each in identity.of_session(process, record.folder)]
+    groups = [each for group in _own_group(record.folder) for each in identity.of_group(group, record.folder)]
+    return list(dict.fromkeys((*named, *identity.marked(mark_of(record.id)), *sessions, *groups)))
+
+
+def _own_group(folder: Path) -> tuple[int, ...]:
+    """Lease.user of a dead owner: the group whose processes may pass through its folder; none where it had none."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return ()
+    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return (status.st_gid,) if ours and status.st_gid in own_user.FREE else ()
+
+
+def _in_use(folder: Path) -> str | None:
+    """Why data whose processes cannot be seen are better left, in words; None where no process of this kernel, of
+    whatever namespace, has any file of the folder open for writing: then it grants a lease on it (fcntl(2))."""
+    try:
+        for place, _, names in os.walk(folder):
+            for name in names:
+                if stat.S_ISREG((file := Path(place) / name).lstat().st_mode) and _written(file):
+                    return f"{file} is open for writing"
+    except FileNotFoundError:  # somebody works in it
+        return "its files come and go"
+    except OSError as error:
+        return f"who uses it cannot be told here ({error.strerror})"
+    return None
+
+
+def _written(file: Path) -> bool:
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        # Whoever opens it at this moment has the kernel send us a signal: one that does nothing, not SIGIO.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _end_all(processes: Iterable[Identity]) -> list[str]:
+    words = {
+        True: "ended process {pid}",
+        False: "process {pid} does not end (stuck in the kernel)",
+        None: "process {pid} belongs to another user: end it with `sudo kill {pid}`",
+    }
+    found = identity.end_all(processes, GRACE_S)
+    return [words[ended].format(pid=process.pid) for process, ended in found.items()]
+
+
+def _remove_groups(folders: Sequence[Path]) -> list[str]:
+    kept = [folder for folder in folders if not groups.remove(folder)]
+    removed = len(folders) - len(kept)
+    actions = [f"removed {removed} control group{'s' * (removed != 1)}"] if removed else []
+    return [*actions, *(f"could not remove {folder}: somebody is in it" for folder in kept)]
+
+
+def _remove(folder: Path) -> list[str]:
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return []
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        return [f"left {folder}: it is not our folder any more, it belongs to {user(status.st_uid)}"]
+    shutil.rmtree(folder, ignore_errors=True)
+    return [f"removed {folder}" if not folder.exists() else f"could not remove all of {folder}: remove it as its owner"]
