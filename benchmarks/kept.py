@@ -21,7 +21,7 @@ from loadframe.bench.budget import Budget
 from loadframe.diagnosis import judging
 from loadframe.experiments import fresh
 from loadframe.experiments.proof import decided, prove
-from loadframe.experiments.trying import by_chance, known, prove_remedy
+from loadframe.experiments.trying import known, prove_remedy
 from loadframe.model import Step, Verdict
 from loadframe.progress import Silent
 from simulated import step
@@ -141,7 +141,7 @@ def ended(share: float, often: float, series: int) -> tuple[int, int]:
             )
         fell = judging.cures_failures(*sides)
         by_rule += fell
-        proved += fell and not by_chance(undecided, *sides)
+        proved += fell and not judging.by_chance(undecided, *sides)
     return by_rule, proved
 
 

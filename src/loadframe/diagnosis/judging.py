@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loadframe.analysis import failing
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.others import uncontrolled
 from loadframe.model import Finding, Remedy, Step, Verdict
@@ -39,6 +40,21 @@ def without_effect(verdict: Verdict) -> bool:
     return verdict.high < NO_EFFECT
 
 
+def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
+    """Whether failures that ended may have ended by chance: of a proof's blocks, at the level of its verdict's one
+    end, so that remedies share the error of this, too."""
+    return not failing.rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
+
+
+def _asked(steps: Sequence[Step]) -> list[failing.Asked]:
+    """The requests of each block, in order."""
+    blocks = [[step for step in steps if step.block == block] for block in sorted({step.block for step in steps})]
+    return [
+        failing.Asked(sum(step.requests + step.errors for step in each), sum(step.errors for step in each))
+        for each in blocks
+    ]
+
+
 def judge(
     findings: Sequence[Finding],
     remedy: Remedy,
@@ -53,11 +69,14 @@ def judge(
 
     Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
     receded, first and most. Helped: it rose, and that was not seen. Refuted: neither the throughput nor anything of
-    value moved. Else as before. refutes: not where something else may have kept the throughput where it was. doubt: why
-    this trial confirms none.
+    value moved. Else as before, also where failures may have ended by chance: that speaks neither for a cause nor
+    against it. refutes: not where something else may have kept the throughput where it was. doubt: why this trial
+    confirms none.
     """
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     cured = verdict.decision != "worse" and cures_failures(before, after)
+    if cured and verdict.decision != "better" and by_chance(verdict, before, after):
+        return tuple(findings)
     if not cured and verdict.decision != "better":
         refuted = refutes and without_effect(verdict) and not uncontrolled(before, after, 0.0)
         return tuple(replace(each, status="refuted") if refuted and each in aimed_at else each for each in findings)

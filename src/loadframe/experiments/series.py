@@ -22,7 +22,6 @@ from loadframe.experiments.trying import (
     afterwards_s,
     attempt,
     beside,
-    judge,
     judged,
     measured_again,
     prove_remedy,
@@ -121,7 +120,7 @@ def _taken_back(
             continue
         before = [step for step in steps if step.treatment == without]
         after = [step for step in steps if step.treatment == whole]
-        findings = judge(findings, remedy, verdict, before, after)
+        findings = judging.judge(findings, remedy, verdict, before, after)
         controls.append(_worth(remedy, verdict))
     trial = replace(one.tried[-1], controls=tuple(controls))
     return replace(one, tried=(*one.tried[:-1], trial), findings=findings)

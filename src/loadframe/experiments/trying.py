@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from loadframe.analysis import failing
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging
@@ -15,7 +14,7 @@ from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove
 from loadframe.experiments.sizing import Applied
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Finding, LevelRatio, Limit, Remedy, Round, Step, Trial, Verdict
+from loadframe.model import LevelRatio, Limit, Round, Step, Trial, Verdict
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
 FIRST = 1 - ERROR
@@ -53,7 +52,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
     before, after = _of(steps, one.treatment), _of(steps, name)
     better = verdict.decision == "better"
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
-    cures = fell and not by_chance(verdict, before, after)
+    cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
     price = replace(remedy.price, memory_before_bytes=_memory(before), memory_after_bytes=_memory(after))
     trial = Trial(
@@ -80,12 +79,6 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         free_disk_bytes=examined.situation.free_disk_bytes,
     )
     return Attempt(applied, trial, tuple(steps), seen)
-
-
-def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether failures that ended may have ended by chance: of a proof's blocks, at the level of its verdict's one
-    end, so that remedies share the error of this, too."""
-    return not failing.rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
 
 
 def prove_remedy(
@@ -143,7 +136,7 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
     series neither helps alone. doubt: why the trial confirms nothing."""
     trial, fresh_ones = tried.trial, decided(tried.trial.told)
     before, after = sides(trial, (tried.again or tried.steps) if fresh_ones else tried.steps)
-    findings = judge(
+    findings = judging.judge(
         one.findings,
         trial.remedy,
         trial.told if fresh_ones else trial.verdict,
@@ -153,22 +146,6 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
         doubt=doubt or ("" if tried.seen_again else NOT_AGAIN),
     )
     return replace(one, tried=(*one.tried, trial), findings=findings)
-
-
-def judge(
-    findings: Sequence[Finding],
-    remedy: Remedy,
-    verdict: Verdict,
-    before: Sequence[Step],
-    after: Sequence[Step],
-    *,
-    refutes: bool = True,
-    doubt: str = "",
-) -> tuple[Finding, ...]:
-    """As judging.judge; failures that may have ended by chance say nothing for a cause, and nothing against it."""
-    if not decided(verdict) and judging.cures_failures(before, after) and by_chance(verdict, before, after):
-        return tuple(findings)
-    return judging.judge(findings, remedy, verdict, before, after, refutes=refutes, doubt=doubt)
 
 
 def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
@@ -205,15 +182,6 @@ def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> lis
     cliff = one.curve.cliff
     ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
     return sorted({*book.bench.study.levels, *ends} - set(judged))
-
-
-def _asked(steps: Sequence[Step]) -> list[failing.Asked]:
-    """The requests of each block, in order."""
-    blocks = [[step for step in steps if step.block == block] for block in sorted({step.block for step in steps})]
-    return [
-        failing.Asked(sum(step.requests + step.errors for step in each), sum(step.errors for step in each))
-        for each in blocks
-    ]
 
 
 def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str:
