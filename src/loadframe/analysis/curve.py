@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loadframe.analysis import pieces, segments, student
 from loadframe.analysis import scalability as law
-from loadframe.analysis import segments, student
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 
 CONFIDENCE = 0.95
@@ -69,7 +69,7 @@ def fit(
     knee: LoadInterval | None = None
     shape: Shape = "plateau"
     if peak.throughput > 0:
-        data = segments.series([point.load for point in points], [sample.throughputs for sample in ordered])
+        data = pieces.series([point.load for point in points], [sample.throughputs for sample in ordered])
         cliff = _cliff(data)
         before = data if cliff is None else data.upto(cliff.from_load)
         bend = segments.first_bend(before, seed, proven=cliff is not None and _fallen_already(before))
@@ -185,7 +185,7 @@ def _latencies(sample: LevelSample) -> tuple[float, ...]:
 # --- cliff, knee, shape ---------------------------------------------------------------------------------------------
 
 
-def _cliff(data: segments.Series) -> Cliff | None:
+def _cliff(data: pieces.Series) -> Cliff | None:
     """The first level that keeps < 60 % of one at most CLIFF_SPAN below it (or of the level before it), proven."""
     for fallen in range(1, len(data.load)):
         near = [i for i in range(fallen) if i == fallen - 1 or data.load[fallen] <= CLIFF_SPAN * data.load[i]]
@@ -195,14 +195,14 @@ def _cliff(data: segments.Series) -> Cliff | None:
     return None
 
 
-def _falls(data: segments.Series, held: int, fallen: int) -> bool:
+def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
     """Whether so much is lost between two levels as a cliff loses: further apart than CLIFF_SPAN, as much for each such
     factor, so that a slope is none however far apart its levels lie."""
     spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
     return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
 
-def _proven_fall(data: segments.Series, held: int, fallen: int) -> bool:
+def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
     """Whether the fall exceeds the noise of the blocks; single blocks have none to exceed."""
     if data.freedom == 0:
         return True
@@ -213,13 +213,13 @@ def _proven_fall(data: segments.Series, held: int, fallen: int) -> bool:
     return float(data.value[held] - data.value[fallen]) > quantile * error
 
 
-def _fallen_already(before: segments.Series) -> bool:
+def _fallen_already(before: pieces.Series) -> bool:
     """Whether the last level before the cliff has lost as much as a cliff, though over several levels."""
     top, last = int(before.value.argmax()), len(before.load) - 1
     return bool(before.value[last] < CLIFF_KEPT * before.value[top]) and _proven_fall(before, top, last)
 
 
-def _tightest(data: segments.Series, held: int, fallen: int) -> Cliff:
+def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
     """Of the pairs of levels inside the fall that still keep less than CLIFF_KEPT, the one closest together: a sharp
     edge is bracketed ever more tightly by further levels, a slope is not."""
     pairs = [
@@ -247,7 +247,7 @@ def _knee(bend: segments.Bend, cliff: Cliff | None, points: tuple[CurvePoint, ..
     return LoadInterval(min(max(middle, cliff.from_load), cliff.to_load), cliff.from_load, cliff.to_load)
 
 
-def _shape(bend: segments.Bend, data: segments.Series) -> Shape:
+def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
     fitted = bend.fitted
     top, last = int(fitted.argmax()), len(fitted) - 1
     falls = bend.knee is not None and fitted[last] < fitted[top] * (1 - segments.SMALLEST_BEND)

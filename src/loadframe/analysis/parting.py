@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from loadframe.analysis.pieces import grid
 from loadframe.analysis.queueing.laws import Floats
-from loadframe.analysis.segments import grid
 from loadframe.model import LoadInterval
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3

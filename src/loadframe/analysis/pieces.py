@@ -1,0 +1,223 @@
+"""The straight pieces that a curve may be made of, and how well each choice of breaks fits it.
+
+A rise is linear in the load N (every client adds its share), a decline linear in log N (levels are geometric, and a
+thrashing server loses by ratios). Given the breaks each model is linear.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Kind = Literal[
+    "flat", "linear", "rise-plateau", "rise-bend", "plateau-decline", "plateau-fall-floor", "rise-plateau-decline"
+]
+
+WEIGHT_FLOOR = 0.05
+"""Noise is a share of the throughput, but below this share of the peak it is taken as constant, or the bottom of a
+collapse would count more than its edge."""
+
+COARSE = 3
+"""Grid steps between neighbouring levels, for finding the model."""
+
+MOST_BREAKS = 45
+"""Breaks are tried in pairs: with 15 levels or fewer this is the whole coarse grid, with more it is thinner."""
+
+PARAMETERS: dict[Kind, int] = {
+    "flat": 1,
+    "linear": 2,
+    "rise-plateau": 3,
+    "rise-bend": 4,
+    "plateau-decline": 3,
+    "plateau-fall-floor": 4,
+    "rise-plateau-decline": 5,
+}
+"""Free parameters, breaks included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Throughputs of ascending levels, as shares of the peak.
+
+    load, value (median over blocks), weight (size of the noise relative to the others), spread (variance of the
+    median in units of one block's): (n,) each. residuals: standardised scatter of all blocks; freedom: its degrees.
+    """
+
+    load: Floats
+    value: Floats
+    weight: Floats
+    spread: Floats
+    blocks: tuple[int, ...]
+    residuals: Floats
+    freedom: int
+
+    @property
+    def scale(self) -> Floats:
+        """Standard deviation of each level's median, in units of the noise."""
+        result: Floats = self.weight * np.sqrt(self.spread)
+        return result
+
+    @property
+    def noise(self) -> float:
+        """Pooled relative standard deviation of a block; 0 where no level has two blocks."""
+        return float(np.sqrt((self.residuals**2).sum() / self.freedom)) if self.freedom else 0.0
+
+    def weighted_by(self, fitted: Floats) -> Series:
+        """The same with the noise in proportion to a smooth fit: weights taken from the values themselves would
+        count the levels more that noise has made low, and bend a straight line."""
+        weight = np.maximum(fitted / fitted.max(), WEIGHT_FLOOR)
+        residuals = self.residuals * np.repeat(self.weight / weight, self.blocks)
+        return Series(self.load, self.value, weight, self.spread, self.blocks, residuals, self.freedom)
+
+    def upto(self, load: float) -> Series:
+        """The levels up to `load` only: a collapse is noisier than what comes before it."""
+        keep = self.load <= load
+        kept = tuple(count for count, inside in zip(self.blocks, keep, strict=True) if inside)
+        residuals = self.residuals[np.repeat(keep, self.blocks)]
+        freedom = sum(kept) - len(kept)
+        return Series(self.load[keep], self.value[keep], self.weight[keep], self.spread[keep], kept, residuals, freedom)
+
+
+def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
+    """Levels in ascending order with their throughputs per block -> the series to fit. All must not be zero."""
+    medians = np.array([np.median(level) for level in blocks])
+    peak = float(medians.max())
+    # Rounding makes the same curve in another unit the same numbers, so that no tie is broken differently.
+    value = np.round(medians / peak, 12)
+    weight = np.maximum(value, WEIGHT_FLOOR)
+    counts = tuple(len(level) for level in blocks)
+    # A single block may be any number of times the peak; beyond a million its square would only overflow.
+    shares = [np.round(np.minimum(np.asarray(level), 1e6 * peak) / peak, 12) for level in blocks]
+    residuals = [(level - level.mean()) / width for level, width in zip(shares, weight, strict=True)]
+    # Variance of a median: 1/n up to two values, about 1.4/n for few normal ones (pi/2 in the limit).
+    spread = np.array([1 / count if count <= 2 else 1.4 / count for count in counts])
+    return Series(
+        np.asarray(loads, dtype=np.float64), value, weight, spread, counts, np.concatenate(residuals),
+        sum(count - 1 for count in counts),
+    )  # fmt: skip
+
+
+def grid(load: Floats, steps: int) -> Floats:
+    """Geometric grid from the lowest to the highest level, the levels included."""
+    pieces = [np.geomspace(low, high, steps, endpoint=False) for low, high in itertools.pairwise(load)]
+    return np.concatenate([*pieces, load[-1:]])
+
+
+def _rise(load: Floats, bends: Floats) -> Floats:
+    """(c, n): 0 at and after the bend, negative and linear before it; in units of the bend's load."""
+    columns: Floats = np.minimum(load[None, :] / bends[:, None] - 1, 0.0)
+    return columns
+
+
+def _fall(load: Floats, bends: Floats, floors: Floats) -> Floats:
+    """(c, n): 0 up to the bend, then growing with log N until the floor."""
+    logs = np.log(load)[None, :] - np.log(bends)[:, None]
+    columns: Floats = np.clip(logs, 0.0, (np.log(floors) - np.log(bends))[:, None])
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """All candidates of one kind: designs (c, n, q); per candidate (c,) the bend, the end of the rise before it (the
+    same where they are one), and the end of the fall."""
+
+    kind: Kind
+    designs: Floats
+    breaks: Floats
+    before: Floats
+    floors: Floats
+
+
+def family_at(kind: Kind, load: Floats, breaks: Floats, before: Floats, floors: Floats) -> Family:
+    """Candidates of `kind` with the bend at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
+    ones = np.ones((len(breaks), len(load)))
+    end = np.full_like(breaks, load[-1])
+    columns: list[Floats]
+    if kind == "rise-plateau":
+        columns = [ones, _rise(load, breaks)]
+    elif kind == "rise-bend":
+        columns = [ones, _rise(load, breaks), _fall(load, breaks, end)]
+    elif kind == "rise-plateau-decline":
+        columns = [ones, _rise(load, before), _fall(load, breaks, end)]
+    else:
+        columns = [ones, _fall(load, breaks, floors)]
+    return Family(kind, np.stack(columns, axis=-1), breaks, before, floors)
+
+
+def _candidates(load: Floats) -> Floats:
+    """Where a break is tried: on the coarse grid, or, of many levels, at as many of them as can be tried in pairs."""
+    return _thinned(grid(load, max(1, min(COARSE, MOST_BREAKS // len(load)))))
+
+
+def _thinned(points: Floats) -> Floats:
+    if len(points) <= MOST_BREAKS:
+        return points
+    return points[np.round(np.linspace(0, len(points) - 1, MOST_BREAKS)).astype(np.int64)]
+
+
+def bending_families(load: Floats) -> list[Family]:
+    """Every model that bends, its breaks on the coarse grid."""
+    points = _candidates(load)
+    inner, falling = points[1:-1], points[:-1]
+    end = np.full_like(falling, load[-1])
+    families = [
+        family_at("rise-plateau", load, inner, inner, end[: len(inner)]),
+        family_at("rise-bend", load, inner, inner, end[: len(inner)]),
+        family_at("plateau-decline", load, falling, falling, end),
+    ]
+    bottoms = [(point, level) for level in _thinned(load[1:-1]) for point in falling if point < level]
+    if bottoms:
+        breaks, floors = np.array(bottoms).T
+        families.append(family_at("plateau-fall-floor", load, breaks, breaks, floors))
+    both = [(first, last) for i, first in enumerate(inner) for last in inner[i + 1 :]]
+    if both:
+        before, breaks = np.array(both).T
+        families.append(family_at("rise-plateau-decline", load, breaks, before, np.full_like(breaks, load[-1])))
+    return families
+
+
+def _downward(kind: Kind, coefficients: Floats) -> NDArray[np.bool_]:
+    """Whether rises rise, falls fall and bends bend downwards: (..., q) -> (...)."""
+    # Slopes count from 1e-9 of the peak on, so that rounding is no slope.
+    second = coefficients[..., 1]
+    if kind == "rise-plateau":
+        return second > 1e-9
+    if kind in ("plateau-decline", "plateau-fall-floor"):
+        return second < -1e-9
+    third = coefficients[..., 2]
+    if kind == "rise-plateau-decline":
+        return (second > 1e-9) & (third < -1e-9)
+    # In units of the bend's load, both slopes at the bend are the coefficients themselves.
+    return (second > 1e-9) & (third < second)
+
+
+def sums_of_squares(family: Family, scale: Floats, values: Floats) -> Floats:
+    """Weighted sums of squares (s, c) of s series (s, n); infinite where the bend is not a downward one."""
+    designs = family.designs / scale[None, :, None]
+    inverse = np.linalg.pinv(designs, rcond=1e-10)
+    targets = values / scale
+    coefficients = np.einsum("cqn,sn->scq", inverse, targets)
+    residuals = targets[:, None, :] - np.einsum("cnq,scq->scn", designs, coefficients)
+    squares = (residuals**2).sum(axis=2)
+    result: Floats = np.where(_downward(family.kind, coefficients), squares, np.inf)
+    return result
+
+
+def straight_lines(data: Series, values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums of squares of flat and of rising straight lines (s,), and the line's fitted values (s, n)."""
+    targets = values / data.scale
+    flat_column = (1 / data.scale)[:, None]
+    line_columns = np.column_stack([np.ones_like(data.load), data.load / data.load[-1]]) / data.scale[:, None]
+    level = targets @ np.linalg.pinv(flat_column).T
+    line = targets @ np.linalg.pinv(line_columns).T
+    # A line that falls is no null: a fall is what is looked for.
+    line = np.where(line[:, 1:] > 0, line, np.column_stack([level, np.zeros_like(level)]))
+    flat = ((targets - level @ flat_column.T) ** 2).sum(axis=1)
+    rising = ((targets - line @ line_columns.T) ** 2).sum(axis=1)
+    return flat, rising, (line @ line_columns.T) * data.scale
