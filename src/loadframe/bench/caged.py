@@ -17,7 +17,7 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.base import Cache, Target
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
-from loadframe.study.declaration import ComponentCage
+from loadframe.study.cage_tables import ComponentCage
 from loadframe.workloads.base import Workload
 
 CPUS, DRIVER_CPUS = "cage.cpus", "cage.driver.cpus"

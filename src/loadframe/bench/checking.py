@@ -17,7 +17,7 @@ from loadframe.kinds.attached import HOSTS
 from loadframe.kinds.attached import KINDS as ATTACHABLE
 from loadframe.kinds.url import target as url
 from loadframe.study import Study
-from loadframe.study.declaration import ChangeCage
+from loadframe.study.cage_tables import ChangeCage
 from loadframe.workloads import http
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload

@@ -20,7 +20,7 @@ from loadframe.model import UNSETTLED, Blind
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
-from loadframe.study.declaration import ComponentCage
+from loadframe.study.cage_tables import ComponentCage
 
 TICK_S = 0.1
 """How often the recorder looks."""

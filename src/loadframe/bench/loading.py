@@ -18,7 +18,7 @@ from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
 from loadframe.recording.control import Recorder
 from loadframe.recording.profiles.profiler import Profiler, components_of
-from loadframe.study.declaration import MeasureTable
+from loadframe.study.load_tables import MeasureTable
 from loadframe.unix_socket import LET_IT_GO_ON
 from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.request_log import Requests

@@ -14,7 +14,7 @@ from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError
 from loadframe.model import LoadInterval
-from loadframe.study.declaration import HIGHEST
+from loadframe.study.load_tables import HIGHEST
 from loadframe.study.quantities import duration_s
 
 LONE_GUESS = 1.5

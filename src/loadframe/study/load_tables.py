@@ -1,0 +1,174 @@
+"""`[load]`, `[objective]` and `[measure]`: the levels, what is asked of them, and how each of them is measured."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from loadframe.study.fields import Duration, Table, Warmup
+from loadframe.study.quantities import spread
+
+LOWEST = 1e-9
+HIGHEST = 1e9
+"""No axis goes higher: a billion clients, jobs or bytes."""
+
+
+class Spread(Table):
+    low: float = Field(alias="from", ge=LOWEST, le=HIGHEST)
+    high: float = Field(alias="to", ge=LOWEST, le=HIGHEST)
+    count: int = Field(ge=1, le=200)
+    growth: Literal["geometric", "linear"] = "geometric"
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Spread:
+        if self.high < self.low:
+            raise ValueError(f"levels go from {self.low:g} to {self.high:g}: `to` must not be below `from`")
+        return self
+
+
+def _levels_form(value: object) -> str:
+    return "spread" if isinstance(value, dict | Spread) else "list"
+
+
+Levels = Annotated[
+    Annotated[list[float], Tag("list")] | Annotated[Spread, Tag("spread")],
+    Discriminator(_levels_form),
+]
+
+
+def _no_switches(value: object) -> object:
+    """A level is a number; true and false would pass for 1 and 0."""
+    if isinstance(value, list) and any(isinstance(item, bool) for item in value):
+        raise ValueError("a level must be a number, not true or false")
+    return value
+
+
+FEWEST_FORECAST_FROM = 2
+"""One level tells nothing of what grows."""
+
+
+class LoadTable(Table):
+    axis: str = Field(description="what grows")
+    levels: Annotated[Levels, BeforeValidator(_no_switches)]
+    forecast_up_to: float | None = Field(
+        None,
+        gt=0,
+        le=HIGHEST,
+        description="levels up to this are measured first, and the others forecast from them before they are measured",
+    )
+
+    @field_validator("levels")
+    @classmethod
+    def _possible(cls, levels: list[float] | Spread) -> list[float] | Spread:
+        if isinstance(levels, Spread):
+            return levels
+        if not levels:
+            raise ValueError("there are no levels; give at least one, for instance levels = [1, 2, 4, 8]")
+        for level in levels:
+            if not LOWEST <= level <= HIGHEST:
+                raise ValueError(f"level {level:g} is impossible; levels are positive numbers up to {HIGHEST:g}")
+        if len(set(levels)) != len(levels):
+            raise ValueError("a level is given twice; each level once")
+        return sorted(levels)
+
+    @model_validator(mode="after")
+    def _parted(self) -> LoadTable:
+        if self.forecast_up_to is not None:
+            levels, up_to = self.resolve(), self.forecast_up_to
+            low = sum(level <= up_to for level in levels)
+            if low < FEWEST_FORECAST_FROM or low == len(levels):
+                raise ValueError(
+                    f"forecast_up_to = {up_to:g} leaves {low} of {len(levels)} levels to forecast from; there must be "
+                    f"at least {FEWEST_FORECAST_FROM}, and others to forecast"
+                )
+        return self
+
+    def resolve(self) -> tuple[float, ...]:
+        """The levels in rising order; a spread is rounded to whole numbers, which every axis here counts in."""
+        if isinstance(self.levels, Spread):
+            given = self.levels
+            return spread(given.low, given.high, given.count, given.growth, whole=True)
+        return tuple(self.levels)
+
+
+class Within(Table):
+    latency_p95_ms: float | None = Field(None, gt=0)
+    latency_mean_ms: float | None = Field(None, gt=0)
+    latency_p50_ms: float | None = Field(None, gt=0)
+    latency_p99_ms: float | None = Field(None, gt=0)
+    latency_p999_ms: float | None = Field(None, gt=0)
+    latency_max_ms: float | None = Field(None, gt=0)
+    error_ratio: float | None = Field(None, ge=0, lt=1, description="share of the requests that may fail")
+    loss_ratio: float | None = Field(
+        None, ge=0, lt=1, description="share of the requests that may fail or, on the axis rate, not be served in time"
+    )
+
+    @property
+    def latencies_ms(self) -> dict[str, float]:
+        """What is asked of latencies other than p95, by their names in the records."""
+        return {
+            name: limit
+            for name in ("mean_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms")
+            if (limit := getattr(self, f"latency_{name}")) is not None
+        }
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked that more load could miss."""
+        single = (self.latency_p95_ms, self.loss_ratio, self.error_ratio)
+        return bool(self.latencies_ms) or any(limit is not None for limit in single)
+
+
+class ObjectiveTable(Table):
+    maximise: Literal["throughput"] = "throughput"
+    within: Within = Within()
+
+
+class Blocks(Table):
+    min: int = Field(3, ge=2, le=100)
+    max: int = Field(6, ge=2, le=100)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Blocks:
+        if self.max < self.min:
+            raise ValueError(f"blocks.max = {self.max} is below blocks.min = {self.min}")
+        return self
+
+
+TIMES_OF_A_STEP = ("warmup", "window")
+"""Keys of `measure` that have no meaning where a step ends when its work is done."""
+
+
+class MeasureTable(Table):
+    warmup: Warmup = Field(None, description='"auto" detects it; "2s" fixes it')
+    window: Duration = Field(3.0, description="measured after the warm-up")
+    blocks: Blocks = Blocks()
+    precision: float = Field(0.05, gt=0, lt=1, description="half-width of the interval at which blocks stop")
+    budget: Duration = Field(600.0, description="for the whole command")
+    profile: Literal["auto", "off"] = Field(
+        "auto", description="extra steps below and past the bend that are sampled, where the budget has room"
+    )
+
+    cold: bool = Field(
+        False, description="caches are measured beside each other with nothing cached, too: each step begins so"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> MeasureTable:
+        step_s = self.window + (self.warmup or 0.0)
+        if step_s > self.budget:
+            raise ValueError(f"a single step takes {step_s:g} s, more than the budget of {self.budget:g} s")
+        return self
+
+    @property
+    def stated_times(self) -> tuple[str, ...]:
+        """Those of the times of a step that the study states itself, by their keys here."""
+        return tuple(name for name in TIMES_OF_A_STEP if name in self.model_fields_set)
+
+    @field_validator("window")
+    @classmethod
+    def _long_enough(cls, window: float) -> float:
+        if window < 0.3:
+            raise ValueError(f"a window of {window:g} s is too short to measure in; use at least 300ms")
+        return window
