@@ -1,17 +1,22 @@
-"""A metric has one meaning: what the ledger reads at a moment and what the recording of a step says of the same texts
-are the same number."""
+"""A metric has one meaning: what the ledger reads at a moment, what the recording of a step says and what the series of
+the whole recording has of the same texts are the same number."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from loadframe.recording import snapshot_kernel, snapshot_machine
+from loadframe.recording.cage_metrics import cage_metrics
+from loadframe.recording.derivation import put_together
+from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.sampling import SLOW_SYSTEM_FILES, SYSTEM_FILES
-from loadframe.recording.snapshot import Place, read, take
+from loadframe.recording.series import metric_series
+from loadframe.recording.snapshot import Pair, Place, read, take
 from loadframe.recording.system_metrics import system_metrics
 from loadframe.recording.windows import window_of
 
@@ -22,6 +27,7 @@ ELAPSED_S = 10.0
 LATER = {
     "proc/stat": (("cpu  ", 500), ("cpu0 ", 400), ("cpu1 ", 100), ("ctxt ", 9000), ("processes ", 40)),
     "proc/vmstat": (
+        *(("allocstall_dma ", 5), ("pgpgin ", 4000)),
         *(("pgmajfault ", 70), ("pgscan_direct ", 30), ("pgscan_kswapd ", 50), ("allocstall_normal ", 20)),
         *(
             ("workingset_refault_file ", 60),
@@ -75,7 +81,28 @@ def recorded(root: Path, at_s: float) -> Tick:
     return Tick(at_s, 1e9 + at_s, entries, FACTS)
 
 
-def test_the_ledger_and_a_step_say_the_same_of_the_same_texts(tree: Path) -> None:
+def series_of(path: Path, ticks: Sequence[Tick]) -> dict[str, list[float]]:
+    """What the table of a recording of these ticks has, by metric, in the order of time."""
+    writer = FrameWriter(path, ticks[0].facts)
+    for tick in ticks:
+        entries = [(writer.source(name), text) for name, text in tick.entries.items()]
+        (writer.sample if tick.sample else writer.event)(tick.monotonic_s, tick.wall_s, entries)
+    writer.close()
+    series = metric_series(path)
+    assert series.warnings == ()
+    assert series.table is not None
+    found: dict[str, list[float]] = {}
+    for metric, value in series.table.select("metric", "value").iter_rows():
+        found.setdefault(metric, []).append(value)
+    return found
+
+
+def put_together_as_a_step(series: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Of two ticks: a rate has one value, a level two."""
+    return {metric: put_together(metric, values) for metric, values in series.items()}
+
+
+def test_the_ledger_and_a_step_and_the_series_say_the_same_of_the_same_texts(tree: Path, tmp_path: Path) -> None:
     moments = iter((0.0, ELAPSED_S))
     place = Place(tree, 42)
     first = take(place, SOURCES, lambda: next(moments))
@@ -85,9 +112,75 @@ def test_the_ledger_and_a_step_say_the_same_of_the_same_texts(tree: Path) -> Non
             (tree / name).write_text(grown((tree / name).read_text(), word, by))
     (tree / "proc/diskstats").write_text(DISKS.format(900, 7200, 9000, 20000, 100, 800, 3000, 15000))
     now = read(first, take(place, SOURCES, lambda: next(moments)), SOURCES).values
-    window = window_of([*ticks, recorded(tree, ELAPSED_S)], 0.0, ELAPSED_S)
+    ticks.append(recorded(tree, ELAPSED_S))
+    window = window_of(ticks, 0.0, ELAPSED_S)
     assert window is not None
     step = system_metrics(window)
     both = sorted(now.keys() & step.keys())
     assert {"system.disk.busy", "system.cpu.busy_cores", "system.paging.refaults"} <= {*both}
+    assert {"system.network.time_wait", "system.network.tcp_memory", "system.files.allocated"} <= {*both}
     assert {name: now[name] for name in both} == pytest.approx({name: step[name] for name in both})
+    series = put_together_as_a_step(series_of(tmp_path / "a.lfr", ticks))
+    of_windows_alone = {"system.clock.step", "system.cpu.frequency_drop"}
+    assert step.keys() - series.keys() <= of_windows_alone
+    assert {name: series[name] for name in step.keys() & series.keys()} == pytest.approx(
+        {name: step[name] for name in step.keys() & series.keys()}
+    )
+
+
+def test_what_older_kernels_count_is_counted_at_a_moment_too() -> None:
+    source = next(one for one in SOURCES if "system.paging.refaults" in one.metrics)
+    texts = [b"workingset_refault %d\nallocstall %d\n" % (count, 2 * count) for count in (0, 50)]
+    values = source.parse(Pair(*texts, ELAPSED_S))
+    assert values == {"system.paging.refaults": 5, "system.paging.direct_stalls": 10}
+
+
+CAGES = {
+    "v2": {
+        "cpu.stat": "usage_usec {0}000\nnr_periods {0}\nnr_throttled {0}\nthrottled_usec {0}00\n",
+        "cpu.max": "150000 100000\n",
+        "memory.current": "{0}\n",
+        "memory.max": "9000000\n",
+        "memory.events": "low 0\nmax {0}\noom 0\noom_kill 0\n",
+        "memory.stat": "anon 5\nworkingset_refault_file {0}\n",
+        "io.stat": "8:0 rbytes={0} wbytes=0 rios={0} wios=0\n8:16 rbytes={0}00 wbytes={0} rios=3 wios=4\n",
+        "io.max": "8:0 rbps=500 wbps=max riops=max wiops=max\n",
+        "pids.current": "7\n",
+        "cpu.pressure": "some avg10=0 total={0}000\n",
+        "memory.pressure": "some avg10=0 total={0}00000\n",
+    },
+    "v1": {
+        "cpuacct.usage": "{0}000000\n",
+        "cpu.stat": "nr_periods {0}\nnr_throttled {0}\nthrottled_time {0}00000\n",
+        "cpu.cfs_quota_us": "50000\n",
+        "cpu.cfs_period_us": "100000\n",
+        "memory.usage_in_bytes": "{0}\n",
+        "memory.limit_in_bytes": "9000000\n",
+        "memory.failcnt": "{0}\n",
+        "memory.stat": "workingset_refault_file 0\ntotal_workingset_refault_file {0}\n",
+        "blkio.throttle.io_service_bytes": "8:0 Read {0}\n8:0 Write 0\n8:16 Read {0}00\n8:16 Write {0}\nTotal 5\n",
+        "blkio.throttle.io_serviced": "8:0 Read {0}\n8:0 Write 3\nTotal 5\n",
+        "blkio.throttle.read_bps_device": "8:0 500\n",
+        "pids.current": "7\n",
+    },
+}
+
+
+@pytest.mark.parametrize("version", CAGES)
+def test_a_step_and_the_series_say_the_same_of_a_cage(tmp_path: Path, version: str) -> None:
+    """With a limit on one disk of two, and pressure that grew by more than the time that passed."""
+    ticks = []
+    for at_s, count in ((0.0, 1000), (1.0, 21000)):
+        entries = {f"target:cgroup:/x/{name}": text.format(count).encode() for name, text in CAGES[version].items()}
+        ticks.append(Tick(at_s, 1e9 + at_s, entries, FACTS))
+    window = window_of(ticks, 0.0, 1.0)
+    assert window is not None
+    step = {f"target.{name}": value for name, value in cage_metrics("target", window).items()}
+    assert (step["target.cage.read_bytes"], step["target.cage.read_bytes.limit"]) == (20000, 500)
+    assert step["target.cage.write_bytes"] == 20000
+    assert step["target.cage.memory.refaults"] == 20000
+    series = put_together_as_a_step(series_of(tmp_path / "a.lfr", ticks))
+    assert step.keys() - series.keys() == {"target.cage.cpu.utilization"}, "of what is there at different ticks"
+    assert {name: series[name] for name in step.keys() & series.keys()} == pytest.approx(
+        {name: step[name] for name in step.keys() & series.keys()}
+    )

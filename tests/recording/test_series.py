@@ -46,7 +46,8 @@ def values(table: polars.DataFrame, metric: str) -> list[tuple[float, float]]:
 
 
 def stat(user: int, idle: int, switches: int) -> bytes:
-    return b"cpu  %d 0 0 %d 0 0 0 0 0 0\nctxt %d\nprocs_running 3\n" % (user, idle, switches)
+    text = b"cpu  %d 0 0 %d 0 0 0 0 0 0\nctxt %d\nprocesses 9\nprocs_running 3\nprocs_blocked 0\n"
+    return text % (user, idle, switches)
 
 
 def process(pid: int, cpu_ns: int, faults: int, pages: int, files: int) -> dict[str, bytes]:
@@ -73,7 +74,7 @@ def test_counters_become_rates_and_levels_stay(tmp_path: Path) -> None:
     )
     assert values(table, "system.context_switches") == [(1.5, pytest.approx(100))]
     assert values(table, "system.cpu.utilization") == [(1.5, pytest.approx(0.3))]
-    assert values(table, "system.processes.running") == [(1.0, 3), (1.5, 3), (2.0, 3)]
+    assert values(table, "system.processes.running") == [(1.0, 2), (1.5, 2), (2.0, 2)]
     assert values(table, "system.files.allocated") == [(1.0, 7), (1.1, 8)]
     assert [round(gap) for _, gap in values(table, "recorder.tick_gap")] == [100, 400, 500]
     assert set(table["host"]) == {"here"}

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
-from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
+from loadframe.recording import procfs, snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.listeners import listeners, messages, parse_inet, parse_unix
 from loadframe.recording.snapshot import Pair, Place, Readings, Snapshot, Source, read, take
 
@@ -362,8 +362,8 @@ def test_half_right_tables_give_reasons_never_a_crash(rows: list[list[str]]) -> 
 
 
 def test_names_without_numbers_are_refused() -> None:
-    with pytest.raises(RecordingError, match="names without numbers"):
-        snapshot_kernel.parse_named(b"TcpExt: A B\nTcpExt: 1\n")
+    with pytest.raises(RecordingError, match="numbers for its names"):
+        procfs.parse_protocols(b"TcpExt: A B\nTcpExt: 1\n")
 
 
 def test_of_a_server_with_several_processes_all_are_read(tree: Path) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
+from loadframe.recording.derivation import gather
 from loadframe.recording.frames import Tick
 from loadframe.recording.process_metrics import (
     ProcessInWindow,
@@ -21,7 +22,7 @@ from loadframe.recording.process_metrics import (
     recorder_cores,
 )
 from loadframe.recording.system_metrics import busy_cores, cpu_count, system_metrics
-from loadframe.recording.windows import Window, gather, nearest_pair, window_of
+from loadframe.recording.windows import Window, nearest_pair, window_of
 
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"

@@ -15,9 +15,10 @@ from functools import cached_property, partial
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
+from loadframe.recording.derivation import gather, growth
 from loadframe.recording.frames import Tick
 from loadframe.recording.procfs import ProcessStat, TaskTexts
-from loadframe.recording.windows import Window, gather, growth, nearest_pair
+from loadframe.recording.windows import Window, nearest_pair
 
 _NS = 1e9
 _OPEN_FILES = "Max open files"

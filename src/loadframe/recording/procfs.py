@@ -12,6 +12,7 @@ import math
 import re
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
@@ -209,6 +210,11 @@ def parse_meminfo(data: bytes) -> dict[str, int]:
 
 def parse_vmstat(data: bytes) -> dict[str, int]:
     """/proc/vmstat: name -> number."""
+    words = data.split()
+    with suppress(ValueError):  # where each second word is a number, which ten times a second should not take long
+        read = list(map(int, words[1::2]))
+        if len(words) == 2 * len(read) and read and max(read) <= _LARGEST and min(read) > -_LARGEST:
+            return dict(zip(map(_text, words[::2]), read, strict=True))
     numbers = {}
     for line in data.splitlines():
         fields = line.split()
@@ -294,13 +300,25 @@ def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
             continue
         fields = rest.split()
         if protocol in names:
+            if len(fields) != len(names[protocol]):
+                raise _missing("/proc/net/snmp or netstat", "numbers for its names")
             numbers = _integers(fields, "/proc/net")
-            protocols[_text(protocol)] = {_text(a): b for a, b in zip(names.pop(protocol), numbers, strict=False)}
+            protocols[_text(protocol)] = {_text(a): b for a, b in zip(names.pop(protocol), numbers, strict=True)}
         else:
             names[protocol] = fields
     if not protocols:
         raise _missing("/proc/net/snmp or netstat", "any counter")
     return protocols
+
+
+def parse_sockets(data: bytes) -> dict[str, int]:
+    """/proc/net/sockstat: the words and numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
+    for line in data.splitlines():
+        words = line.split()
+        if words[:1] == [b"TCP:"]:
+            numbers = _integers(words[2::2], "/proc/net/sockstat")
+            return {_text(word): number for word, number in zip(words[1::2], numbers, strict=False)}
+    raise _missing("/proc/net/sockstat", "a line for TCP")
 
 
 def parse_interrupts(data: bytes) -> dict[str, int]:

@@ -1,44 +1,30 @@
-"""A whole recording as a table: every tick of it parsed column by column, for metrics.parquet.
-
-What a window says (recording.metrics) is about its edges; this is about the way between them. What is read where is in
-series_columns.py.
-"""
+"""A whole recording as a table, for metrics.parquet: what a window says (recording.metrics) is about its edges; this is
+about the way between them. The machine and the cages are derived as they are there (system_metrics, cage_metrics); what
+is read of processes is in series_columns.py."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add, and_
 from pathlib import Path
 
+import numpy as np
 import polars
 
 from loadframe.errors import RecordingError
 from loadframe.metrics import METRICS
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording import procfs
+from loadframe.recording.cage_metrics import CAGE, FILES
+from loadframe.recording.derivation import Track
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
 from loadframe.recording.process_metrics import STATES
 from loadframe.recording.readers import RecordingReader
-from loadframe.recording.series_columns import (
-    CAGE,
-    CPU,
-    DISK,
-    DISK_LINE,
-    FREQUENCY,
-    IN_PAGES,
-    MACHINE,
-    OF_THE_MOST,
-    PROCESS,
-    PROTOCOL_LINE,
-    RESIDENT,
-    SHARED,
-    Column,
-)
-from loadframe.recording.system_metrics import NETWORK
+from loadframe.recording.series_columns import IN_PAGES, PROCESS, RESIDENT, SHARED, Column
+from loadframe.recording.system_metrics import MACHINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +64,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
         orient="row",
     ).unique("at_s", keep="first", maintain_order=True)
     sampled = [tick for tick in ticks if tick.sample]
-    parts = [_system(sampled, facts), _components(sampled, facts), _thread_states(sampled), _service(ticks)]
+    parts = [_machine(sampled, facts), _components(sampled, facts), _thread_states(sampled), _service(ticks)]
     return (
         polars.concat(parts)
         .filter(polars.col("value").is_not_null() & polars.col("value").is_finite())
@@ -88,25 +74,63 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
     )
 
 
-# --- the machine ----------------------------------------------------------------------------------------------------
+# --- the machine and its cages --------------------------------------------------------------------------------------
 
 
-def _system(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
-    """Columns at_s, metric, value: of the machine, and the gaps between ticks."""
-    columns = [*MACHINE, *_disk_columns(ticks), *_protocol_columns(ticks), *_frequency_columns(ticks)]
-    sources = sorted({column.source for column in (*columns, *CPU.values())})
-    frame = polars.DataFrame(
-        {"at_s": [tick.monotonic_s for tick in ticks]}
-        | {name: [_text(tick.entries[name]) if name in tick.entries else None for tick in ticks] for name in sources},
-        schema={"at_s": polars.Float64} | dict.fromkeys(sources, polars.String),
-    ).sort("at_s")
-    by_metric: dict[str, list[polars.Expr]] = {}
-    for column in columns:
-        number = _number(column, column.source, facts)
-        by_metric.setdefault(column.metric, []).append(_per_second(number) if column.counter else number)
-    expressions = [_of_all(metric, values).alias(metric) for metric, values in by_metric.items()]
-    expressions += [*_cpu(facts), (1000 * polars.col("at_s").diff()).alias("recorder.tick_gap")]
-    return frame.select("at_s", *expressions).unpivot(index="at_s", variable_name="metric")
+def _machine(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
+    """Columns at_s, metric, value: of the machine, of the control groups of each component, and the gaps between
+    ticks."""
+    found = _Columns()
+    tracks: dict[str, Track] = {"": Track(MACHINE, facts.page_bytes)}
+    split: dict[str, tuple[str, str]] = {}
+    before_s = None
+    for tick in ticks:
+        caged: dict[str, dict[str, bytes]] = {}
+        for name, text in tick.entries.items():
+            if name not in split:
+                group = _CAGED.fullmatch(name)
+                split[name] = (group[1], group[2]) if group else ("", "")
+            folder, file = split[name]
+            if file in FILES:
+                caged.setdefault(folder, {})[file] = text
+        found.add(tick.monotonic_s, "", tracks[""].step(tick.monotonic_s, tick.entries))
+        for folder, entries in caged.items():
+            track = tracks.setdefault(folder, Track(CAGE, facts.page_bytes))
+            component = folder.partition(":")[0]
+            found.add(tick.monotonic_s, f"{component}.", track.step(tick.monotonic_s, entries))
+        if before_s is not None:
+            found.add(tick.monotonic_s, "", {"recorder.tick_gap": 1000 * (tick.monotonic_s - before_s)})
+        before_s = tick.monotonic_s
+    return found.table()
+
+
+_CAGED = re.compile(r"([^:]+:cgroup:.*)/([^/]+)")
+"""Component and folder, and the file."""
+
+
+class _Columns:
+    """Values as they come, by their metric."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[array[float], array[float]]] = {}
+
+    def add(self, at_s: float, owner: str, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            times, values = self._found.setdefault(owner + name, (array("d"), array("d")))
+            times.append(at_s)
+            values.append(value)
+
+    def table(self) -> polars.DataFrame:
+        """Columns at_s, metric, value; of metrics that are registered."""
+        schema = {"at_s": polars.Float64, "metric": polars.String, "value": polars.Float64}
+        parts = [
+            polars.DataFrame({"at_s": np.frombuffer(times), "value": np.frombuffer(values)}).select(
+                "at_s", polars.lit(metric).alias("metric"), "value"
+            )
+            for metric, (times, values) in self._found.items()
+            if metric in METRICS
+        ]
+        return polars.concat([polars.DataFrame(schema=schema), *parts])
 
 
 def _text(data: bytes) -> str:
@@ -115,11 +139,7 @@ def _text(data: bytes) -> str:
 
 def _number(column: Column, text: str, facts: Facts) -> polars.Expr:
     factor = column.factor * (facts.page_bytes if column.metric in IN_PAGES else 1)
-    if not column.every:
-        found = polars.col(text).str.extract(column.pattern, column.group)
-        return factor * found.cast(polars.Float64, strict=False)
-    one = polars.element().str.extract(column.pattern, column.group).cast(polars.Float64, strict=False)
-    return factor * polars.col(text).str.extract_all(column.pattern).list.eval(one).list.sum()
+    return factor * polars.col(text).str.extract(column.pattern).cast(polars.Float64, strict=False)
 
 
 def _per_second(counter: polars.Expr) -> polars.Expr:
@@ -129,89 +149,21 @@ def _per_second(counter: polars.Expr) -> polars.Expr:
     return polars.when(grown >= 0).then(grown / (at_s - at_s.forward_fill().shift(1)))
 
 
-def _of_all(metric: str, values: Sequence[polars.Expr]) -> polars.Expr:
-    """The busiest disk's or the fastest CPU's, or the sum of all of them."""
-    if len(values) == 1:
-        return values[0]
-    if metric in OF_THE_MOST:
-        return polars.max_horizontal(*values)
-    missing = reduce(and_, (value.is_null() for value in values))
-    return polars.when(~missing).then(polars.sum_horizontal(*values))
-
-
-def _disk_columns(ticks: Sequence[Tick]) -> list[Column]:
-    source = "system:/proc/diskstats"
-    text = next((tick.entries[source] for tick in ticks if source in tick.entries), b"")
-    try:
-        disks = procfs.parse_diskstats(text)
-    except RecordingError:
-        return []
-    return [
-        Column(metric, source, _disk_pattern(name, skipped), True, factor)
-        for name in disks
-        for metric, skipped, factor in DISK
-    ]
-
-
-def _disk_pattern(name: str, skipped: int) -> str:
-    return _with_skipped(DISK_LINE.replace("{name}", re.escape(name)), skipped)
-
-
-def _with_skipped(pattern: str, numbers: int) -> str:
-    return pattern.replace("{skipped}", f"{{{numbers}}}")
-
-
-def _protocol_columns(ticks: Sequence[Tick]) -> list[Column]:
-    """Which place of its line a counter has is told by the line of names above; it differs between kernels."""
-    columns = []
-    for metric, (path, protocol, name) in NETWORK.items():
-        source = f"system:{path}"
-        text = next((tick.entries[source] for tick in ticks if source in tick.entries), b"")
-        lines = [line.split() for line in _text(text).splitlines() if line.startswith(f"{protocol}:")]
-        if lines and name in lines[0]:
-            pattern = _with_skipped(PROTOCOL_LINE.replace("{protocol}", protocol), lines[0].index(name) - 1)
-            columns.append(Column(metric, source, pattern, True))
-    return columns
-
-
-def _frequency_columns(ticks: Sequence[Tick]) -> list[Column]:
-    """Recorded once per second, all CPUs at the same ticks."""
-    names = next((found for tick in ticks if (found := list(filter(FREQUENCY.fullmatch, tick.entries)))), [])
-    return [Column("system.cpu.frequency", name, r"^(\d+)", False, 1000) for name in names]
-
-
-def _cpu(facts: Facts) -> list[polars.Expr]:
-    """Shares of all CPUs' time since the tick before. idle and iowait may go back by a tick (proc(5))."""
-    spent = {name: _per_second(_number(column, column.source, facts)).fill_null(0.0) for name, column in CPU.items()}
-    total = reduce(add, spent.values())
-    parts = {
-        "system.cpu.utilization": total - spent["idle"] - spent["iowait"],
-        "system.cpu.user": spent["user"] + spent["nice"],
-        "system.cpu.system": spent["system"] + spent["irq"] + spent["softirq"],
-        "system.cpu.iowait": spent["iowait"],
-        "system.cpu.steal": spent["steal"],
-    }
-    return [polars.when(total > 0).then(part / total).alias(name) for name, part in parts.items()]
-
-
 # --- components -----------------------------------------------------------------------------------------------------
 
-_SOURCES = (
-    re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat|/proc/\2/status)"),
-    re.compile(rf"([^:]+):cgroup:(.*)(/(?:{'|'.join(sorted({re.escape(column.source) for column in CAGE}))}))"),
-)
-"""Component, process or folder, and what is read of it."""
+_SOURCE = re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat|/proc/\2/status)")
+"""Component, process, and what is read of it."""
 
 
 def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
-    """Columns at_s, metric, value: of each component's processes together, and of its control groups. Open files: of
-    the process that has most."""
+    """Columns at_s, metric, value: of each component's processes together. Open files: of the process that has
+    most."""
     split: dict[str, tuple[str, str, str] | None] = {}
     rows = []
     for tick in ticks:
         for name, data in tick.entries.items():
             if name not in split:
-                found = next((match for pattern in _SOURCES if (match := pattern.fullmatch(name))), None)
+                found = _SOURCE.fullmatch(name)
                 split[name] = (found[1], found[2], found[3].rpartition("/")[2]) if found else None
             if (source := split[name]) is not None:
                 rows.append((tick.monotonic_s, *source, _text(data)))
@@ -219,7 +171,7 @@ def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
     kinds = (polars.Float64, *[polars.String] * 4)
     frame = polars.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row").sort("at_s")
     parts = []
-    for column in (*PROCESS, *CAGE):
+    for column in PROCESS:
         number = _number(column, "text", facts)
         value = _per_second(number).over("component", "member") if column.counter else number
         together = polars.col("value").max() if column.metric == "open_files" else polars.col("value").sum()

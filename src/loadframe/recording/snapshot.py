@@ -7,15 +7,18 @@ a recorded tree can be read like a machine.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from loadframe.errors import RecordingError
-from loadframe.recording.windows import growth
+from loadframe.recording.derivation import IN_PAGES, Derivation, growth
 
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
 
@@ -86,6 +89,32 @@ class Source:
     def where(self) -> str:
         """The path that is read."""
         return self.path or self.name
+
+
+def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, name: str = "", path: str = "") -> Source:
+    """What a recording tells of a file, of two looks at it: these of its metrics. path: where it is, but for what is
+    read where the recording reads it."""
+
+    def parse(pair: Pair) -> dict[str, float]:
+        first, last = row.parse(pair.first), row.parse(pair.last)
+        found: dict[str, float] = {}
+        reasons: list[RecordingError] = []
+        parts = [partial(part, last) for part in row.levels]
+        if pair.elapsed_s > 0:
+            parts += [partial(part, first, last, pair.elapsed_s) for part in row.rates]
+        for part in parts:
+            try:
+                found |= part()
+            except RecordingError as error:
+                reasons.append(error)
+        found |= {metric: PAGE_BYTES * found[metric] for metric in IN_PAGES & found.keys()}
+        wanted = {metric: float(found[metric]) for metric in metrics if metric in found}
+        if reasons and not wanted:
+            raise reasons[0]
+        return wanted
+
+    where = path or row.source.removeprefix("system:/")
+    return Source(name or where, metrics, parse, absent=absent, path=where)
 
 
 @dataclass(frozen=True, slots=True)

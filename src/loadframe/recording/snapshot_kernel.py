@@ -13,8 +13,8 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.snapshot import Pair, Place, Source, lines, read_file
-from loadframe.recording.snapshot_machine import PAGE_BYTES
+from loadframe.recording.snapshot import PAGE_BYTES, Pair, Place, Source, derived, lines, read_file
+from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT
 
 ESTABLISHED, SYN_RECEIVED, LISTENING, NEW_SYN_RECEIVED = 0x01, 0x03, 0x0A, 0x0C
 """include/net/tcp_states.h"""
@@ -22,11 +22,6 @@ _MEGABIT_BYTES = 125_000
 
 
 # --- kernel tables --------------------------------------------------------------------------------------------------
-
-
-def _files(pair: Pair) -> dict[str, float]:
-    found = procfs.parse_file_numbers(pair.last)
-    return {"system.files.allocated": float(found.allocated), "system.files.limit": float(found.limit)}
 
 
 def _tasks(pair: Pair) -> dict[str, float]:
@@ -96,63 +91,6 @@ def fetch_port_range(place: Place, path: str) -> bytes:
     """ip_local_port_range, then the line of ip_local_reserved_ports."""
     folder = Path(path).parent
     return fetch_here(place, path).strip() + b"\n" + read_file(place, str(folder / "ip_local_reserved_ports"))
-
-
-def parse_named(data: bytes) -> dict[str, int]:
-    """/proc/net/netstat and /proc/net/snmp: pairs of lines, names and numbers, behind the same word; the numbers by
-    their names. RecordingError where a pair does not fit together."""
-    values: dict[str, int] = {}
-    rows = [line.split() for line in data.splitlines() if line.strip()]
-    for names, numbers in zip(rows[::2], rows[1::2], strict=False):
-        if names[0] != numbers[0] or len(names) != len(numbers):
-            raise RecordingError("netstat has names without numbers.")
-        for name, number in zip(names[1:], numbers[1:], strict=True):
-            values[name.decode("ascii", "replace")] = procfs.parse_count(number)
-    return values
-
-
-_EVENTS = {
-    "system.network.listen_overflows": ("ListenOverflows",),
-    "system.network.syn_drops": ("TCPReqQFullDrop", "TCPReqQFullDoCookies"),
-    "system.network.time_wait_overflows": ("TCPTimeWaitOverflow",),
-    "system.network.tcp_memory_pressures": ("TCPMemoryPressures",),
-}
-
-
-def _netstat(pair: Pair) -> dict[str, float]:
-    first, last = parse_named(pair.first), parse_named(pair.last)
-    return {
-        metric: sum(pair.rate(first[name], last[name]) for name in there)
-        for metric, names in _EVENTS.items()
-        if (there := [name for name in names if name in first and name in last])
-    }
-
-
-def _opened(pair: Pair) -> dict[str, float]:
-    """Connections that were opened from here: ActiveOpens (RFC 4022)."""
-    first, last = parse_named(pair.first), parse_named(pair.last)
-    name = "ActiveOpens"
-    if name not in first or name not in last:
-        return {}
-    return {"system.network.connections_opened": pair.rate(first[name], last[name])}
-
-
-def _sockstat(pair: Pair) -> dict[str, float]:
-    """The line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"; mem in pages."""
-    for line in pair.last.splitlines():
-        words = line.split()
-        if words[:1] == [b"TCP:"]:
-            numbers = dict(zip(words[1::2], words[2::2], strict=False))
-            found = {
-                "system.network.time_wait": (b"tw", 1),
-                "system.network.tcp_memory": (b"mem", PAGE_BYTES),
-            }
-            return {
-                metric: float(factor * procfs.parse_count(numbers[word]))
-                for metric, (word, factor) in found.items()
-                if word in numbers
-            }
-    raise RecordingError("sockstat has no line for TCP.")
 
 
 def fetch_connections(place: Place, path: str) -> bytes:
@@ -274,8 +212,12 @@ def _interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
     return found
 
 
+EVENTS = tuple(
+    f"system.network.{name}"
+    for name in ("listen_overflows", "syn_drops", "time_wait_overflows", "tcp_memory_pressures")
+)
 SOURCES: tuple[Source, ...] = (
-    Source("proc/sys/fs/file-nr", ("system.files.allocated", "system.files.limit"), _files),
+    derived(FILE_NUMBERS, "system.files.allocated", "system.files.limit"),
     Source("proc/loadavg", ("system.threads.count",), _tasks),
     _sysctl("fs.nr_open", "system.files.per_process_limit"),
     _sysctl("kernel.threads-max", "system.threads.limit"),
@@ -297,9 +239,9 @@ SOURCES: tuple[Source, ...] = (
     Source(
         "proc/sys/net/ipv4/ip_local_port_range", ("system.network.local_ports.limit",), _port_range, fetch_port_range
     ),
-    Source("proc/{pid}/net/netstat", tuple(_EVENTS), _netstat),
-    Source("proc/{pid}/net/snmp", ("system.network.connections_opened",), _opened),
-    Source("proc/{pid}/net/sockstat", ("system.network.time_wait", "system.network.tcp_memory"), _sockstat),
+    derived(NETSTAT, *EVENTS, path="proc/{pid}/net/netstat"),
+    derived(SNMP, "system.network.connections_opened", path="proc/{pid}/net/snmp"),
+    derived(SOCKSTAT, "system.network.time_wait", "system.network.tcp_memory", path="proc/{pid}/net/sockstat"),
     Source(
         "proc/{pid}/net/tcp",
         ("system.network.syn_received", "system.network.local_ports"),

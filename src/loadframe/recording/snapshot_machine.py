@@ -13,10 +13,19 @@ from collections.abc import Mapping
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.procfs import CpuTimes, DiskCounters
-from loadframe.recording.snapshot import Pair, Place, Source, lines
+from loadframe.recording.snapshot import PAGE_BYTES, Pair, Place, Source, derived, lines
+from loadframe.recording.system_metrics import (
+    DISKSTATS,
+    MEMINFO,
+    PAGING,
+    PRESSURE,
+    PRESSURES,
+    STAT,
+    VMSTAT,
+    both,
+    spent_on,
+)
 
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 BLOCKS = "sys/block"
 CPUS = "sys/devices/system/cpu"
 _CPU = re.compile(r"cpu\d+$")
@@ -25,28 +34,10 @@ _CPU = re.compile(r"cpu\d+$")
 # --- CPUs -----------------------------------------------------------------------------------------------------------
 
 
-def _cpu(pair: Pair) -> dict[str, float]:
+def _softirqs(pair: Pair) -> dict[str, float]:
     first, last = procfs.parse_stat(pair.first), procfs.parse_stat(pair.last)
-    running = {"system.cpu.count": float(len(last.cpus)), "system.processes.running": max(0.0, last.running - 1.0)}
-    spent = _spent(first.all_cpus, last.all_cpus)
-    total = sum(spent.values())
-    if total <= 0:
-        return running
-    busy = total - spent["idle"] - spent["iowait"] - spent["steal"]
-    return {
-        **running,
-        "system.cpu.busy_cores": busy / total * len(last.cpus),
-        "system.cpu.steal": spent["steal"] / total,
-        "system.cpu.softirq_busiest": max(
-            (_softirq(_spent(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus),
-            default=0.0,
-        ),
-    }
-
-
-def _spent(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
-    # idle and iowait are known to go back by a tick now and then (proc(5)): that is no reset
-    return {name: max(0, getattr(last, name) - getattr(first, name)) for name in CpuTimes.__slots__}
+    shares = [_softirq(spent_on(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus]
+    return {"system.cpu.softirq_busiest": max(shares)} if shares and pair.elapsed_s > 0 else {}
 
 
 def _softirq(spent: Mapping[str, int]) -> float:
@@ -96,48 +87,27 @@ def _throttling(pair: Pair) -> dict[str, float]:
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def _memory(pair: Pair) -> dict[str, float]:
-    found = procfs.parse_meminfo(pair.last)
-    values: dict[str, float] = {"system.memory.limit": found["MemTotal"]}
-    if "MemAvailable" in found:
-        values["system.memory.used"] = found["MemTotal"] - found["MemAvailable"]
-    return values
-
-
 def _swap(pair: Pair) -> dict[str, float]:
     found = procfs.parse_meminfo(pair.last)
     total = found.get("SwapTotal", 0)
     return {"system.swap.limit": total, "system.swap.used": total - found.get("SwapFree", 0)} if total > 0 else {}
 
 
-_RATES = {
-    "system.paging.direct_stalls": ("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable"),
-    "system.paging.direct_scan": ("pgscan_direct",),
-    "system.paging.background_scan": ("pgscan_kswapd",),
-    "system.paging.refaults": ("workingset_refault_file",),
-    "system.paging.swap_in": ("pswpin",),
-    "system.paging.swap_out": ("pswpout",),
-    "system.paging.major_faults": ("pgmajfault",),
-}
-
-
 _SHARES = ("system.paging.direct_share", "system.paging.refault_share")
 
 
-def _paging(pair: Pair) -> dict[str, float]:
+def _paging_shares(pair: Pair) -> dict[str, float]:
     """pgpgin counts KiB that were read from disks."""
+    if pair.elapsed_s <= 0:
+        raise RecordingError("A rate needs two readings.")
     first, last = procfs.parse_vmstat(pair.first), procfs.parse_vmstat(pair.last)
-    values: dict[str, float] = {}
-    for metric, names in _RATES.items():
-        there = [name for name in names if name in first and name in last]
-        if there:
-            values[metric] = pair.rate(sum(first[name] for name in there), sum(last[name] for name in there))
-    direct, background = (values.get(f"system.paging.{kind}_scan") for kind in ("direct", "background"))
+    rates, values = VMSTAT.between(first, last, pair.elapsed_s), {}
+    direct, background = (rates.get(f"system.paging.{kind}_scan") for kind in ("direct", "background"))
     if direct is not None and background is not None:
         values["system.paging.direct_share"] = direct / (direct + background) if direct else 0.0
-    if "system.paging.refaults" in values and "pgpgin" in first and "pgpgin" in last:
+    if "system.paging.refaults" in rates and "pgpgin" in first and "pgpgin" in last:
         read_bytes = 1024 * pair.rate(first["pgpgin"], last["pgpgin"])
-        again = values["system.paging.refaults"] * PAGE_BYTES
+        again = rates["system.paging.refaults"] * PAGE_BYTES
         values["system.paging.refault_share"] = min(1.0, again / read_bytes) if read_bytes else 0.0
     return values
 
@@ -152,41 +122,15 @@ def _writing(pair: Pair) -> dict[str, float]:
     }
 
 
-def _pressure(resource: str) -> Source:
-    kinds = ("some",) if resource == "cpu" else ("some", "full")
-
-    def parse(pair: Pair) -> dict[str, float]:
-        first, last = procfs.parse_pressure(pair.first), procfs.parse_pressure(pair.last)
-        return {
-            f"system.pressure.{resource}.{kind}": min(1.0, pair.rate(first[kind], last[kind]))
-            for kind in kinds
-            if kind in first and kind in last
-        }
-
-    metrics = tuple(f"system.pressure.{resource}.{kind}" for kind in kinds)
-    absent = "it needs Linux 4.20 with CONFIG_PSI, booted with psi=1"
-    return Source(f"proc/pressure/{resource}", metrics, parse, absent=absent)
-
-
 # --- disks and file systems -----------------------------------------------------------------------------------------
-
-
-def _disks(pair: Pair) -> dict[str, float]:
-    shares = [pair.rate(one.busy_ms, two.busy_ms) / 1000 for one, two in _both(pair)]
-    return {"system.disk.busy": min(1.0, max(shares))} if shares else {}
 
 
 def _flushes(pair: Pair) -> dict[str, float]:
     """The share of the time for which the disk that flushes most did so."""
-    shares = [pair.rate(one.flush_ms, two.flush_ms) / 1000 for one, two in _both(pair) if one.flush_ms is not None
+    disks = both(procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last))
+    shares = [pair.rate(one.flush_ms, two.flush_ms) / 1000 for one, two in disks if one.flush_ms is not None
               and two.flush_ms is not None]  # fmt: skip
     return {"system.disk.flushing": min(1.0, max(shares))} if shares else {}
-
-
-def _both(pair: Pair) -> list[tuple[DiskCounters, DiskCounters]]:
-    """Every disk as it was and as it is."""
-    before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)
-    return [(before[name], disk) for name, disk in after.items() if name in before]
 
 
 def fetch_queues(place: Place, name: str) -> bytes:
@@ -261,19 +205,15 @@ def _filesystems(pair: Pair) -> dict[str, float]:
 
 # --- all of them ----------------------------------------------------------------------------------------------------
 
+NO_TIME = "no CPU time passed between two readings"
+NO_PRESSURE = "it needs Linux 4.20 with CONFIG_PSI, booted with psi=1"
 SOURCES: tuple[Source, ...] = (
-    Source(
-        "proc/stat",
-        (
-            "system.cpu.count",
-            "system.processes.running",
-            "system.cpu.busy_cores",
-            "system.cpu.steal",
-            "system.cpu.softirq_busiest",
-        ),
-        _cpu,
-        absent="no CPU time passed between two readings",
+    derived(
+        STAT,
+        *("system.cpu.count", "system.processes.running", "system.cpu.busy_cores", "system.cpu.steal"),
+        absent=NO_TIME,
     ),
+    Source("softirqs", ("system.cpu.softirq_busiest",), _softirqs, absent=NO_TIME, path="proc/stat"),
     Source(
         "frequencies",
         ("system.cpu.frequency_missing",),
@@ -290,7 +230,7 @@ SOURCES: tuple[Source, ...] = (
         "no thermal_throttle here: a virtual machine, no Intel CPU, or a kernel before 5.8",
         path=CPUS,
     ),
-    Source("memory", ("system.memory.limit", "system.memory.used"), _memory, path="proc/meminfo"),
+    derived(MEMINFO, "system.memory.limit", "system.memory.used"),
     Source(
         "swap",
         ("system.swap.limit", "system.swap.used"),
@@ -298,16 +238,11 @@ SOURCES: tuple[Source, ...] = (
         absent="this machine has no swap",
         path="proc/meminfo",
     ),
-    Source("paging", (*_RATES, *_SHARES), _paging, path="proc/vmstat"),
+    derived(VMSTAT, *PAGING),
+    Source("paging shares", _SHARES, _paging_shares, path="proc/vmstat"),
     Source("writing", ("system.memory.unwritten", "system.memory.dirty_limit"), _writing, path="proc/vmstat"),
-    *(_pressure(resource) for resource in ("cpu", "memory", "io")),
-    Source(
-        "disks",
-        ("system.disk.busy",),
-        _disks,
-        absent="no disk is counted here",
-        path="proc/diskstats",
-    ),
+    *(derived(row, *PRESSURES[resource], absent=NO_PRESSURE) for resource, row in PRESSURE.items()),
+    derived(DISKSTATS, "system.disk.busy", absent="no disk is counted here"),
     Source(
         "flushes",
         ("system.disk.flushing",),

@@ -1,92 +1,44 @@
-"""The metrics of the whole machine in a window."""
+"""The metrics of the whole machine: what each of its files tells, and what a window tells besides."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.procfs import CpuTimes
-from loadframe.recording.windows import Window, gather, growth
-
-_RUNNING = re.compile(rb"^procs_running (\d{1,9})$", re.MULTILINE)
-_BLOCKED = re.compile(rb"^procs_blocked (\d{1,9})$", re.MULTILINE)
-
-_VMSTAT = {
-    "system.paging.major_faults": ("pgmajfault",),
-    "system.paging.direct_scan": ("pgscan_direct",),
-    "system.paging.direct_stalls": ("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable"),
-    "system.paging.refaults": ("workingset_refault_file",),
-    "system.paging.swap_in": ("pswpin",),
-    "system.paging.swap_out": ("pswpout",),
-}
-_OLDER_KERNELS = {"system.paging.direct_stalls": ("allocstall",), "system.paging.refaults": ("workingset_refault",)}
-
+from loadframe.recording.derivation import Derivation, Metrics, gather, growth
+from loadframe.recording.procfs import CpuTimes, DiskCounters, FileNumbers, SystemStat
+from loadframe.recording.windows import Window, derive
 
 CLOCK_STEP_S = 0.010
 """The wall clock was set where it gains or loses this much between two ticks: more than the fastest slewing (chrony's
 83,333 ppm, 8.3 ms in a tick of 0.1 s) can do. See CLOCK_SLEW for ticks farther apart."""
 CLOCK_SLEW = 0.1
-_FREQUENCY = re.compile(r"system:/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_cur_freq")
-_THROTTLE = re.compile(r"system:/sys/devices/system/cpu/cpu\d+/thermal_throttle/core_throttle_count")
 
 
-def system_metrics(window: Window) -> dict[str, float]:
-    """All `system.` metrics that this window has, but system.cpu.foreign and system.disk.flushes_per_request.
-
-    Steal counts as utilization (no CPU is left), not as busy cores (nothing was done), and has its own metric.
-    """
-    parts = (
-        _cpu,
-        _scheduling,
-        _memory,
-        _paging,
-        _disks,
-        _files,
-        _clock,
-        _frequency,
-        _throttling,
-        _network,
-        _interrupts,
-    )
-    groups: list[Callable[[], dict[str, float]]] = [partial(part, window) for part in parts]
-    groups += [partial(_pressure, window, resource) for resource in ("cpu", "memory", "io")]
-    return gather(groups)
+# --- CPUs -----------------------------------------------------------------------------------------------------------
 
 
-def busy_cores(window: Window) -> float:
-    """CPUs busy in user space or in the kernel on behalf of processes: without interrupts and steal."""
-    first, last = (procfs.parse_stat(text) for text in window.edges("system:/proc/stat"))
-    spent = _spent(first.all_cpus, last.all_cpus)
-    return (spent["user"] + spent["nice"] + spent["system"]) / _total(spent) * len(last.cpus)
-
-
-def cpu_count(window: Window) -> int:
-    """CPUs online at the end of the window."""
-    return len(procfs.parse_stat(window.edges("system:/proc/stat")[1]).cpus)
-
-
-def _cpu(window: Window) -> dict[str, float]:
-    first, last = (procfs.parse_stat(text) for text in window.edges("system:/proc/stat"))
-    spent = _spent(first.all_cpus, last.all_cpus)
+def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
+    """Steal counts as utilization (no CPU is left), not as busy cores (nothing was done), and has its own metric."""
+    spent = spent_on(first.all_cpus, last.all_cpus)
     total = _total(spent)
-    each = [_utilization(_spent(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus]
+    each = [_utilization(spent_on(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus]
     return {
         "system.cpu.utilization": _utilization(spent),
         "system.cpu.user": (spent["user"] + spent["nice"]) / total,
         "system.cpu.system": (spent["system"] + spent["irq"] + spent["softirq"]) / total,
         "system.cpu.iowait": spent["iowait"] / total,
         "system.cpu.steal": spent["steal"] / total,
-        "system.cpu.count": len(last.cpus),
         "system.cpu.busy_cores": (total - spent["idle"] - spent["iowait"] - spent["steal"]) / total * len(last.cpus),
     } | ({"system.cpu.busiest": max(each)} if each else {})
 
 
-def _spent(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
-    # The kernel's idle and iowait are known to go back by a tick now and then (proc(5)): that is no reset.
+def spent_on(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
+    """Clock ticks by what they were spent on. The kernel's idle and iowait are known to go back by a tick now and then
+    (proc(5)): that is no reset."""
     return {name: max(0, getattr(last, name) - getattr(first, name)) for name in CpuTimes.__slots__}
 
 
@@ -102,106 +54,236 @@ def _utilization(spent: dict[str, int]) -> float:
     return 1 - (spent["idle"] + spent["iowait"]) / total if total else 0.0
 
 
-def _scheduling(window: Window) -> dict[str, float]:
-    first, last = (procfs.parse_stat(text) for text in window.edges("system:/proc/stat"))
-    metrics = {
-        "system.processes.created": window.rate(first.processes_created, last.processes_created),
-        "system.context_switches": window.rate(first.context_switches, last.context_switches),
+def _scheduling(first: SystemStat, last: SystemStat, elapsed_s: float) -> Metrics:
+    return {
+        "system.processes.created": growth(first.processes_created, last.processes_created) / elapsed_s,
+        "system.context_switches": growth(first.context_switches, last.context_switches) / elapsed_s,
     }
-    texts = window.all("system:/proc/stat")
-    for name, pattern, own in (("running", _RUNNING, 1), ("blocked", _BLOCKED, 0)):
-        # The recorder itself runs whenever it looks, and is not what is meant.
-        counts = [max(0, int(found[1]) - own) for found in map(pattern.search, texts) if found]
-        if counts:
-            metrics[f"system.processes.{name}"] = sum(counts) / len(counts)
-    return metrics
 
 
-def _memory(window: Window) -> dict[str, float]:
-    readings = [procfs.parse_meminfo(text) for text in window.all("system:/proc/meminfo")]
-    total = readings[0]["MemTotal"]
-    metrics: dict[str, float] = {"system.memory.limit": total}
-    available = [reading["MemAvailable"] for reading in readings if "MemAvailable" in reading]
-    if available:
-        metrics["system.memory.available"] = min(available)
-        metrics["system.memory.used"] = total - min(available)
+def _running(stat: SystemStat) -> Metrics:
+    """Who looks runs whenever it looks, and is not what is meant."""
+    return {
+        "system.cpu.count": len(stat.cpus),
+        "system.processes.running": max(0, stat.running - 1),
+        "system.processes.blocked": stat.blocked,
+    }
+
+
+def _numbers(text: bytes) -> list[int]:
+    return [procfs.parse_count(word) for word in text.split()]
+
+
+def _frequency(khz: Sequence[int]) -> Metrics:
+    """Of the fastest CPU, since idle ones are slow on purpose."""
+    if max(khz, default=0) <= 0:
+        raise RecordingError("No CPU's frequency was recorded.")
+    return {"system.cpu.frequency": 1000.0 * max(khz)}
+
+
+def _throttles(first: Sequence[int], last: Sequence[int], elapsed_s: float) -> Metrics:
+    """How often the CPUs were slowed down because they were hot."""
+    if len(first) != len(last):
+        raise RecordingError("A CPU came or went.")
+    return {"system.cpu.throttles": sum(map(growth, first, last)) / elapsed_s}
+
+
+def _interrupts(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
+    """CPUs that had to be told that a page is no longer where it was: x86 counts them."""
+    if "TLB" not in first or "TLB" not in last:
+        raise RecordingError("/proc/interrupts as recorded lacks TLB.")
+    return {"system.tlb_shootdowns": growth(first["TLB"], last["TLB"]) / elapsed_s}
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def _memory(found: dict[str, int]) -> Metrics:
+    total = found["MemTotal"]
+    metrics: Metrics = {"system.memory.limit": total}
+    if "MemAvailable" in found:
+        metrics["system.memory.available"] = found["MemAvailable"]
+        metrics["system.memory.used"] = total - found["MemAvailable"]
         if total > 0:
-            metrics["system.memory.utilization"] = 1 - min(available) / total
-    for name, key in (("dirty", "Dirty"), ("writeback", "Writeback")):
-        values = [reading[key] for reading in readings if key in reading]
-        if values:
-            metrics[f"system.memory.{name}"] = max(values)
-    return metrics
+            metrics["system.memory.utilization"] = 1 - found["MemAvailable"] / total
+    keys = {"system.memory.dirty": "Dirty", "system.memory.writeback": "Writeback"}
+    return metrics | {metric: found[key] for metric, key in keys.items() if key in found}
 
 
-def _paging(window: Window) -> dict[str, float]:
-    first, last = (procfs.parse_vmstat(text) for text in window.edges("system:/proc/vmstat"))
+PAGING = {
+    "system.paging.major_faults": ("pgmajfault",),
+    "system.paging.direct_scan": ("pgscan_direct",),
+    "system.paging.background_scan": ("pgscan_kswapd",),
+    "system.paging.direct_stalls": (
+        *("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable"),
+        "allocstall",  # before Linux 4.10
+    ),
+    "system.paging.refaults": ("workingset_refault_file", "workingset_refault"),  # the latter before Linux 5.9
+    "system.paging.swap_in": ("pswpin",),
+    "system.paging.swap_out": ("pswpout",),
+}
+
+
+def _paging(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
     metrics = {}
-    for metric, names in _VMSTAT.items():
-        there = [name for name in (*names, *_OLDER_KERNELS.get(metric, ())) if name in first and name in last]
+    for metric, names in PAGING.items():
+        there = [name for name in names if name in first and name in last]
         if there:
-            metrics[metric] = window.rate(sum(first[name] for name in there), sum(last[name] for name in there))
+            grown = growth(sum(first[name] for name in there), sum(last[name] for name in there))
+            metrics[metric] = grown / elapsed_s
     return metrics
 
 
-def _disks(window: Window) -> dict[str, float]:
-    before, after = (procfs.parse_diskstats(text) for text in window.edges("system:/proc/diskstats"))
-    pairs = [(before[name], disk) for name, disk in after.items() if name in before]
+PRESSURES = {
+    "cpu": ("system.pressure.cpu.some",),
+    "memory": ("system.pressure.memory.some", "system.pressure.memory.full"),
+    "io": ("system.pressure.io.some", "system.pressure.io.full"),
+}
+
+
+def pressure(source: str, metrics: Sequence[str]) -> Derivation:
+    """A file of pressure stall information, of the machine or of a control group. The metrics' last word says which of
+    its lines is meant."""
+
+    def shares(first: dict[str, float], last: dict[str, float], elapsed_s: float) -> Metrics:
+        kinds = ((metric, metric.rpartition(".")[2]) for metric in metrics)
+        return {
+            metric: min(1.0, growth(first[kind], last[kind]) / elapsed_s)
+            for metric, kind in kinds
+            if kind in first and kind in last
+        }
+
+    return Derivation(source, procfs.parse_pressure, rates=(shares,))
+
+
+# --- disks ----------------------------------------------------------------------------------------------------------
+
+Disks = dict[str, DiskCounters]
+
+
+def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
+    """Every disk as it was and as it is. RecordingError where there is none."""
+    pairs = [(first[name], disk) for name, disk in last.items() if name in first]
     if not pairs:
         raise RecordingError("No disk was recorded.")
-    elapsed_ms = 1000 * window.elapsed_s
-    busiest = max(pairs, key=lambda pair: pair[1].busy_ms - pair[0].busy_ms)
-    metrics = {
-        "system.disk.busy": min(1.0, growth(busiest[0].busy_ms, busiest[1].busy_ms) / elapsed_ms),
-        "system.disk.queue": growth(busiest[0].queue_ms, busiest[1].queue_ms) / elapsed_ms,
+    return pairs
+
+
+def _busiest_disk(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
+    one, two = max(both(first, last), key=lambda pair: pair[1].busy_ms - pair[0].busy_ms)
+    return {
+        "system.disk.busy": min(1.0, growth(one.busy_ms, two.busy_ms) / (1000 * elapsed_s)),
+        "system.disk.queue": growth(one.queue_ms, two.queue_ms) / (1000 * elapsed_s),
     }
+
+
+def _all_disks(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
+    metrics = {}
     for name, field, factor in (
         ("reads", "reads", 1),
         ("writes", "writes", 1),
         ("read_bytes", "read_sectors", procfs.SECTOR_BYTES),
         ("write_bytes", "write_sectors", procfs.SECTOR_BYTES),
     ):
-        rates = (window.rate(getattr(first, field), getattr(last, field)) for first, last in pairs)
-        metrics[f"system.disk.{name}"] = factor * sum(rates)
-    flushes = [(growth(a.flushes, b.flushes), growth(a.flush_ms or 0, b.flush_ms or 0)) for a, b in pairs
-               if a.flushes is not None and b.flushes is not None]  # fmt: skip
-    if flushes:
-        count = sum(number for number, _ in flushes)
-        metrics["system.disk.flushes"] = count / window.elapsed_s
-        metrics["system.disk.working"] = min(1.0, max(map(_worked_ms, pairs)) / elapsed_ms)
-        if count:
-            metrics["system.disk.flush_ms"] = sum(spent_ms for _, spent_ms in flushes) / count
+        grown = sum(growth(getattr(one, field), getattr(two, field)) for one, two in both(first, last))
+        metrics[f"system.disk.{name}"] = factor * grown / elapsed_s
     return metrics
 
 
-def _worked_ms(pair: tuple[procfs.DiskCounters, procfs.DiskCounters]) -> float:
+def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
+    pairs = [pair for pair in both(first, last) if pair[0].flushes is not None and pair[1].flushes is not None]
+    if not pairs:
+        return {}
+    count = sum(growth(one.flushes or 0, two.flushes or 0) for one, two in pairs)
+    spent_ms = sum(growth(one.flush_ms or 0, two.flush_ms or 0) for one, two in pairs)
+    worked_ms = max(_worked_ms(one, two) for one, two in both(first, last))
+    return {
+        "system.disk.flushes": count / elapsed_s,
+        "system.disk.working": min(1.0, worked_ms / (1000 * elapsed_s)),
+    } | ({"system.disk.flush_ms": spent_ms / count} if count else {})
+
+
+def _worked_ms(first: DiskCounters, last: DiskCounters) -> float:
     """The kernel does not count a flush as a request outstanding, so the two are added: at most too much."""
-    first, last = pair
     return growth(first.busy_ms, last.busy_ms) + growth(first.flush_ms or 0, last.flush_ms or 0)
 
 
-def _pressure(window: Window, resource: str) -> dict[str, float]:
-    first, last = (procfs.parse_pressure(text) for text in window.edges(f"system:/proc/pressure/{resource}"))
-    kinds = ("some",) if resource == "cpu" else ("some", "full")
-    return {
-        f"system.pressure.{resource}.{kind}": min(1.0, window.rate(first[kind], last[kind]))
-        for kind in kinds
-        if kind in first and kind in last
-    }
+# --- files and sockets ----------------------------------------------------------------------------------------------
 
 
-def _files(window: Window) -> dict[str, float]:
-    """Recorded once per second."""
-    source = "system:/proc/sys/fs/file-nr"
-    texts = [tick.entries[source] for tick in window.ticks if source in tick.entries] or [window.nearest(source)]
-    readings = [procfs.parse_file_numbers(text) for text in texts]
-    return {
-        "system.files.allocated": max(reading.allocated for reading in readings),
-        "system.files.limit": readings[-1].limit,
-    }
+def _files(found: FileNumbers) -> Metrics:
+    return {"system.files.allocated": found.allocated, "system.files.limit": found.limit}
 
 
-def _clock(window: Window) -> dict[str, float]:
+Protocols = dict[str, dict[str, int]]
+_SNMP = {
+    "system.network.retransmits": ("Tcp", ("RetransSegs",)),
+    "system.network.connections_opened": ("Tcp", ("ActiveOpens",)),  # RFC 4022
+}
+_NETSTAT = {
+    "system.network.listen_overflows": ("TcpExt", ("ListenOverflows",)),
+    "system.network.listen_drops": ("TcpExt", ("ListenDrops",)),
+    "system.network.syn_drops": ("TcpExt", ("TCPReqQFullDrop", "TCPReqQFullDoCookies")),
+    "system.network.time_wait_overflows": ("TcpExt", ("TCPTimeWaitOverflow",)),
+    "system.network.tcp_memory_pressures": ("TcpExt", ("TCPMemoryPressures",)),
+}
+
+
+def _protocols(counters: Mapping[str, tuple[str, tuple[str, ...]]], first: Protocols, last: Protocols, elapsed_s: float
+               ) -> Metrics:  # fmt: skip
+    metrics = {}
+    for metric, (protocol, names) in counters.items():
+        before, after = first.get(protocol, {}), last.get(protocol, {})
+        there = [name for name in names if name in before and name in after]
+        if there:
+            metrics[metric] = sum(growth(before[name], after[name]) for name in there) / elapsed_s
+    return metrics
+
+
+def _sockets(found: dict[str, int]) -> Metrics:
+    words = {"system.network.time_wait": "tw", "system.network.tcp_memory": "mem"}
+    return {metric: found[word] for metric, word in words.items() if word in found}
+
+
+# --- all of them ----------------------------------------------------------------------------------------------------
+
+_CPU_FOLDER = "system:/sys/devices/system/cpu/cpu*"
+STAT = Derivation("system:/proc/stat", procfs.parse_stat, (_running,), (cpu, _scheduling))
+MEMINFO = Derivation("system:/proc/meminfo", procfs.parse_meminfo, (_memory,))
+VMSTAT = Derivation("system:/proc/vmstat", procfs.parse_vmstat, rates=(_paging,))
+DISKSTATS = Derivation("system:/proc/diskstats", procfs.parse_diskstats, rates=(_busiest_disk, _all_disks, _flushes))
+PRESSURE = {resource: pressure(f"system:/proc/pressure/{resource}", metrics) for resource, metrics in PRESSURES.items()}
+FILE_NUMBERS = Derivation("system:/proc/sys/fs/file-nr", procfs.parse_file_numbers, (_files,))
+SNMP = Derivation("system:/proc/net/snmp", procfs.parse_protocols, rates=(partial(_protocols, _SNMP),))
+NETSTAT = Derivation("system:/proc/net/netstat", procfs.parse_protocols, rates=(partial(_protocols, _NETSTAT),))
+SOCKSTAT = Derivation("system:/proc/net/sockstat", procfs.parse_sockets, (_sockets,))
+FREQUENCY = Derivation(f"{_CPU_FOLDER}/cpufreq/scaling_cur_freq", _numbers, (_frequency,))
+MACHINE: tuple[Derivation, ...] = (
+    *(STAT, MEMINFO, VMSTAT, DISKSTATS, *PRESSURE.values(), FILE_NUMBERS, SNMP, NETSTAT, SOCKSTAT, FREQUENCY),
+    Derivation(f"{_CPU_FOLDER}/thermal_throttle/core_throttle_count", _numbers, rates=(_throttles,)),
+    Derivation("system:/proc/interrupts", procfs.parse_interrupts, rates=(_interrupts,)),
+)
+"""What is recorded of the machine; a row of its own for each file."""
+
+
+def system_metrics(window: Window) -> Metrics:
+    """All `system.` metrics that this window has, but system.cpu.foreign and system.disk.flushes_per_request."""
+    return derive(window, MACHINE) | gather([partial(_clock, window), partial(_frequency_drop, window)])
+
+
+def busy_cores(window: Window) -> float:
+    """CPUs busy in user space or in the kernel on behalf of processes: without interrupts and steal."""
+    first, last = (procfs.parse_stat(text) for text in window.edges(STAT.source))
+    spent = spent_on(first.all_cpus, last.all_cpus)
+    return (spent["user"] + spent["nice"] + spent["system"]) / _total(spent) * len(last.cpus)
+
+
+def cpu_count(window: Window) -> int:
+    """CPUs online at the end of the window."""
+    return len(procfs.parse_stat(window.edges(STAT.source)[1]).cpus)
+
+
+def _clock(window: Window) -> Metrics:
     """How far the wall clock was set, 0 where it only went on."""
     steps = [0.0]
     for before, after in pairwise(window.ticks):
@@ -212,64 +294,8 @@ def _clock(window: Window) -> dict[str, float]:
     return {"system.clock.step": max(steps)}
 
 
-def _frequency(window: Window) -> dict[str, float]:
-    """Of the fastest CPU at each reading, since idle ones are slow on purpose: the average, and by how much the slowest
-    reading lies below the fastest. Recorded once per second: of a window without a reading, the nearest one to it. What
-    lies outside tells nothing else, for before and after the load the CPUs idle."""
-    readings = []
-    for tick in window.around:
-        texts = [text for name, text in tick.entries.items() if _FREQUENCY.fullmatch(name)]
-        if texts:
-            readings.append((tick.monotonic_s, 1000.0 * max(procfs.parse_count(text) for text in texts)))
-    if not readings:
-        raise RecordingError("No CPU's frequency was recorded.")
-    _, nearest = min(readings, key=lambda reading: max(window.start_s - reading[0], reading[0] - window.end_s))
-    fastest = [value for at_s, value in readings if window.start_s <= at_s <= window.end_s] or [nearest]
-    if max(fastest) <= 0:
-        raise RecordingError("No CPU's frequency was recorded.")
-    return {
-        "system.cpu.frequency": sum(fastest) / len(fastest),
-        "system.cpu.frequency_drop": 1 - min(fastest) / max(fastest),
-    }
-
-
-def _throttling(window: Window) -> dict[str, float]:
-    """How often the CPUs were slowed down because they were hot."""
-    names = {name for tick in window.around for name in tick.entries if _THROTTLE.fullmatch(name)}
-    if not names:
-        raise RecordingError("No throttling was recorded.")
-    return {"system.cpu.throttles": sum(window.slow_rate(name, procfs.parse_count) for name in sorted(names))}
-
-
-NETWORK = {
-    "system.network.retransmits": ("/proc/net/snmp", "Tcp", "RetransSegs"),
-    "system.network.listen_overflows": ("/proc/net/netstat", "TcpExt", "ListenOverflows"),
-    "system.network.listen_drops": ("/proc/net/netstat", "TcpExt", "ListenDrops"),
-}
-"""Metric -> file, protocol and name of the counter."""
-
-
-def _network(window: Window) -> dict[str, float]:
-    return {
-        metric: window.slow_rate(f"system:{path}", partial(_protocol_counter, protocol, name))
-        for metric, (path, protocol, name) in NETWORK.items()
-    }
-
-
-def _interrupts(window: Window) -> dict[str, float]:
-    """CPUs that had to be told that a page is no longer where it was: x86 counts them."""
-    return {"system.tlb_shootdowns": window.slow_rate("system:/proc/interrupts", _tlb_shootdowns)}
-
-
-def _tlb_shootdowns(text: bytes) -> int:
-    counts = procfs.parse_interrupts(text)
-    if "TLB" not in counts:
-        raise RecordingError("/proc/interrupts as recorded lacks TLB.")
-    return counts["TLB"]
-
-
-def _protocol_counter(protocol: str, name: str, text: bytes) -> int:
-    counters = procfs.parse_protocols(text).get(protocol, {})
-    if name not in counters:
-        raise RecordingError(f"{protocol} as recorded lacks {name}.")
-    return counters[name]
+def _frequency_drop(window: Window) -> Metrics:
+    """By how much the fastest CPU's slowest reading lies below its fastest. What lies outside of the window tells
+    nothing, for before and after the load the CPUs idle."""
+    speeds = [1000.0 * max(khz, default=0) for khz in window.readings(FREQUENCY)]
+    return {"system.cpu.frequency_drop": 1 - min(speeds) / max(speeds)} if max(speeds) > 0 else {}

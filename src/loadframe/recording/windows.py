@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from loadframe.errors import RecordingError
+from loadframe.recording.derivation import Derivation, Metrics, gather, growth, put_together
 from loadframe.recording.frames import Facts, Tick
 
 
@@ -63,6 +66,43 @@ class Window:
         """Growth per second of a counter from the first to the last tick."""
         return growth(first, last) / self.elapsed_s
 
+    def readings(self, row: Derivation) -> list[Any]:
+        """A source at each tick of the window that has it; of a window without one, the nearest to it. RecordingError
+        where there is none, or one is damaged."""
+        having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
+        if not having:
+            around = [tick for tick in self.around if row.text(tick.entries) is not None]
+            if not around:
+                raise RecordingError(f"{row.source} was not recorded.")
+            having = [min(around, key=lambda tick: max(self.start_s - tick.monotonic_s, tick.monotonic_s - self.end_s))]
+        return [row.reading(tick.entries) for tick in having]
+
+    def pair(self, row: Derivation) -> tuple[Any, Any, float]:
+        """Two readings of a source and the seconds between them: those of the window's edges; of one that is recorded
+        more seldom those nearest to them. RecordingError where there are no two."""
+        first, last = self.ticks[0], self.ticks[-1]
+        if row.text(first.entries) is None or row.text(last.entries) is None:
+            having = [tick for tick in self.around if row.text(tick.entries) is not None]
+            chosen = nearest_pair([tick.monotonic_s for tick in having], self.start_s, self.end_s)
+            if chosen is None:
+                raise RecordingError(f"{row.source} was not recorded twice.")
+            first, last = having[chosen[0]], having[chosen[1]]
+        return row.reading(first.entries), row.reading(last.entries), last.monotonic_s - first.monotonic_s
+
+    def of(self, names: Mapping[str, str], held: Collection[str]) -> Window:
+        """The same window of these sources alone, under other names (new by old). What those in `held` (new names) said
+        last holds on; before they said anything, what they said first."""
+        heard: dict[str, bytes] = {}
+        for tick in reversed(self.around):
+            heard |= {new: tick.entries[old] for old, new in names.items() if new in held and old in tick.entries}
+        chosen = {}
+        for tick in self.around:
+            mine = {new: tick.entries[old] for old, new in names.items() if old in tick.entries}
+            heard |= {name: text for name, text in mine.items() if name in held}
+            chosen[id(tick)] = replace(tick, entries=heard | mine)
+        ticks, around = ([chosen[id(tick)] for tick in each] for each in (self.ticks, self.around))
+        return Window(self.start_s, self.end_s, ticks, around)
+
 
 def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | None:
     """The window start_s..end_s; None where it has fewer than two ticks of the schedule."""
@@ -71,13 +111,6 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
     if len(inside) < 2 or inside[-1].monotonic_s <= inside[0].monotonic_s:
         return None
     return Window(start_s, end_s, inside, around)
-
-
-def growth(first: float, last: float) -> float:
-    """last - first of a counter. RecordingError where it went back: it was reset, and the difference means nothing."""
-    if last < first:
-        raise RecordingError(f"A counter went back from {first} to {last}.")
-    return last - first
 
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
@@ -99,12 +132,20 @@ def _nearest(times: Sequence[float], at_s: float) -> int:
     return index
 
 
-def gather(groups: Iterable[Callable[[], dict[str, float]]]) -> dict[str, float]:
-    """The metrics of all groups; a group whose sources are missing or damaged is absent rather than wrong."""
-    metrics: dict[str, float] = {}
-    for group in groups:
-        try:
-            metrics.update(group())
-        except RecordingError:
-            continue
-    return metrics
+def derive(window: Window, rows: Iterable[Derivation]) -> Metrics:
+    """What these sources tell of a window; what cannot be told is absent."""
+    return gather(partial(part, window, row) for row in rows for part in (_levels, _rates))
+
+
+def _levels(window: Window, row: Derivation) -> Metrics:
+    if not row.levels:
+        return {}
+    found: dict[str, list[float]] = {}
+    for reading in window.readings(row):
+        for metric, value in row.at(reading, window.facts.page_bytes).items():
+            found.setdefault(metric, []).append(value)
+    return {metric: put_together(metric, values) for metric, values in found.items()}
+
+
+def _rates(window: Window, row: Derivation) -> Metrics:
+    return row.between(*window.pair(row)) if row.rates else {}
