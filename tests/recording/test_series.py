@@ -221,6 +221,36 @@ def test_what_real_kernels_write_is_understood(tmp_path: Path) -> None:
     assert set(table["metric"]) <= METRICS.keys()
 
 
+def test_of_a_long_recording_there_are_moments_evenly_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 s at 10 Hz, of which 12 moments may be read: rates are right between them, also of what is read or asked once
+    per second."""
+    monkeypatch.setattr("loadframe.recording.series.MOST_ENTRIES", 72)
+    path = tmp_path / "a.lfr"
+    writer = FrameWriter(path, FACTS)
+    specs = [CounterSpec("done", "mariadb.questions", cumulative=True)]
+    writer.event(0.0, 1e9, [(writer.source("note:counters"), specs_text(specs).encode())])
+    for at in range(600):
+        entries = {"system:/proc/stat": stat(at, at, 7 * at)}
+        entries |= {"system:/proc/net/snmp": b"Tcp: RetransSegs\nTcp: %d\n" % (3 * at)} if at % 10 == 4 else {}
+        writer.sample(at / 10, 1e9 + at / 10, [(writer.source(name), text) for name, text in entries.items()])
+        if at % 10 == 9:
+            writer.event(at / 10, 1e9, [(writer.source("note:service"), b'{"done": %d}' % (5 * at))])
+            writer.write_block()
+    writer.close()
+    series = metric_series(path)
+    assert series.table is not None
+    switches = values(series.table, "system.context_switches")
+    assert [at_s for at_s, _ in switches] == list(range(5, 60, 5))
+    assert [rate for _, rate in switches] == pytest.approx([70.0] * 11)
+    assert values(series.table, "system.network.retransmits")[0] == (5.4, pytest.approx(30))
+    rates = values(series.table, "mariadb.questions")
+    assert len(rates) == 12
+    assert {rate for _, rate in rates} == {pytest.approx(50)}
+    assert values(series.table, "recorder.tick_gap") == [], "what lies between was not looked at"
+    (warning,) = series.warnings
+    assert "a moment every 5 s" in warning
+
+
 SOURCES = [
     *("system:/proc/stat", "system:/proc/diskstats", "system:/proc/meminfo", "system:/proc/pressure/io"),
     *("note:service", "note:counters", "target:cgroup:/x/cpu.stat", "target:cgroup:/x/memory.current"),

@@ -285,8 +285,9 @@ def _next_block(data: bytes, position: int) -> int:
     return -1
 
 
-def decode_block(frame: bytes, block: Block, facts: Facts) -> list[Tick]:
-    """The ticks of one block, in the order they were written. RecordingError where the block is corrupt.
+def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool = True) -> list[Tick]:
+    """The ticks of one block, in the order they were written; without `samples` only what came in between.
+    RecordingError where the block is corrupt.
 
     Records of a kind that this version does not know are passed over, so that later versions may add some.
     """
@@ -295,12 +296,12 @@ def decode_block(frame: bytes, block: Block, facts: Facts) -> list[Tick]:
         if zstandard.frame_content_size(frame) != block.raw_length:
             raise ValueError("its length is wrong")
         raw = zstandard.ZstdDecompressor().decompress(frame)
-        return list(_records(raw, facts))
+        return list(_records(raw, facts, (SAMPLE, EVENT) if samples else (EVENT,)))
     except (zstandard.ZstdError, struct.error, ValueError, KeyError, RecursionError) as error:
         raise RecordingError(f"The block at offset {block.offset} is corrupt ({error}); skipped.") from error
 
 
-def _records(raw: bytes, facts: Facts) -> Iterable[Tick]:
+def _records(raw: bytes, facts: Facts, wanted: Sequence[int]) -> Iterable[Tick]:
     places = list(islice(_places(raw), MOST_RECORDS + 1))
     if len(places) > MOST_RECORDS:
         raise ValueError(f"more than {MOST_RECORDS:,} records")
@@ -313,7 +314,7 @@ def _records(raw: bytes, facts: Facts) -> Iterable[Tick]:
     for kind, begin, end in places:
         if kind == HOST:
             facts = Facts.from_json(raw[begin:end])
-        elif kind in (SAMPLE, EVENT):
+        elif kind in wanted:
             monotonic_s, wall_s = TIMES.unpack_from(raw, begin)
             if not (abs(monotonic_s) < _LATEST_S and abs(wall_s) < _LATEST_S):
                 raise ValueError("a time that no clock shows")

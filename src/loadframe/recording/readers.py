@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +30,12 @@ COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
 
 
+MOST_HELD_BYTES = 512 << 20
+"""Of a recording of which every tick is read where it may be thinned."""
+FEW_BLOCKS = 10
+"""Are looked at to tell how much a recording holds."""
+
+
 class RecordingReader:
     """A recording, open for reading. RecordingError as for read_frames; corrupt blocks go to `warnings`.
 
@@ -37,6 +46,7 @@ class RecordingReader:
     def __init__(self, path: Path, *, host: str | None = None, descriptor: int | None = None) -> None:
         self.path = path
         self.warnings: list[str] = []
+        self.thinned = False
         self._blocks: list[Block] = []
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor is None else descriptor
@@ -86,14 +96,21 @@ class RecordingReader:
                 ticks += [tick for tick in self._decode(block) if first_s <= tick.monotonic_s <= last_s]
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
-    def all_ticks(self) -> list[Tick]:
+    def all_ticks(self, *, most_entries: int | None = None) -> list[Tick]:
         """Every tick of the host, in the order of their times, of a recording that no longer grows: a torn tail (the
-        recorder was killed), and what there is no memory for, become warnings."""
+        recorder was killed), and what there is no memory for, become warnings. most_entries: of a recording that has
+        more, blocks evenly apart are read, and `thinned` is set: of the ticks of each what every source said first."""
         self.refresh()
         ticks: list[Tick] = []
         room = Room()
-        for block in self._blocks:
-            decoded = self._decode(block)
+        every = self._apart(most_entries) if most_entries is not None else 1
+        self.thinned = every > 1
+        for place, block in enumerate(self._blocks):
+            if place % every > 1:
+                continue
+            # A server's counters are noted once per second: two in a row tell how they grow.
+            decoded = self._decode(block, samples=place % every == 0)
+            decoded = _first_of_each(decoded) if self.thinned else decoded
             if not room.for_block(block, decoded):
                 self._warn(room.warning)
                 break
@@ -101,9 +118,28 @@ class RecordingReader:
         self._warn(*torn_tail(os.fstat(self._fd).st_size - self._end))
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
-    def _decode(self, block: Block) -> list[Tick]:
+    def _apart(self, most_entries: int) -> int:
+        """One of how many blocks may be read, from what a few of them hold. To decode a block that is looked at once
+        costs as much again as what is read of it."""
+        chosen = self._blocks[:: max(1, len(self._blocks) // FEW_BLOCKS)]
+        looked_at = [self._decode(block) for block in chosen]
+        entries = sum(len(tick.entries) for ticks in looked_at for tick in ticks) / max(1, len(chosen))
+        held = sum(block.raw_length for block in self._blocks)
+        if entries * len(self._blocks) <= most_entries and held <= MOST_HELD_BYTES:
+            return 1
+        once = sum(len(tick.entries) for ticks in looked_at for tick in _first_of_each(ticks)) / max(1, len(chosen))
+        every = max(2, math.ceil(len(self._blocks) * 2 * once / most_entries))
+        apart_s = every * (self._blocks[-1].last_s - self._blocks[0].first_s) / len(self._blocks)
+        self._warn(
+            f"It is too long for a table of every tick: metrics.parquet has a moment every {apart_s:.0f} s, and what "
+            "the recorder could not record in between is not told. The steps' own values are from all ticks."
+        )
+        return every
+
+    def _decode(self, block: Block, *, samples: bool = True) -> list[Tick]:
         try:
-            ticks = decode_block(os.pread(self._fd, block.length, block.offset), block, self.facts)
+            frame = os.pread(self._fd, block.length, block.offset)
+            ticks = decode_block(frame, block, self.facts, samples=samples)
             return [tick for tick in ticks if tick.facts.host == self.host]
         except RecordingError as error:
             self._warn(error.fact)
@@ -126,3 +162,18 @@ class RecordingReader:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _first_of_each(ticks: Sequence[Tick]) -> list[Tick]:
+    """What each source said first, at the ticks at which it did; all that came in between."""
+    seen: set[str] = set()
+    found = []
+    for tick in ticks:
+        entries = (
+            {name: text for name, text in tick.entries.items() if name not in seen} if tick.sample else tick.entries
+        )
+        if entries:
+            found.append(replace(tick, entries=entries))
+        if tick.sample:
+            seen |= entries.keys()
+    return found

@@ -37,6 +37,9 @@ class MetricSeries:
     warnings: tuple[str, ...] = ()
 
 
+MOST_ENTRIES = 2_000_000
+"""Of a recording that is made into a table tick by tick: 5 us each. A small server's has 40 in a tick, so 80 minutes;
+from longer ones moments are taken (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
@@ -49,22 +52,23 @@ def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
     """
     with RecordingReader(path, descriptor=descriptor) as reader:
         facts = reader.facts
-        ticks = reader.all_ticks()
+        ticks = reader.all_ticks(most_entries=MOST_ENTRIES)
+        thinned = reader.thinned
         warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
     warnings += [_text(tick.entries[UNRECORDED]) for tick in ticks if UNRECORDED in tick.entries]
     with in_words(f"No table can be made of the recording {path.name}", RecordingError, room_bytes=ROOM_BYTES):
-        table = _metric_table(ticks, facts)
+        table = _metric_table(ticks, facts, gaps=not thinned)
     return MetricSeries(table, tuple(dict.fromkeys(warnings)))
 
 
-def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
+def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
     times = polars.DataFrame(
         [(tick.monotonic_s, tick.wall_s) for tick in ticks],
         schema={"at_s": polars.Float64, "wall_s": polars.Float64},
         orient="row",
     ).unique("at_s", keep="first", maintain_order=True)
     sampled = [tick for tick in ticks if tick.sample]
-    parts = [_machine(sampled, facts), _components(sampled, facts), _thread_states(sampled), _service(ticks)]
+    parts = [_machine(sampled, facts, gaps=gaps), _components(sampled, facts), _thread_states(sampled), _service(ticks)]
     return (
         polars.concat(parts)
         .filter(polars.col("value").is_not_null() & polars.col("value").is_finite())
@@ -77,9 +81,9 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
 # --- the machine and its cages --------------------------------------------------------------------------------------
 
 
-def _machine(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
-    """Columns at_s, metric, value: of the machine, of the control groups of each component, and the gaps between
-    ticks."""
+def _machine(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
+    """Columns at_s, metric, value: of the machine, of the control groups of each component, and the gaps between ticks
+    where all of them are here."""
     found = _Columns()
     tracks: dict[str, Track] = {"": Track(MACHINE, facts.page_bytes)}
     split: dict[str, tuple[str, str]] = {}
@@ -98,7 +102,7 @@ def _machine(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
             track = tracks.setdefault(folder, Track(CAGE, facts.page_bytes))
             component = folder.partition(":")[0]
             found.add(tick.monotonic_s, f"{component}.", track.step(tick.monotonic_s, entries))
-        if before_s is not None:
+        if gaps and before_s is not None:
             found.add(tick.monotonic_s, "", {"recorder.tick_gap": 1000 * (tick.monotonic_s - before_s)})
         before_s = tick.monotonic_s
     return found.table()
