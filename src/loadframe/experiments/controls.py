@@ -17,7 +17,7 @@ from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
 from loadframe.experiments.proof import by_level
-from loadframe.experiments.trying import Attempt, afterwards_s
+from loadframe.experiments.trying import Attempt, afterwards_s, by_chance
 from loadframe.model import Change, Control, Remedy, Round, SettingValue, Step, Trial, Verdict
 
 BLOCKS = 3
@@ -75,10 +75,23 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
             taken += [_take(book, one, block, treatment, level) for level in levels]
     verdict = comparison.verdict(by_level(taken, before), by_level(taken, name))
     if trial.verdict.decision != "better":
-        cures = judging.cures_failures(*([s for s in taken if s.treatment == each] for each in (before, name)))
-        because = "a restart alone ends the failures, too" if cures else "a restart alone does not end the failures"
-        return Control("sham", title, verdict, not cures, because)
+        return Control("sham", title, verdict, *of_failures(verdict, *_sides(taken, before, name)))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
+
+
+def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:
+    return [step for step in taken if step.treatment == before], [step for step in taken if step.treatment == after]
+
+
+def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
+    """For a change that was kept as failures ended: whether they go on after a restart alone."""
+    if judging.failed_share(before) < judging.FAILING:
+        return None, "too few requests failed before the restart as well, so this control shows nothing"
+    if not judging.cures_failures(before, after):
+        return True, "a restart alone does not end the failures"
+    if by_chance(verdict, before, after):
+        return None, "fewer requests failed after a restart alone, which may be chance"
+    return False, "a restart alone ends the failures, too"
 
 
 def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
