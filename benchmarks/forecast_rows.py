@@ -2,7 +2,7 @@
 
 Every curve is forecast as forecast_claims.py has it: from its loads up to a quarter of the peak's, weights and interval
 from all other kinds of server. What `forecasts.py --live --save` kept in live_curves.json beside this file has the same
-rows, if it is there: studies that nothing was chosen by.
+rows, and so has what `--later --save` kept in later_curves.json: nobody had seen these when the model was last changed.
 """
 
 from __future__ import annotations
@@ -21,22 +21,25 @@ from forecast_claims import Outcome
 from loadframe.prediction import library
 from loadframe.prediction.calibration import Curve
 
-RECORDED = Path(__file__).with_name("live_curves.json")
+RECORDED = {
+    name: Path(__file__).with_name(file)
+    for name, file in (("seen", "live_curves.json"), ("later", "later_curves.json"))
+}
 SYSTEMS = 60
 """Of simulated ones, for a row."""
 
 
-def _recorded() -> list[Curve]:
-    return [library.recorded(name, one) for name, one in json.loads(RECORDED.read_text()).items()]
+def _recorded(source: str) -> list[Curve]:
+    return [library.recorded(name, one) for name, one in json.loads(RECORDED[source].read_text()).items()]
 
 
 @cache
 def outcomes(source: str) -> tuple[Outcome, ...]:
     """What came of the library's curves (with utilisations), of the published ones (without), or of those recorded."""
-    curves = _recorded() if source == "recorded" else library.curves()
-    chosen = [
-        one for one in curves if source == "recorded" or bool(one.observations.resources) == (source == "library")
-    ]
+    if source in RECORDED:
+        chosen = _recorded(source)
+    else:
+        chosen = [one for one in library.curves() if bool(one.observations.resources) == (source == "library")]
     return tuple(forecast_claims.judge(one, alone=source == "published") for one in chosen)
 
 
@@ -71,7 +74,8 @@ def _most_off(told: list[Outcome]) -> float:
 SOURCES = {
     "library": "the library's 24 servers, each without its own kind",
     "published": "15 published curves, without utilisations",
-    **({"recorded": "studies that nothing was chosen by"} if RECORDED.exists() else {}),
+    "seen": "18 studies that nothing was chosen by, seen before the model's last change",
+    "later": "14 studies written down and measured after it",
 }
 for _source, _words in SOURCES.items():
     _about = f"forecasts: {_source}"
