@@ -17,7 +17,7 @@ from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
 from loadframe.experiments.proof import by_level
-from loadframe.experiments.trying import Attempt, afterwards_s, by_chance
+from loadframe.experiments.trying import Attempt, afterwards_s
 from loadframe.model import Change, Control, Remedy, Round, SettingValue, Step, Trial, Verdict
 
 BLOCKS = 3
@@ -89,7 +89,7 @@ def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step])
         return None, "too few requests failed before the restart as well, so this control shows nothing"
     if not judging.cures_failures(before, after):
         return True, "a restart alone does not end the failures"
-    if by_chance(verdict, before, after):
+    if judging.by_chance(verdict, before, after):
         return None, "fewer requests failed after a restart alone, which may be chance"
     return False, "a restart alone ends the failures, too"
 
