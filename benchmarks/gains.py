@@ -3,14 +3,15 @@
 Runs each case N times and prints a row per run: the first finding and its status, the load at which it acts, the gain
 with its 95 % interval, what of it keeps durability, how many steps were flagged, how long it took, and whether all of
 that is the case's known answer (cases/*/expected.toml; quick profiles also have to end within 120 s). Of a ladder it is
-what was kept, the whole gain, and a line with each change. With --moved,
-the render farm's cause is moved as its README says, and the answer has to move with it; --study names another study of
-the case. Ends with 1 where a run missed its answer. The README's figures are these.
+what was kept, the whole gain, and a line with each change. With --moved, the render farm's cause is moved as its
+README says, and the answer has to move with it; --study names another study of the case; of one that forecasts, what
+came of the forecast counts. Ends with 1 where a run missed its answer. The README's figures are these.
 """
 
 from __future__ import annotations
 
 import argparse
+import html
 import math
 import sys
 import tempfile
@@ -20,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import loadframe
-from loadframe.model import Investigation, Ladder
+from loadframe.model import Forecast, Investigation, Ladder
+from loadframe.prediction.scoring import USED_UP
 from loadframe.study import Study
 
 CASES = Path(loadframe.__file__).parent / "cases"
@@ -65,9 +67,11 @@ def known_load(study: Study, expected: Mapping[str, Any]) -> float | None:
 
 def misses(found: Investigation, study: Study, expected: Mapping[str, Any], profile: str) -> list[str]:
     """What of the known answer the run did not give. A cause that acts beyond the highest level must not be found."""
+    if found.forecast is not None:
+        return forecast_misses(found, found.forecast, study, expected)
     load = known_load(study, expected)
     if load is not None and load > study.levels[-1]:
-        return [] if found.gain is None and not any(one.tried for one in found.rounds) else ["nothing should change"]
+        return [] if left_alone(found) else ["nothing should change"]
     first = found.rounds[0].findings[0] if found.rounds[0].findings else None
     kept = [trial.remedy.id for one in found.rounds for trial in one.tried if trial.kept]
     checks = {
@@ -80,9 +84,56 @@ def misses(found: Investigation, study: Study, expected: Mapping[str, Any], prof
         within = expected["reached_at_within"]
         at = first.reached_at if first else None
         checks["load"] = at is not None and abs(at.load / load - 1) <= within
+    if "next" in expected:
+        checks["next"] = found.next_limit is not None and found.next_limit.id in expected["next"]
     if "alternative" in expected:
         checks |= beside(found, study, expected["alternative"])
+        checks |= witnessed(found, expected)
     return [name for name, holds in checks.items() if not holds]
+
+
+def left_alone(found: Investigation) -> bool:
+    """Whether nothing was gained, tried or changed, and the outcome says that there was no need."""
+    return (
+        found.outcome.kind in ("no-limit-reached", "cpu-saturated", "limit-without-remedy")
+        and found.gain is None
+        and not any(one.tried for one in found.rounds)
+        and not (Path(found.run) / "changes.jsonl").exists()
+    )
+
+
+def forecast_misses(found: Investigation, forecast: Forecast, study: Study, expected: Mapping[str, Any]) -> list[str]:
+    """What of the known answer a forecast did not give. It may leave open which of several resources saturates first;
+    a refusal is an answer where the report says why."""
+    page = " ".join(html.unescape(Path(found.report).read_text()).split())
+    if forecast.refused is not None:
+        told = f"No forecast. {forecast.refused}" in page and not forecast.at and not forecast.scored
+        return [] if told else ["refused without a word"]
+    latest = forecast.capacity.load.high if forecast.capacity else math.inf
+    first = {one.resource for one in forecast.saturation if one.at_load is not None and one.at_load.low <= latest}
+    known, reached = expected["limited_by"], forecast.reached
+    used_up = reached is not None and reached.limited_by == known and reached.utilization >= USED_UP
+    checks = {
+        "loads": [one.load for one in forecast.scored] == [at for at in study.levels if at > forecast.measured[-1]],
+        "saturates first": known in first,
+        "finding": not used_up or expected["finding"][0] in {one.id for one in found.rounds[0].findings},
+        "report": "Forecast, and what came" in page and "CPU of each component over the load" in page,
+    }
+    return [name for name, holds in checks.items() if not holds]
+
+
+def witnessed(found: Investigation, expected: Mapping[str, Any]) -> dict[str, bool]:
+    """Of a target whose store is mapped and an alternative that sends files: the cause is the target's alone, its
+    faults tell of it, and every answer was right."""
+    (one,) = (each for each in found.alternatives if each.name == expected["alternative"]["name"])
+    faults = next((each for each in one.witnesses if each.metric == "target.paging.major_faults"), None)
+    steps = loadframe.open_run(Path(found.run)).steps()
+    return {
+        "faults": faults is not None and faults.target > 1000 > 10 * faults.alternative,
+        "the target's alone": expected["finding"][0] not in {each.id for each in one.round.findings},
+        "answers": all(step.errors == 0 for step in steps),
+        "report": "side by side" in Path(found.report).read_text(),
+    }
 
 
 def beside(found: Investigation, study: Study, expected: Mapping[str, Any]) -> dict[str, bool]:

@@ -11,6 +11,6 @@ import crash
 
 @pytest.mark.server
 def test_killed_anywhere_nothing_stays() -> None:
-    found = crash.crash(12, random.Random(), targets=("sqlite", "attached mariadb"), reported=0.2, early=0.6)
+    found = crash.crash(8, random.Random(), targets=("sqlite", "attached mariadb"), reported=0.2, early=0.6)
     assert [words for tally in found.values() for words in tally.missed] == []
-    assert sum(tally.kills for tally in found.values()) == 12
+    assert sum(tally.kills for tally in found.values()) == 8

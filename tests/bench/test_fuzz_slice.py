@@ -11,7 +11,7 @@ from fuzz import Tally, items_of
 from fuzzing import worker
 from fuzzing.surfaces import Input
 
-INPUTS = 600
+INPUTS = 300
 SLOW = ("peer",)
 """They wait for timeouts: the benchmark asks them."""
 ORDER = {"share": 0.0, "confine": True, "keep": False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -62,10 +63,16 @@ def document(done: Result) -> dict[str, Any]:
 
 
 @pytest.fixture
-def two_runs(loadframe: Command, study: Path) -> list[str]:
-    """Two runs of the same study, long enough to be compared."""
-    overrides = ["--set", "measure.blocks={min=3,max=3}"]
-    return [loadframe("measure", str(study), "--json", *overrides).json["run"] for _ in range(2)]  # type: ignore[attr-defined]
+def two_runs(loadframe: Command, study: Path, tmp_path: Path) -> list[str]:
+    """A run that is long enough to be compared, and what it would be if each step had served a tenth more."""
+    measured = loadframe("measure", str(study), "--json", "--set", "measure.blocks={min=3,max=3}")
+    first = str(measured.json["run"])  # type: ignore[attr-defined]
+    second = f"{first}-more"
+    shutil.copytree(tmp_path / first, tmp_path / second)
+    lines = [json.loads(line) for line in (tmp_path / second / "steps.jsonl").read_text().splitlines()]
+    more = [json.dumps({**line, "throughput": 1.1 * line["throughput"]}) for line in lines]
+    (tmp_path / second / "steps.jsonl").write_text("\n".join(more) + "\n")
+    return [first, second]
 
 
 def test_csv_samples_get_a_verdict(here: Callable[..., Result], sample: Callable[..., str]) -> None:
@@ -179,6 +186,7 @@ def test_two_runs(loadframe: Command, two_runs: list[str], tmp_path: Path) -> No
     assert found["schema"] == "loadframe.verdict/1"
     assert found["levels"] == [1, 2]
     assert [row["load"] for row in found["level_ratios"]] == [1, 2]
+    assert [row["ratio"] for row in found["level_ratios"]] == pytest.approx([1.1, 1.1])
     assert any("one after the other" in note for note in found["notes"])
     host = tmp_path / two_runs[1] / "host.json"
     host.write_text(host.read_text().replace('"cpus":', '"cpus":1'))
@@ -199,7 +207,7 @@ def test_what_nobody_has_looked_at_is_said_of_alternatives_too(
 
 def test_the_alternatives_of_a_study(loadframe: Command, study: Path, tmp_path: Path) -> None:
     study.write_text(study.read_text() + ALTERNATIVES)
-    overrides = ["--set", "measure.blocks={min=3,max=4}", "--set", "load.levels=[2]"]
+    overrides = ["--set", "load.levels=[2]"]
     found = loadframe("compare", str(study), "--json", *overrides).json  # type: ignore[attr-defined]
     assert found["schema"] == "loadframe.comparison/1"
     first, second = found["comparisons"]

@@ -25,7 +25,7 @@ within = { latency_p95_ms = 60000 }
 [measure]
 window = "300ms"
 blocks = { min = 2, max = 2 }
-budget = "30s"
+budget = "15s"
 [tune]
 trials = 2
 settings = { listen_reuseport = [false, true] }

@@ -16,12 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from loadframe.analysis import scalability
 from loadframe.analysis.queueing.laws import Floats
-from loadframe.model import Observations
+from loadframe.model import Observations, Scalability
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import Kind
 
@@ -58,6 +59,9 @@ LAW_SIGMA, LAW_KAPPA = 0.15, 0.0005
 """Terms of the law beforehand, per client of the lowest load; each is known to a factor of e^LAW_SPREAD."""
 
 LAW_SPREAD = 1.5
+
+FITS = 1024
+"""Fits of the law that are kept: foretelling the last loads of a curve from its first ones asks for each many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +119,13 @@ def least_squares(data: Seen, loads: Floats) -> Floats:
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     if len(data.loads) < scalability.FEWEST_POINTS:
         return _law(data, within)
-    law = scalability.fit(data.loads, data.throughputs)
+    law = _least_squares(tuple(data.loads.tolist()), tuple(data.throughputs.tolist()))
     return np.asarray(np.log(np.maximum(scalability.predict(within, law.lambda_, law.sigma, law.kappa), 1e-300)))
+
+
+@lru_cache(maxsize=FITS)
+def _least_squares(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> Scalability:
+    return scalability.fit(np.array(loads), np.array(throughputs))
 
 
 def ceilings(data: Seen) -> dict[str, float]:
@@ -178,19 +187,23 @@ def _power(data: Seen, loads: Floats) -> Floats:
 
 
 def _law(data: Seen, loads: Floats) -> Floats:
+    terms = _law_terms(tuple(data.loads.tolist()), tuple(data.throughputs.tolist()))
+    return _law_at(np.array(terms), loads / float(data.loads[0]))
+
+
+def _law_at(values: Floats, n: Floats) -> Floats:
+    return np.asarray(values[0] + np.log(n) - np.log1p(np.exp(values[1]) * (n - 1) + np.exp(values[2]) * n * (n - 1)))
+
+
+@lru_cache(maxsize=FITS)
+def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tuple[float, ...]:
     """The law in n = N / N_low, its three logarithms by Levenberg and Marquardt's method with a normal prior."""
-    low = float(data.loads[0])
-    n, y = data.loads / low, np.log(data.throughputs)
+    n, y = np.array(loads) / loads[0], np.log(throughputs)
     prior = np.array([float(y[0]), math.log(LAW_SIGMA), math.log(LAW_KAPPA)])
     spread = np.array([3.0, LAW_SPREAD, LAW_SPREAD])
 
-    def at(values: Floats, n: Floats) -> Floats:
-        return np.asarray(
-            values[0] + np.log(n) - np.log1p(np.exp(values[1]) * (n - 1) + np.exp(values[2]) * n * (n - 1))
-        )
-
     def residuals(values: Floats) -> Floats:
-        return np.concatenate([(at(values, n) - y) / THROUGHPUT_ERROR, (values - prior) / spread])
+        return np.concatenate([(_law_at(values, n) - y) / THROUGHPUT_ERROR, (values - prior) / spread])
 
     values, damping = prior.copy(), 1e-2
     cost = float((residuals(values) ** 2).sum())
@@ -209,7 +222,7 @@ def _law(data: Seen, loads: Floats) -> Floats:
             damping *= 10
             if damping > 1e8:
                 break
-    return at(values, loads / low)
+    return tuple(values.tolist())
 
 
 def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
