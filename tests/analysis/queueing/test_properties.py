@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from loadframe.analysis.queueing import bounds, classes, convolution, erlang, laws, mva
+from loadframe.analysis.queueing import convolution, laws, mva
 
 some_demands = arrays(np.float64, st.integers(1, 5), elements=st.floats(0.001, 10))
 populations = st.integers(1, 30)
@@ -24,32 +24,8 @@ def test_the_laws_hold_in_every_solution(demands: np.ndarray, population: int, t
     for found in (mva.exact(demands, population, think_s), mva.schweitzer(demands, population, think_s)):
         assert found.queue.sum() + float(found.throughput) * think_s == pytest.approx(population, rel=1e-6)
         assert found.utilization == pytest.approx(laws.utilization(found.throughput, demands))
-        assert found.response_s == pytest.approx(laws.response_s(population, found.throughput, think_s), abs=1e-6)
-        assert found.residence_s == pytest.approx(laws.residence_s(found.queue, found.throughput))
-        assert laws.service_demand_s(found.utilization, found.throughput) == pytest.approx(demands)
-
-
-@given(some_demands, populations, think_times)
-def test_every_bound_holds_the_exact_answer(demands: np.ndarray, population: int, think_s: float) -> None:
-    exact = float(mva.exact(demands, population, think_s).throughput)
-    wide = bounds.asymptotic(demands, population, think_s)
-    balanced, geometric = (bound(demands, population, think_s) for bound in (bounds.balanced_job, bounds.geometric))
-    response_s = population / exact - think_s
-    for bound in (wide, balanced, geometric):
-        assert bound.throughput_low * (1 - CLOSE) <= exact <= bound.throughput_high * (1 + CLOSE)
-        assert bound.response_low_s - CLOSE <= response_s <= bound.response_high_s * (1 + CLOSE) + CLOSE
-    assert balanced.throughput_high <= wide.throughput_high * (1 + CLOSE)
-    assert balanced.throughput_low >= wide.throughput_low * (1 - CLOSE)
-
-
-@given(some_demands, populations, think_times, st.data())
-def test_asymptotic_bounds_hold_with_several_servers(
-    demands: np.ndarray, population: int, think_s: float, data: Any
-) -> None:
-    servers = data.draw(arrays(np.int64, len(demands), elements=st.integers(1, 8)))
-    exact = convolution.multi_server(demands, population, think_s, servers).throughput
-    bound = bounds.asymptotic(demands, population, think_s, servers)
-    assert bound.throughput_low * (1 - CLOSE) <= exact <= bound.throughput_high * (1 + CLOSE)
+        assert found.response_s == pytest.approx(population / found.throughput - think_s, abs=1e-6)
+        assert found.residence_s == pytest.approx(found.queue / found.throughput), "Little's law"
 
 
 @given(some_demands, populations, think_times, st.data())
@@ -91,7 +67,7 @@ def test_one_server_is_the_plain_station(demands: np.ndarray, population: int, t
 def test_throughput_tends_to_the_slowest_station(demands: np.ndarray, think_s: float) -> None:
     many = 4000
     ceiling = 1 / demands.max()
-    enough = bounds.saturation(demands, think_s) < many / 20
+    enough = (demands.sum() + think_s) / demands.max() < many / 20
     found = float(mva.schweitzer(demands, many, think_s).throughput)
     assert found <= ceiling * (1 + CLOSE)
     assert not enough or found == pytest.approx(ceiling, rel=0.02)
@@ -141,41 +117,6 @@ def test_load_dependent_stations_stay_exact_where_subtraction_fails(population: 
     assert served == pytest.approx(found.throughput)
 
 
-@settings(max_examples=50)
-@given(arrays(np.float64, (2, 3), elements=st.floats(0.01, 5)), st.tuples(st.integers(0, 6), st.integers(1, 6)))
-def test_classes_alike_are_one_class(demands: np.ndarray, counts: tuple[int, int]) -> None:
-    alike = np.array([demands[0], demands[0]])
-    one = mva.exact(demands[0], sum(counts), 2.0)
-    two = classes.exact(alike, counts, 2.0)
-    assert two.throughput.sum() == pytest.approx(float(one.throughput))
-    assert two.queue.sum(axis=0) == pytest.approx(one.queue)
-    both = classes.exact(demands, counts, 2.0)
-    near = classes.schweitzer(demands, counts, 2.0)
-    assert near.throughput == pytest.approx(both.throughput, rel=0.25)
-    assert both.queue.sum(axis=1) + 2 * both.throughput == pytest.approx(counts)
-
-
-@given(st.floats(0.01, 0.9), st.floats(0.01, 5))
-def test_open_and_mixed_classes(load: float, demand: float) -> None:
-    rate = load / demand
-    queue = erlang.mmm(rate, 1 / demand)
-    alone = classes.open_classes([rate], [[demand]])
-    assert alone.queue[0, 0] == pytest.approx(queue.queue)
-    open_, closed = classes.mixed([rate], [[demand]], [[demand]], [0])
-    assert open_.queue[0, 0] == pytest.approx(queue.queue)
-    assert closed.throughput[0] == 0
-    slower = classes.mixed([rate], [[demand]], [[demand]], [3])[1]
-    assert slower.throughput[0] == pytest.approx((1 - load) / demand)
-
-
-@given(st.integers(1, 500), st.floats(0.01, 0.99))
-def test_erlangs_queue_follows_littles_law(servers: int, utilization: float) -> None:
-    found = erlang.mmm(servers * utilization, 1.0, servers)
-    assert 0 <= found.waiting_probability <= 1
-    assert found.queue == pytest.approx(servers * utilization * found.response_s)
-    assert found.utilization == pytest.approx(utilization)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -185,15 +126,8 @@ def test_erlangs_queue_follows_littles_law(servers: int, utilization: float) -> 
         lambda: mva.schweitzer([1.0], 1, 0.0, [0]),
         lambda: mva.exact([1.0], math.inf),
         lambda: mva.schweitzer([math.nan], 1),
-        lambda: bounds.asymptotic([0.0], 1),
-        lambda: bounds.geometric([1.0], 0),
         lambda: convolution.load_dependent([1.0], [[1.0]], 2),
         lambda: convolution.multi_server([1.0], 0),
-        lambda: classes.exact([[1.0]], [1, 2]),
-        lambda: classes.exact([[1.0]] * 8, [9] * 8),
-        lambda: classes.open_classes([2.0], [[1.0]]),
-        lambda: classes.mixed([2.0], [[1.0]], [[1.0]], [1]),
-        lambda: erlang.mmm(5, 5),
     ],
 )
 def test_impossible_networks_are_refused(wrong: Any) -> None:

@@ -1,11 +1,8 @@
 """Queueing: what throughput and response time must be, given the seconds of each resource that a request needs.
 
-laws          utilisation law, Little's law, service demand
-bounds        asymptotic, balanced-job and geometric bounds: no solution needed
+laws          utilisation law
 mva           closed networks of one class: exact and Schweitzer's mean value analysis, several servers
 convolution   closed networks whose stations work at any speed that depends on their queue: exact, in logarithms
-classes       several classes: closed (exact, Schweitzer), open, mixed
-erlang        the queue with m servers: M/M/m
 
 Symbols: N requests circulate (population), Z seconds think time (think_s), D_k seconds of station k per request
 (demands_s), m_k servers (servers), X requests per second (throughput), R seconds in the system (response_s), R_k at

@@ -1,4 +1,4 @@
-"""The operational laws (Denning and Buzen 1978): true of every measured window, whatever the distributions are."""
+"""The utilisation law (Denning and Buzen 1978), true of every measured window, whatever distributions are."""
 
 from __future__ import annotations
 
@@ -11,21 +11,6 @@ Floats = NDArray[np.float64]
 def utilization(throughput: ArrayLike, demands_s: ArrayLike, servers: ArrayLike = 1.0) -> Floats:
     """Utilisation law: U = X D / m, the share of m servers in use. Arguments broadcast together."""
     return np.asarray(np.asarray(throughput) * np.asarray(demands_s) / np.asarray(servers), dtype=np.float64)
-
-
-def service_demand_s(utilization: ArrayLike, throughput: ArrayLike, servers: ArrayLike = 1.0) -> Floats:
-    """The same, solved for the seconds of a resource that one request needs: D = m U / X."""
-    return np.asarray(np.asarray(utilization) * np.asarray(servers) / np.asarray(throughput), dtype=np.float64)
-
-
-def residence_s(queue: ArrayLike, throughput: ArrayLike) -> Floats:
-    """Little's law: R = Q / X."""
-    return np.asarray(np.asarray(queue) / np.asarray(throughput), dtype=np.float64)
-
-
-def response_s(population: ArrayLike, throughput: ArrayLike, think_s: ArrayLike = 0.0) -> Floats:
-    """Response time law of a closed system: R = N / X - Z."""
-    return np.asarray(np.asarray(population) / np.asarray(throughput) - np.asarray(think_s), dtype=np.float64)
 
 
 def positive(values: ArrayLike, what: str) -> Floats:
