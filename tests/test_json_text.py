@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.json_text import DEEPEST, JsonError, parse_json
+from loadframe.json_text import DEEPEST, JsonError, parse_json, write_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats(allow_nan=False, allow_infinity=False)
@@ -20,7 +21,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_what_we_write_is_read_back(value: object) -> None:
-    assert parse_json(json.dumps(value)) == value
+    assert parse_json(write_json(value)) == value
     assert parse_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
@@ -49,3 +50,10 @@ def test_what_cannot_be_carried_is_refused_in_words(text: str | bytes, words: st
 
 def test_the_deepest_that_is_allowed_is_read() -> None:
     assert parse_json("[" * DEEPEST + "]" * DEEPEST)
+
+
+def test_what_json_has_no_word_for_is_null_a_path_its_text_and_the_rest_refused() -> None:
+    written = write_json({"use": [1.5, float("inf"), float("nan")], "run": Path("runs/1"), "none": None})
+    assert parse_json(written) == {"use": [1.5, None, None], "run": "runs/1", "none": None}
+    with pytest.raises(TypeError, match="nothing for"):
+        write_json({"set": {1, 2}})

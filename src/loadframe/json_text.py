@@ -1,4 +1,5 @@
-"""JSON that somebody else wrote, or edited: what the rest of the program cannot carry is refused here, once.
+"""The one reader and the one writer of JSON. What somebody else wrote, or edited, and the rest of the program cannot
+carry is refused here, once. Records of a run folder are written by runs/formats.py, which knows their types.
 
 The standard parser takes NaN, numbers beyond what a float holds, integers of thousands of digits (or raises), and
 nesting that only the interpreter's stack ends. All of these are JsonError here, as is what is no JSON at all.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 DEEPEST = 64
@@ -38,11 +40,17 @@ def parse_json(text: str | bytes) -> Any:
 
 def write_json(value: Any, *, indent: int | None = None) -> str:
     """The JSON text of a value, in ASCII; null in the place of every number that is not finite: JSON has no word for
-    it."""
+    it. Paths become text. TypeError for anything else that JSON does not have."""
     try:
-        return json.dumps(value, allow_nan=False, indent=indent)
+        return json.dumps(value, allow_nan=False, indent=indent, default=_path)
     except ValueError:
-        return json.dumps(_with_null(value), allow_nan=False, indent=indent)
+        return json.dumps(_with_null(value), allow_nan=False, indent=indent, default=_path)
+
+
+def _path(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"JSON has nothing for {value!r}")
 
 
 def _with_null(value: Any) -> Any:

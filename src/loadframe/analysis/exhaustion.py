@@ -16,10 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis import student
-from loadframe.model import LoadInterval
-
-AT_CEILING = 0.97
-"""From this share of its ceiling on, a use counts as at it: caches stop just short of what they may hold."""
+from loadframe.model import REACHED, LoadInterval
 
 GROWTH_SHARE = 0.02
 """A use that grows by less than this share of its ceiling over all loads is not going to run out."""
@@ -89,7 +86,7 @@ def demand_at(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: fl
     loads, uses = _checked(loads, uses, ceiling)
     line = _regression(loads, uses, ceiling)
     if line is None:
-        below = uses < AT_CEILING * ceiling
+        below = uses < REACHED * ceiling
         return float(np.median(uses[below])) * load / float(loads[below][0]) if below.any() else None
     if abs(line.slope) <= line.reach / math.sqrt(line.sxx):
         return max(line.intercept + line.slope * line.mean_load, 0.0)
@@ -110,7 +107,7 @@ def _checked(
 
 def _bracket(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float) -> tuple[float, float] | None:
     """Highest load below and lowest load at the ceiling, by the median use of each load; None if never reached."""
-    reached = [float(load) for load in np.unique(loads) if np.median(uses[loads == load]) >= AT_CEILING * ceiling]
+    reached = [float(load) for load in np.unique(loads) if np.median(uses[loads == load]) >= REACHED * ceiling]
     if not reached:
         return None
     below = loads[loads < reached[0]]
@@ -126,7 +123,7 @@ def _in_proportion(
 
 
 def _regression(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float) -> _Line | None:
-    below = uses < AT_CEILING * ceiling
+    below = uses < REACHED * ceiling
     loads, uses = loads[below], uses[below]
     if len(np.unique(loads)) < 2:
         return None

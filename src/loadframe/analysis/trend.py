@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis.exhaustion import AT_CEILING, exhausted_at
-from loadframe.model import LoadInterval
+from loadframe.analysis.exhaustion import exhausted_at
+from loadframe.model import REACHED, LoadInterval
 
 FORESIGHT = 10.0
 """Beyond this many times the time watched nothing is said."""
@@ -39,9 +39,9 @@ def runs_out_in(times_s: NDArray[np.float64], uses: NDArray[np.float64], ceiling
     times_s, uses = np.asarray(times_s, dtype=np.float64), np.asarray(uses, dtype=np.float64)
     if times_s.shape != uses.shape or times_s.ndim != 1:
         raise ValueError(f"{times_s.shape} times and {uses.shape} uses; one use per time is needed")
-    if uses.size and uses[-1] >= AT_CEILING * ceiling:
+    if uses.size and uses[-1] >= REACHED * ceiling:
         return LoadInterval(0.0, 0.0, 0.0)
-    if uses.size < FEWEST or bool((uses >= AT_CEILING * ceiling).any()):
+    if uses.size < FEWEST or bool((uses >= REACHED * ceiling).any()):
         return None
     span_s = float(times_s[-1] - times_s[0])
     times, means = batches(times_s - times_s[-1], uses)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.own_user import User, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
+from loadframe.json_text import write_json
 from loadframe.recording.control import Recorder
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.study.load_tables import MeasureTable
@@ -161,7 +161,7 @@ class Loading:
         return pids
 
     def _note_counters(self, rig: Rig, at_s: float) -> None:
-        self._recorder.note("service", json.dumps(rig.counters()), at_s)
+        self._recorder.note("service", write_json(rig.counters()), at_s)
 
 
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:

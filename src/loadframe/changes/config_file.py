@@ -15,6 +15,7 @@ from pathlib import Path
 
 from loadframe.errors import ChangeError, TargetError, UserError
 from loadframe.host import identity
+from loadframe.json_text import write_json
 from loadframe.kinds.attached import Attached, again
 from loadframe.model import SettingValue
 
@@ -44,7 +45,7 @@ class ConfigFile:
             "kind": "config",
             "server": server["kind"],
             "path": str(path),
-            "restart": json.dumps(list(restart)),
+            "restart": write_json(list(restart)),
             "words": words,
         }
 

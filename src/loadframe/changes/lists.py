@@ -3,7 +3,6 @@ version cannot use is told and left as it is; the others are read all the same."
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from loadframe.host import identity
 from loadframe.host.identity import Identity
 from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
 from loadframe.host.state import Damaged, held, private_folder, read_file, remove_torn, state_directory, write_durably
+from loadframe.json_text import write_json
 from loadframe.model import SettingValue
 
 KIND, VERSION = "standing", 2
@@ -122,7 +122,7 @@ def unreadable() -> list[Unreadable]:
 def may_speak_of(file: Path, setting: str) -> bool:
     """Whether a file that cannot be used has the name of a setting in it, or cannot be searched."""
     try:
-        return json.dumps(setting) in read_file(file)
+        return write_json(setting) in read_file(file)
     except (FileNotFoundError, Damaged):
         return False
 
@@ -135,7 +135,7 @@ def save(record: Record) -> None:
             file.unlink(missing_ok=True)
             remove_torn(file.parent)  # a dead owner's sign of life
             return
-        write_durably(file, json.dumps({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(record)}, indent=1))
+        write_durably(file, write_json({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(record)}, indent=1))
     except OSError as error:
         raise ChangeError(
             f"Cannot write {file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."

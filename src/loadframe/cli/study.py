@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import loadframe
 from loadframe.bench.checking import check_study
 from loadframe.cli.common import Json, Sets, command
 from loadframe.cli.terminal import answer, emit
+from loadframe.json_text import write_json
 
 app = typer.Typer(no_args_is_help=True, help="The study file: its schema, and whether one is valid.")
 
@@ -24,7 +24,7 @@ def schema(as_json: Json = False) -> None:
         if as_json:
             emit({"schema": "loadframe.study-schema/1", "json_schema": document})
         else:
-            answer(json.dumps(document, indent=2))
+            answer(write_json(document, indent=2))
 
 
 @app.command()
@@ -39,4 +39,4 @@ def check(
         if as_json:
             emit({"schema": "loadframe.study/1", **resolved})
         else:
-            answer(json.dumps(resolved, indent=2))
+            answer(write_json(resolved, indent=2))

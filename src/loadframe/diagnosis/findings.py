@@ -11,14 +11,11 @@ from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES, Condition
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.metrics import METRICS
 from loadframe.metrics import metric as metric_of
-from loadframe.model import OTHERS, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
+from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
 """Units of what is counted by the event; a metric that is not registered has none."""
-REACHED = 0.97
-"""A limit counts as reached where at least half of a level's steps are at this share of its ceiling: caches keep a few
-entries free."""
 THRASH_PER_REQUEST = 0.05
 """A silent limit explains a loss only if at least one request in twenty pays for it."""
 FAILURES_PER_REQUEST = 0.01

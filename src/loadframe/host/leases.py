@@ -13,7 +13,6 @@ Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -38,6 +37,7 @@ from loadframe.host.state import (
     writable,
     write_durably,
 )
+from loadframe.json_text import write_json
 
 KIND, VERSION = "lease", 3
 """Version 1 had no machine, no namespaces of its processes, and no sign of life beside it; 2 had no mounts."""
@@ -184,7 +184,7 @@ class Lease:
         self.release()
 
     def _write(self) -> None:
-        text = json.dumps({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(self._record)}, default=str, indent=1)
+        text = write_json({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(self._record)}, indent=1)
         try:
             write_durably(self._file, text)
         except OSError as error:

@@ -18,6 +18,7 @@ from loadframe.errors import StudyError
 from loadframe.model import SettingValue
 from loadframe.plain_numbers import finite, whole
 from loadframe.said import words
+from loadframe.switches import switch
 
 Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
 
@@ -133,8 +134,7 @@ def as_shown(text: str) -> SettingValue:
 
 
 def _boolean(kind: str, spec: SettingSpec, value: SettingValue) -> bool:
-    words = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
-    truth = words.get(str(value).strip().lower())
+    truth = switch(value)
     if truth is None:
         raise _wrong(kind, spec, value, "true or false")
     return truth

@@ -7,10 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from loadframe.ledger.reading import as_number
 from loadframe.ledger.rules import RULES, LimitRule
-from loadframe.model import Limit, LimitStatus, SettingValue, UnreadLimit
-
-REACHED = 0.97
-"""From this share of its ceiling on a use counts as at it: caches stop just short of what they may hold."""
+from loadframe.model import REACHED, Limit, LimitStatus, SettingValue, UnreadLimit
 
 ONLY_IN_STEPS = "requests tell: it is read while they run (loadframe measure STUDY)"
 OF_A_CAGE = "cage."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.model import Limit, SettingValue, Step, TargetState
+from loadframe.switches import spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,7 @@ def silent_cuts(configured: Mapping[str, SettingValue], effective: Mapping[str, 
     return tuple(cuts)
 
 
-SAME = {"on": "1", "off": "0", "true": "1", "false": "0", "yes": "1", "no": "0"}
-
-
 def _plain(value: SettingValue) -> str:
-    text = str(value).strip().lower()
-    text = SAME.get(text, text)
+    text = spelled(value)
     number = as_number(text)
     return f"{number:g}" if number is not None else text

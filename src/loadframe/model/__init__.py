@@ -78,6 +78,7 @@ from loadframe.model.ladder import (
 )
 from loadframe.model.latency import LatencyDistribution, LatencyPoint
 from loadframe.model.limit import (
+    REACHED,
     LedgerNow,
     Limit,
     LimitStatus,
@@ -148,6 +149,7 @@ __all__ = [
     "FLAGS",
     "OPEN_LOOP_AXES",
     "OTHERS",
+    "REACHED",
     "UNSETTLED",
     "WARMING",
     "Alternative",

@@ -10,6 +10,9 @@ from loadframe.model.curve import LoadInterval
 LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
 """Where a use stands against its ceiling; "" where nobody judged it."""
 
+REACHED = 0.97
+"""From this share of its ceiling on, a use counts as at it: caches stop just short of what they may hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:

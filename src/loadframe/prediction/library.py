@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from loadframe.json_text import write_json
 from loadframe.model import Limit, Observation, Observations
 from loadframe.prediction import calibration
 from loadframe.prediction.calibration import Bounds, Calibrated, Curve, Scale
@@ -68,7 +69,7 @@ def build(made_of: Sequence[Curve]) -> Library:
 def as_json(library: Library) -> str:
     """The text of calibration.json; an infinite end is null."""
     rounded = _rounded(asdict(library))
-    return json.dumps(rounded, indent=1) + "\n"
+    return write_json(rounded, indent=1) + "\n"
 
 
 def binds(limit: Limit) -> bool:

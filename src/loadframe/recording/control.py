@@ -20,6 +20,7 @@ from loadframe.errors import RecordingError
 from loadframe.host.environment import NO_FOLDER, environment, python
 from loadframe.host.processes import marked
 from loadframe.host.suspended import told
+from loadframe.json_text import write_json
 
 _ANSWER_TIMEOUT_S = 30.0
 """A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""
@@ -179,7 +180,7 @@ class Recorder:
         return self._process
 
     def _send(self, command: dict[str, Any]) -> None:
-        line = json.dumps(command).encode() + b"\n"
+        line = write_json(command).encode() + b"\n"
         with self._sending:
             process = self._running()
             assert process.stdin is not None

@@ -5,7 +5,6 @@ This module is imported by the recorder process and stays light: the standard li
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from pathlib import Path
 import zstandard
 
 from loadframe.errors import RecordingError
+from loadframe.json_text import write_json
 from loadframe.recording.frames import (
     BLOCK_HEADER,
     BLOCK_MAGIC,
@@ -74,13 +74,8 @@ class FrameWriter:
                 f"The recording {path} cannot be created: {error.strerror}.",
                 remedy="Choose a new file in a folder that can be written.",
             ) from error
-        text = json.dumps(asdict(facts)).encode()
+        text = write_json(asdict(facts)).encode()
         self._write(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
-
-    @property
-    def pending_bytes(self) -> int:
-        """How much is gathered and not yet written."""
-        return self.end
 
     def source(self, name: str) -> int:
         """The id under which a source's bytes are given. Every block names the sources that are in use."""
@@ -102,7 +97,7 @@ class FrameWriter:
         self._facts = facts
         self.end = 0
         if facts != self._first_facts:
-            text = json.dumps(asdict(facts)).encode()
+            text = write_json(asdict(facts)).encode()
             RECORD.pack_into(self.buffer, 0, HOST, len(text))
             self.buffer[RECORD.size : RECORD.size + len(text)] = text
             self.end = RECORD.size + len(text)

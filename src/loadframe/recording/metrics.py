@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
+from loadframe.json_text import write_json
 from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
@@ -139,7 +140,7 @@ def service_metrics(
 
 def specs_text(specs: Sequence[CounterSpec]) -> str:
     """The text of a note that says what the server's counters mean."""
-    return json.dumps([asdict(spec) for spec in specs])
+    return write_json([asdict(spec) for spec in specs])
 
 
 def read_specs(text: bytes) -> list[CounterSpec]:

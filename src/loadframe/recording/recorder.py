@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any
 
 from loadframe.errors import RecordingError
+from loadframe.json_text import write_json
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import UNRECORDED, Facts
 from loadframe.recording.held_files import Descriptors, used_up
@@ -73,7 +74,7 @@ class RecorderProcess:
             if now_s >= self._next_s and not self._stopping:
                 self._tick(now_s)
         self._system.close()  # what it cost is read from a file, and there may be no descriptor to spare
-        self._event("recorder:cost", json.dumps(self.cost()).encode(), time.monotonic())
+        self._event("recorder:cost", write_json(self.cost()).encode(), time.monotonic())
         self._writer.sync()
         if self._asked_to_stop:
             _answer({"did": "stop", **self.cost()})
@@ -124,7 +125,7 @@ class RecorderProcess:
                 self._event(f"note:{command['source']}", command["text"].encode(), command["at_s"])
             case "mark":
                 fields = {name: value for name, value in command.items() if name not in ("do", "at_s")}
-                self._event(f"mark:{command['kind']}", json.dumps(fields).encode(), command["at_s"])
+                self._event(f"mark:{command['kind']}", write_json(fields).encode(), command["at_s"])
             case "flush":
                 self._writer.sync()
                 _answer({"did": "flush", "at_s": time.monotonic()})
@@ -241,7 +242,7 @@ def _peak_rss_bytes() -> int:
 
 def _answer(message: dict[str, Any]) -> None:
     try:
-        os.write(1, json.dumps(message).encode() + b"\n")
+        os.write(1, write_json(message).encode() + b"\n")
     except BrokenPipeError:  # nobody listens any more: the end of stdin says so next, and the recording ends in order
         return
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from loadframe.errors import RecordingError
+from loadframe.json_text import write_json
 from loadframe.recording import procfs
 from loadframe.recording.snapshot import Pair, Place, Source
 
@@ -66,7 +67,7 @@ def fetch_groups(place: Place, path: str, *, wanted: Sequence[str] = tuple(FILES
                 found.setdefault(controller, {}).update(_chain(place, mount, group, FILES[controller]))
     if not mounts:
         raise RecordingError(OUT_OF_SIGHT)
-    return json.dumps({controller: list(groups.values()) for controller, groups in found.items()}).encode()
+    return write_json({controller: list(groups.values()) for controller, groups in found.items()}).encode()
 
 
 def _mounts(place: Place) -> dict[str, tuple[str, str]]:

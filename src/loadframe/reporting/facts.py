@@ -25,12 +25,10 @@ from loadframe.model import (
     SettingValue,
     Trial,
 )
+from loadframe.switches import spelled
 
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
 """What a row of Round.footprint says of its step, besides its metrics."""
-
-SWITCHES = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
-"""What servers read back for a switch, as the one spelling to compare by."""
 
 Role = Literal["before", "between", "after"]
 
@@ -251,8 +249,7 @@ def _number(value: SettingValue) -> float | None:
 
 def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:
     """Whether a target would take both for the same: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
-    spelled = [SWITCHES.get(shown(value).strip().lower(), shown(value).strip().lower()) for value in (one, other)]
-    return spelled[0] == spelled[1]
+    return spelled(shown(one)) == spelled(shown(other))
 
 
 def gives_up(inv: Investigation) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ own program (bulk_loader_server.py), made like the one of the story; it runs as 
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from loadframe.host.environment import python
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
+from loadframe.json_text import write_json
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
 from loadframe.kinds.postgres import target as postgres
 from loadframe.kinds.postgres.shards import PostgresShards
@@ -166,7 +166,7 @@ class _Server(PrivateServer):
         passwords.unlink(missing_ok=True)
         write_secret(passwords, "".join(map(_password_line, shards)))
         self.give(passwords)
-        where = json.dumps([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
+        where = write_json([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
         command = python("loadframe.kinds.bulk_loader.server", str(self.socket), where)
         command += [str(settings["batch_bytes"]), str(settings["pool"])]
         self.launch(command, allowance, self._listens)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sqlite3
@@ -14,6 +13,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.own_user import ids_of, make_private
 from loadframe.host.processes import Allowance
+from loadframe.json_text import write_json
 from loadframe.kinds.sqlite.settings import (
     CATALOGUE,
     COUNTERS,
@@ -129,7 +129,7 @@ class SqliteTarget:
         return {}
 
     def endpoint(self) -> Endpoint:
-        return Endpoint("sqlite", str(self._file), {"pragmas": json.dumps(self._pragmas(self._settings or {}))})
+        return Endpoint("sqlite", str(self._file), {"pragmas": write_json(self._pragmas(self._settings or {}))})
 
     def healthy(self) -> bool:
         """Whether the file can be opened and read. Never raises."""
