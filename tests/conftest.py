@@ -112,6 +112,5 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(socket.socket, "connect", only_here)
-    monkeypatch.setattr(address, "_found", {})
-    monkeypatch.setattr(address, "_chosen", {})
+    monkeypatch.setattr(address, "known", address.Known())
     yield lambda host, *answers: known.update({host: list(answers)})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.errors import StudyError
@@ -20,8 +20,16 @@ NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
 TRIED_FOR_S = 5.0
 """How long each of several addresses of a name may take to accept a connection."""
 
-_found: dict[str, tuple[str, ...]] = {}
-_chosen: dict[tuple[str, int], str] = {}
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What this command has decided. numbers: of a name; chosen: of a name and port, the one to connect to."""
+
+    numbers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    chosen: dict[tuple[str, int], str] = field(default_factory=dict)
+
+
+known = Known()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +47,10 @@ def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
     """Every numeric address of a name, in the order in which to try them. StudyError for what is no name of one host,
     and for a name that has no address."""
     if afresh:
-        _found.pop(host, None)
-    if host not in _found:
-        _found[host] = _asked(host)
-    return _found[host]
+        known.numbers.pop(host, None)
+    if host not in known.numbers:
+        known.numbers[host] = _asked(host)
+    return known.numbers[host]
 
 
 def is_here(host: str, *, afresh: bool = False) -> bool:
@@ -56,9 +64,9 @@ def decide(host: str, port: int, number: str = "") -> Place:
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
-    if _chosen.get((host, port)) not in numbers:
-        _chosen[host, port] = _accepting(numbers, port) if len(numbers) > 1 else numbers[0]
-    number = _chosen[host, port]
+    if known.chosen.get((host, port)) not in numbers:
+        known.chosen[host, port] = _accepting(numbers, port) if len(numbers) > 1 else numbers[0]
+    number = known.chosen[host, port]
     return Place(host, number, port, _is_own(number))
 
 

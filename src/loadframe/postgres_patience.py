@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,10 +14,10 @@ Waiting = Generator[Any, Any, Any]
 
 
 @functools.cache
-def patient(silence_s: float) -> type[Connection[Any]]:
+def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> type[Connection[Any]]:
     """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
     silence_s seconds. No statement_timeout is set for that: it would be a setting of ours in what we read, and a server
-    that is stopped does not keep it."""
+    that is stopped does not keep it. clock: seconds."""
     import psycopg
 
     class Patient(psycopg.Connection[Any]):
@@ -26,7 +26,7 @@ def patient(silence_s: float) -> type[Connection[Any]]:
             return super().wait(self._limited(gen), *more, **named)
 
         def _limited(self, waiting: Waiting) -> Waiting:
-            heard_s, ready = time.monotonic(), None
+            heard_s, ready = clock(), None
             while True:
                 try:
                     wanted = waiting.send(ready)
@@ -34,8 +34,8 @@ def patient(silence_s: float) -> type[Connection[Any]]:
                     return end.value
                 ready = yield wanted
                 if ready:
-                    heard_s = time.monotonic()
-                elif time.monotonic() - heard_s > silence_s:
+                    heard_s = clock()
+                elif clock() - heard_s > silence_s:
                     self.pgconn.finish()
                     raise psycopg.OperationalError(f"no answer within {silence_s:.0f} s") from TimeoutError()
 

@@ -153,13 +153,12 @@ class SimulatedBench:
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch, make_step: Callable[..., Step]) -> Callable[..., Bookkeeping]:
+def simulated(make_step: Callable[..., Step]) -> Callable[..., Bookkeeping]:
     """A book over a simulated bench; `overrides` as for --set."""
 
     def make(model: Model, *overrides: str, **bench: object) -> Bookkeeping:
         clock = Clock()
         study = parse(STUDY, overrides)
-        monkeypatch.setattr("loadframe.bench.bookkeeping.time.monotonic", clock)
         fake = SimulatedBench(study, model, clock, make_step, **bench)  # type: ignore[arg-type]
         budget = Budget(study.measure.budget, study.measure.window, clock=clock)
         book = Bookkeeping(fake, budget, Silent(), random.Random(1))  # type: ignore[arg-type]

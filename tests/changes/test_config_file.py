@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -37,7 +38,7 @@ class Theirs:
         frame = (
             "import os, signal; from pathlib import Path; from loadframe.changes import config_file\n"
             "from loadframe.changes.durable import DurableJournal\n"
-            "config_file._silent = lambda address: None\n"
+            "config_file.again = lambda address: open(os.devnull)\n"
             f"place = config_file.ConfigFile.at({dict(self.place.address)!r})\n"
             "journal = DurableJournal('a study', Path('run'))\n"
             "def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -49,7 +50,7 @@ class Theirs:
 @pytest.fixture
 def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theirs:
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(config_file, "_silent", lambda address: None)
+    monkeypatch.setattr(config_file, "again", lambda address: Mock())
     (tmp_path / "conf.d").mkdir()
     return Theirs(tmp_path / "conf.d")
 
@@ -111,7 +112,13 @@ def test_a_restart_that_a_killed_command_has_begun_is_over_before_the_next(
 
     monkeypatch.setattr(config_file.identity, "naming", looked_for)
     starting = iter(["it starts"])
-    monkeypatch.setattr(config_file, "_silent", lambda address: next(starting, None))
+
+    def again(address: object) -> Mock:
+        if why := next(starting, None):
+            raise TargetError(why)
+        return Mock()
+
+    monkeypatch.setattr(config_file, "again", again)
     with subprocess.Popen(restart) as underway:
         while not log.exists():
             assert underway.poll() is None

@@ -146,8 +146,8 @@ def test_killed_between_two_processes_both_go_back(server: Server) -> None:
     (before,) = server.values(FILES)
     killed(
         server,
-        "real = process._set\n"
-        f"process._set = lambda name, task, value: die() if task == {server.child} else real(name, task, value)\n"
+        "import resource; real = resource.prlimit\n"
+        f"resource.prlimit = lambda task, *other: die() if task == {server.child} else real(task, *other)\n"
         f"journal.set(place, {FILES!r}, 200)",
     )
     assert server.values(FILES) == {before, 200}

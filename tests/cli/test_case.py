@@ -28,7 +28,7 @@ def test_what_one_study_has_found_is_not_lost_with_the_next(
             raise ends_with
         return outcomes.pop()
 
-    monkeypatch.setattr(case, "_carried_out", carried_out)
+    monkeypatch.setattr(case, "carry_out", carried_out)
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path))
     done = CliRunner().invoke(app, ["case", "run", "bulk-ingest", "--json"])
     assert done.exit_code == code

@@ -71,8 +71,8 @@ def _removed(place: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, int
     forgotten: list[int] = []
     monkeypatch.setattr(postgres_memory, "POSIX", shared)
     monkeypatch.setattr(postgres_memory, "segments", lambda _: [Segment(**found)])  # type: ignore[arg-type]
-    monkeypatch.setattr(postgres_memory, "_content", lambda _: header)
-    monkeypatch.setattr(postgres_memory, "_forget", lambda segment: not forgotten.append(segment.id))
+    monkeypatch.setattr(postgres_memory, "bytes_of", lambda _: header)
+    monkeypatch.setattr(postgres_memory, "forget", lambda segment: not forgotten.append(segment.id))
     before = {path.name for path in shared.iterdir()}
     postgres_memory.remove(place)
     gone = before - {path.name for path in shared.iterdir()}

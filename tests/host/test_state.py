@@ -87,7 +87,7 @@ def test_a_group_without_other_members_is_its_owners_own(place: Path, monkeypatc
     place.mkdir(parents=True)
     place.parent.chmod(0o775)
     assert state_directory() == place
-    monkeypatch.setattr(trust, "_own_group", lambda gid: False)
+    monkeypatch.setattr(trust, "own_group", lambda gid: False)
     with pytest.raises(CageError):
         state_directory()
 

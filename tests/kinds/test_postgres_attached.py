@@ -15,6 +15,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.attached import attach
 from loadframe.kinds.base import Target
 from loadframe.kinds.postgres.attached import AttachedPostgres, _where, host_of, read_service
+from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import TargetState
 from loadframe.workloads import postgres as drivers
@@ -111,7 +112,7 @@ def test_load_drivers_are_given_the_address_that_was_decided_and_its_tls(
     tmp_path: Path, names: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names("db.example", ("127.0.0.1",), (ELSEWHERE,))
-    monkeypatch.setattr(AttachedPostgres, "_met", lambda *_: ("15", "SELECT 1", "a thing"))
+    monkeypatch.setattr(Control, "one", lambda *_: (150_000, "15.0", True, 7, "5432"))
     monkeypatch.setenv("PGHOSTADDR", ELSEWHERE)
     monkeypatch.setenv("PGSERVICE", "other")
     path = tmp_path / "service.conf"

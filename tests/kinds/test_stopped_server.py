@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -54,9 +53,9 @@ def test_it_is_told_that_the_server_was_stopped(kind: str, lease: Lease, monkeyp
 def test_a_connection_waits_for_silence_not_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     psycopg = pytest.importorskip("psycopg")
     now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     ended: list[bool] = []
-    connection = patient(10).__new__(patient(10))
+    kind = patient(10, lambda: now[0])
+    connection = kind.__new__(kind)
     monkeypatch.setattr(
         type(connection), "pgconn", type("", (), {"finish": lambda self: ended.append(True)})(), raising=False
     )

@@ -243,6 +243,7 @@ def test_the_process_imports_nothing_heavy() -> None:
     ours = {name for name in loaded if name.startswith("loadframe.")}
     assert ours == {
         "loadframe.errors",
+        "loadframe.json_text",
         "loadframe.recording",
         "loadframe.recording.frame_writer",
         "loadframe.recording.frames",
@@ -283,7 +284,7 @@ def test_a_recorder_that_is_stopped_keeps_nobody(tmp_path: Path, monkeypatch: py
         pid = recorder.pid
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
-        monkeypatch.setattr(control, "_ANSWER_TIMEOUT_S", 0.2)
+        monkeypatch.setattr(control, "ANSWER_TIMEOUT_S", 0.2)
         with pytest.raises(RecordingError, match=f"process {pid} is stopped") as first:
             for _ in range(10_000):  # a pipe takes 64 KiB that nobody reads
                 recorder.note("service", "x" * 100)

@@ -186,13 +186,13 @@ def test_what_a_killed_writer_has_left_goes_and_nothing_else(folder: Storage, tm
 def test_what_is_being_written_is_not_taken_for_what_was_left(
     folder: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = storage._write
+    write = os.write
 
-    def swept_meanwhile(descriptor: int, data: bytes) -> None:
+    def swept_meanwhile(descriptor: int, data: bytes) -> int:
         Storage(tmp_path / "run").remove_torn()
-        write(descriptor, data)
+        return write(descriptor, data)
 
-    monkeypatch.setattr(storage, "_write", swept_meanwhile)
+    monkeypatch.setattr(storage.os, "write", swept_meanwhile)
     folder.replace("a.json", b"x")
     assert folder.read("a.json", 10) == b"x"
 

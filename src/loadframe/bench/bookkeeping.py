@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Required, TypedDict, Unpack
@@ -61,7 +60,7 @@ class Bookkeeping:
     def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
         """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
         not ended. The one before stays in the run."""
-        started = time.monotonic()
+        started = self.budget.clock()
         self._wash_out(round_number, block, treatment, level)
         asked: StepAsked = {
             "round_number": round_number,
@@ -71,7 +70,7 @@ class Bookkeeping:
             "warmup_s": self.settling.warmup_s(level),
         }
         step = self._measure(**asked)
-        self.budget.note_step(level, time.monotonic() - started)
+        self.budget.note_step(level, self.budget.clock() - started)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
         if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
             self.repeated += 1
@@ -101,9 +100,9 @@ class Bookkeeping:
 
     def once(self, **asked: Unpack[StepAsked]) -> Step:
         """A step, noted in the budget and shown."""
-        started = time.monotonic()
+        started = self.budget.clock()
         step = self._measure(**asked)
-        self.budget.note_step(asked["level"], time.monotonic() - started)
+        self.budget.note_step(asked["level"], self.budget.clock() - started)
         return step
 
     def _measure(self, **asked: Unpack[StepAsked]) -> Step:

@@ -14,7 +14,7 @@ FIRST_GUESS = 1.6
 
 @dataclass
 class Budget:
-    """Seconds for the whole command. clock: injected by tests."""
+    """Seconds for the whole command. clock: what the command is timed by; tests give one of their own."""
 
     total_s: float
     window_s: float

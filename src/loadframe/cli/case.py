@@ -95,7 +95,7 @@ def run_case(
     for each, study in studies.items():
         if shapes and not as_json:
             answer()
-        shapes[each] = _carried_out(case.verb, study, runs, as_json)
+        shapes[each] = carry_out(case.verb, study, runs, as_json)
         reached["studies"] = shapes
     if as_json and len(shapes) == 1:
         emit(next(iter(shapes.values())), run=next(iter(shapes.values()))["run"])
@@ -103,14 +103,14 @@ def run_case(
         emit({"schema": "loadframe.case-run/1", "case": name, "studies": shapes})
 
 
-def _carried_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:
+def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:
     """A study as its case says, shown to people unless `quiet`; its outcome for programs."""
-    carry_out, to_json, to_text = {
+    run_verb, to_json, to_text = {
         "investigate": (loadframe.investigate, loadframe.investigation_json, loadframe.render_text),
         "ladder": (loadframe.ladder, loadframe.ladder_json, loadframe.render_ladder),
     }[verb]
     with shown(quiet=quiet) as progress:
-        found = carry_out(study, runs, progress=progress)
+        found = run_verb(study, runs, progress=progress)
     if not quiet:
         answer(to_text(found), run=found.run)
     shape: dict[str, Any] = to_json(found)

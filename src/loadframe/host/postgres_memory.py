@@ -60,11 +60,11 @@ def _remove_of(data: Path) -> int:
     segment = next((one for one in segments(SEGMENTS) if one.id == named), None)
     if segment is None or segment.attached or segment.uid != place.st_uid or segment.size_bytes != HEADER.size:
         return 0
-    magic, _, _, _, number, _, device, inode = HEADER.unpack(_content(segment))
+    magic, _, _, _, number, _, device, inode = HEADER.unpack(bytes_of(segment))
     if (magic, device, inode) != (HEADER_MAGIC, place.st_dev, place.st_ino):
         return 0
     pieces = _pieces(number, segment.uid)
-    return sum(_unlink(POSIX / f"PostgreSQL.{one}", segment.uid) for one in pieces) + _forget(segment)
+    return sum(_unlink(POSIX / f"PostgreSQL.{one}", segment.uid) for one in pieces) + forget(segment)
 
 
 def named_segment(text: bytes) -> int | None:
@@ -85,7 +85,7 @@ def segments(listing: Path) -> list[Segment]:
     return [Segment(*(int(row[number]) for number in wanted)) for row in rows[1:]]
 
 
-def _content(segment: Segment) -> bytes:
+def bytes_of(segment: Segment) -> bytes:
     """The segment's bytes; zeros where it cannot be read any more."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
@@ -98,7 +98,8 @@ def _content(segment: Segment) -> bytes:
         libc.shmdt(ctypes.c_void_p(address))
 
 
-def _forget(segment: Segment) -> bool:
+def forget(segment: Segment) -> bool:
+    """Have the kernel remove it. Whether it did."""
     return bool(ctypes.CDLL(None).shmctl(segment.id, IPC_RMID, None) == 0)
 
 

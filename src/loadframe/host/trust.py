@@ -54,7 +54,7 @@ def others_write(status: os.stat_result, path: Path) -> bool:
     of who may (acl(5)) the group's bits are those of everybody on it."""
     if status.st_mode & stat.S_IWOTH:
         return True
-    return bool(status.st_mode & stat.S_IWGRP) and (not _own_group(status.st_gid) or _has_list(path))
+    return bool(status.st_mode & stat.S_IWGRP) and (not own_group(status.st_gid) or _has_list(path))
 
 
 def _has_list(path: Path) -> bool:
@@ -89,7 +89,7 @@ def _unmapped(uid: int) -> bool:
 
 
 @cache
-def _own_group(gid: int) -> bool:
+def own_group(gid: int) -> bool:
     """Whether nobody but us and root is in a group, as far as this machine's list of groups tells: root's, or the one
     that has our name."""
     try:

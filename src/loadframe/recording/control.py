@@ -22,7 +22,7 @@ from loadframe.host.processes import marked
 from loadframe.host.suspended import told
 from loadframe.json_text import write_json
 
-_ANSWER_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 30.0
 """A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""
 
 LACKING = {
@@ -187,7 +187,7 @@ class Recorder:
             if process.poll() is not None or process.stdin.closed:
                 raise self._died()
             view = memoryview(line)
-            deadline_s = time.monotonic() + _ANSWER_TIMEOUT_S
+            deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
             while view:
                 try:
                     view = view[os.write(process.stdin.fileno(), view) :]
@@ -200,7 +200,7 @@ class Recorder:
     def _await_answer(self, did: str) -> dict[str, Any]:
         process = self._running()
         assert process.stdout is not None
-        deadline_s = time.monotonic() + _ANSWER_TIMEOUT_S
+        deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
         while b"\n" not in self._answers:
             if not _ready(process.stdout, select.POLLIN, deadline_s):
                 raise self._silent(f"answer '{did}'")
@@ -219,7 +219,7 @@ class Recorder:
         process = self._running()
         why = told([process.pid])
         self._silence = RecordingError(
-            f"The recorder of {self.path} did not {what} within {_ANSWER_TIMEOUT_S:.0f} s{why and ': '}{why}.",
+            f"The recorder of {self.path} did not {what} within {ANSWER_TIMEOUT_S:.0f} s{why and ': '}{why}.",
             remedy="What it recorded until then is kept. "
             + ("Find out who stopped it; run it again." if why else "The machine or its disk is stuck: run it again."),
         )

@@ -40,7 +40,7 @@ MOST_MEMORY_BYTES = 2 << 30
 """For the ticks of a whole recording that are held at once; one of a small server grows by 0.2 MB/s."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
 """What a tick and an entry take besides their bytes, as Python objects."""
-_MOST_SEARCHED = 100_000
+MOST_SEARCHED = 100_000
 """False beginnings of a block; more of them are made on purpose, and the rest of the file is left out."""
 _LATEST_S = 1e12
 """Of any clock."""
@@ -275,7 +275,7 @@ def _block_at(data: bytes, position: int) -> Block | None:
 
 
 def _next_block(data: bytes, position: int) -> int:
-    for _ in range(_MOST_SEARCHED):
+    for _ in range(MOST_SEARCHED):
         position = data.find(BLOCK_MAGIC, position)
         if position < 0 or position + BLOCK_HEADER.size > len(data):
             return -1

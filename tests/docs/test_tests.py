@@ -1,0 +1,62 @@
+"""What a test may replace: what has a public name. Private names move with the code, and a clock is an argument."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+REPLACES = ("setattr", "delattr", "setitem", "patch", "object")
+IN_A_COMMAND = re.compile(r"^\s*(?!self\.)\w+(?:\.\w+)*\.(?:_[a-z]\w*|monotonic) = ", re.M)
+"""A line of Python that a test hands to another process."""
+
+
+def private(name: str) -> bool:
+    """Whether the last part of a name, or of the path to one, is nobody else's; and the clock that all share."""
+    last = name.rpartition(".")[2]
+    return (last.startswith("_") and not last.startswith("__")) or last == "monotonic"
+
+
+def replaced(text: str) -> Iterator[tuple[int, str]]:
+    """(line, name) of each private name, or clock, that Python text replaces in somebody else's module or object."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in REPLACES:
+            for given in node.args[:2]:
+                if isinstance(given, ast.Constant) and isinstance(given.value, str) and private(given.value):
+                    yield node.lineno, given.value
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                of_another = isinstance(target, ast.Attribute) and ast.unparse(target.value) not in ("self", "cls")
+                if isinstance(target, ast.Attribute) and of_another and private(target.attr):
+                    yield node.lineno, ast.unparse(target)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from ((node.lineno, found.group().strip()) for found in IN_A_COMMAND.finditer(node.value))
+
+
+def test_no_test_replaces_a_private_name_or_the_clock() -> None:
+    found = {path.name: list(replaced(path.read_text())) for path in TESTS.rglob("*.py") if path != Path(__file__)}
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ('monkeypatch.setattr(module, "_silent", None)', "_silent"),
+        ('monkeypatch.setattr("room.module._silent", None)', "room.module._silent"),
+        ('monkeypatch.setattr(time, "monotonic", clock)', "monotonic"),
+        ('monkeypatch.setattr("room.module.time.monotonic", clock)', "room.module.time.monotonic"),
+        ('patch.object(module, "_silent")', "_silent"),
+        ("module._silent = None", "module._silent"),
+        ('run(f"import module\\nmodule._silent = None\\n")', "module._silent ="),
+        ('monkeypatch.setattr(module, "SILENT_S", 0.1)', ""),
+        ('monkeypatch.setattr(module, "__file__", "x")', ""),
+        ("self._silent = None", ""),
+        ("began = time.monotonic()", ""),
+    ],
+)
+def test_what_is_found(code: str, name: str) -> None:
+    assert [each for _, each in replaced(code)] == ([name] if name else [])
