@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES, Condition, Signature
+from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES
 from loadframe.diagnosis.windows import Window, Windows
+from loadframe.knowledge.signature import Condition, Signature
 from loadframe.metrics import METRICS
 from loadframe.metrics import metric as metric_of
 from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step

@@ -27,15 +27,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Literal
 
 from loadframe.analysis import student
+from loadframe.knowledge.kinds import tables
+from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Finding, Mechanism, Step
 from loadframe.units import show_metric
 
-Form = Literal["events", "rate", "waiting", "share", "passes"]
 MOVED = 0.7
 """A cause has moved when no more than this is left of its evidence."""
 CURED = 0.1
@@ -44,17 +44,6 @@ PASSES = 1.05
 """What passes a raised limit exceeds what passed before by a twentieth: bursts and slack of the limit are less."""
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Where the working of a cause shows, and in which form. price: whether an event costs the same before and after,
-    so that the gain bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes")."""
-
-    metric: str
-    form: Form = "events"
-    price: bool = True
-    ceiling: str = ""
 
 
 def _cage(component: str, layer: str) -> dict[str, Trace]:
@@ -71,18 +60,11 @@ TRACES: Mapping[str, Trace] = {
     **{limit: trace for name in IN_FRONT for limit, trace in _cage(name, f"cage.{name}").items()},
     # A rollback journal's flushes are others than a log's: of files that are made and removed for each commit.
     "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
-    "lock.writer": Trace("workload.lock_waiting", "waiting"),
     "memory.mmap_page_faults": Trace("target.paging.major_faults"),
-    "spawn.per_file": Trace("system.processes.created", "rate"),
-    "mariadb.buffer_pool": Trace("mariadb.pool_reads"),
-    # How full the log is falls with its size alone; pages are flushed in the background, too.
-    "mariadb.redo_log": Trace("mariadb.pages_flushed", "rate"),
-    "postgres.shared_buffers": Trace("postgres.blocks_read"),
-    "postgres.checkpoints": Trace("postgres.wal_pages", price=False),
-    "nginx.worker_processes": Trace("target.cpu.cores", "passes", ceiling="nginx.workers"),
-    "nginx.blocked_workers": Trace("nginx.worker_blocked", "share"),
+    **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
-"""By finding. Of others the first evidence that counts events (1/s, or per request) is their trace."""
+"""By finding; those of a kind of server are in its `kinds/NAME/signatures.py`. Of others the first evidence that counts
+events (1/s, or per request) is their trace."""
 
 
 def trace_of(finding: Finding) -> Trace | None:

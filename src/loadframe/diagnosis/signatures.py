@@ -1,85 +1,39 @@
 """Signatures, as data: what must be seen, and what must be absent, before a cause is suspected.
 
 A threshold is a starting point with its source; what confirms a finding is the intervention, not the threshold. The
-order is from the hardware upwards: where two signatures hold alike, the one further down is the deeper cause and
-comes first (a lock held while the disk is waited for is a disk that is waited for). A cause may have several signatures
-under its one id: a server that tells what its connections wait for is a better witness than the machine.
+order is that of their ranks (`knowledge/signature.py`), from the hardware upwards: where two signatures hold alike, the
+one further down comes first. A cause may have several signatures under its one id: a server that tells what its
+connections wait for is a better witness than the machine.
+
+Here is what the machine shows of any target; what only a kind of server shows is in its `kinds/NAME/signatures.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from itertools import chain
 
+from loadframe.knowledge.kinds import rows, tables
+from loadframe.knowledge.signature import (
+    CPU_BUSY,
+    DIRECT_RECLAIM,
+    DISK_BUSY,
+    DISK_IDLE,
+    OWN_CPU_BUSY,
+    Condition,
+    Rank,
+    Signature,
+)
 from loadframe.metrics import IN_FRONT
 from loadframe.model import DRIVER_BESIDE, OTHERS
-
-Comparison = Literal[">=", "<=", ">", "<"]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """metric comparison threshold, at the place where the cause acts. source: where the threshold comes from.
-
-    per_request: the metric is a rate and is divided by the throughput of the same window first.
-    """
-
-    metric: str
-    comparison: Comparison
-    threshold: float
-    source: str
-    per_request: bool = False
-
-    def holds(self, value: float) -> bool:
-        """Whether this value meets the condition."""
-        match self.comparison:
-            case ">=":
-                return value >= self.threshold
-            case "<=":
-                return value <= self.threshold
-            case ">":
-                return value > self.threshold
-            case "<":
-                return value < self.threshold
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """present: all that the machine can measure must hold; the first one must be measured and carries the finding.
-    absent: none may hold (it would be another cause).
-
-    explains_falling: whether it can make throughput fall with load where it is there at every level alike.
-    explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
-    explanation: one or two sentences for the report.
-    whole: every condition of `present` must have been measured.
-    """
-
-    id: str
-    title: str
-    present: tuple[Condition, ...]
-    absent: tuple[Condition, ...]
-    explanation: str
-    explains_falling: bool = False
-    explains: tuple[str, ...] = ()
-    whole: bool = False
-
-
-CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
-OWN_CPU_BUSY = Condition("system.cpu.own", ">=", 0.9, "the study's own work fills the CPUs: nothing else is waited for")
-DISK_BUSY = Condition("system.disk.busy", ">=", 0.9, "iostats: a disk busy 90 % of the time has no reserve")
-DISK_IDLE = Condition(
-    "system.disk.working", "<", 0.1, "iostats: nine tenths of the time no disk has anything to do, or to flush"
-)
-DIRECT_RECLAIM = Condition(
-    "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
-)
 
 DRIVER_LIMITED = "driver.limited"
 """Where the driver is the bottleneck, nothing that is seen at the target is its limit."""
 
 LIMITED_DRIVER = Signature(
     id=DRIVER_LIMITED,
+    rank=Rank.DRIVER,
     title="the load driver is the bottleneck, not the target",
     present=(Condition("driver.saturation", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),),
     absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"),),
@@ -90,6 +44,7 @@ LIMITED_DRIVER = Signature(
 
 DRIVER_BESIDE_TARGET = Signature(
     id=DRIVER_BESIDE,
+    rank=Rank.CPU,
     title="the load driver takes a large part of the CPUs that the target is short of",
     present=(
         Condition(
@@ -115,6 +70,7 @@ STOLEN = Condition("system.cpu.steal", ">=", 0.1, "netdata: the warning level fo
 CROWDED: tuple[Signature, ...] = (
     Signature(
         id=OTHERS,
+        rank=Rank.OTHERS,
         title="others take the CPU",
         present=(
             STRANGERS,
@@ -129,6 +85,7 @@ CROWDED: tuple[Signature, ...] = (
     ),
     Signature(
         id=OTHERS,
+        rank=Rank.OTHERS,
         title="others take the CPU",
         present=(STOLEN,),
         absent=(),
@@ -145,6 +102,7 @@ def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature,
     return (
         Signature(
             id=f"{layer}.cpu_quota",
+            rank=Rank.CAGE,
             title=f"the CPU time that {whose} allows is used up",
             present=(
                 Condition(f"{cage}.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
@@ -172,6 +130,7 @@ def _rate_signatures(cause: str, used: str, what: str, whose: str) -> tuple[Sign
     """One limit of blk-throttle: used up, or mostly so by clients who wait for it while the disk is idle."""
     whole = Signature(
         id=cause,
+        rank=Rank.CAGE,
         title=f"{what} are held back by {whose}",
         present=(Condition(used, ">=", 0.9, "blk-throttle lets no more than the limit pass"),),
         absent=(OWN_CPU_BUSY,),
@@ -195,12 +154,13 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
 )
 """What the cages allow: a limit set from outside is the deeper cause of whatever waits behind it."""
 
-SIGNATURES: tuple[Signature, ...] = (
+_OF_ALL_KINDS: tuple[Signature, ...] = (
     LIMITED_DRIVER,
     *CROWDED,
     *CAGE_SIGNATURES,
     Signature(
         id="memory.swap",
+        rank=Rank.MEMORY,
         title="the machine swaps",
         present=(Condition("system.paging.swap_in", ">=", 10.0, "USE method: any sustained swapping is saturation"),),
         absent=(),
@@ -209,6 +169,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         id="memory.reclaim",
+        rank=Rank.MEMORY,
         title="memory is reclaimed while requests wait",
         present=(
             DIRECT_RECLAIM,
@@ -220,6 +181,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         id="memory.mmap_page_faults",
+        rank=Rank.MEMORY,
         title="a mapped file is larger than memory, and each page of it is waited for",
         present=(
             Condition(
@@ -235,6 +197,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         id="disk.saturated",
+        rank=Rank.DISK,
         title="the disk is saturated",
         present=(
             DISK_BUSY,
@@ -251,6 +214,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         id="disk.fsync",
+        rank=Rank.DISK,
         title="every commit waits for the disk",
         present=(
             Condition(
@@ -269,189 +233,19 @@ SIGNATURES: tuple[Signature, ...] = (
         explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
     ),
     Signature(
-        id="disk.fsync",
-        title="every commit waits for the disk",
-        present=(
-            Condition("postgres.waiting_wal", ">=", 0.5, "on average half a connection waits for the log or more"),
-            Condition("system.disk.flushes_per_request", ">=", 0.1, "the log is flushed for one request in ten"),
-        ),
-        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM, DISK_IDLE),
-        explanation="The disk must confirm a commit before it is done; connections flush for one another, and wait.",
-    ),
-    Signature(
-        id="lock.writer",
-        title="one writer holds the lock, the others wait",
-        present=(
-            Condition("workload.lock_waiting", ">=", 0.5, "on average half a request or more waits for the lock"),
-            Condition(
-                "workload.lock_held", ">=", 0.3, "held, or free only because those who wait sleep between their tries"
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Only one writer can hold the lock; more workers queue up or sleep and retry.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="spawn.per_file",
-        title="a process is started for each file, and small files pay for it",
-        present=(
-            Condition(
-                "loader.paging.minor_faults",
-                ">=",
-                100.0,
-                "a process that starts touches hundreds of pages for the first time",
-                per_request=True,
-            ),
-            Condition("system.processes.created", ">=", 0.2, "one request in five starts a process", per_request=True),
-        ),
-        absent=(Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread has the CPU, not many short ones"),),
-        explanation="Starting a process, and its connections, takes longer than the work on a small file.",
-        explains_falling=True,
-    ),
-    Signature(
         id="lock.busy_errors",
+        rank=Rank.FAILURES,
         title="requests give up on a lock",
         present=(
             Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True),
         ),
-        absent=(
-            Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),
-            Condition("postgres.connections_refused", ">", 1.0, "it is connections that are refused"),
-            Condition("nginx.workers", ">=", 1.0, "a web server has no lock that a request could give up on"),
-        ),
+        absent=(),
         explanation="Requests fail at once where they could wait for the lock.",
         explains_falling=True,
     ),
     Signature(
-        id="mariadb.buffer_pool",
-        title="the buffer pool is too small for what is asked for",
-        present=(
-            Condition(
-                "mariadb.pool_reads",
-                ">=",
-                0.1,
-                "one request in ten has to fetch a page that was there",
-                per_request=True,
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Pages are read from the disk again and again, because others have taken their place in memory.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="mariadb.redo_log",
-        title="the redo log is too small for what is written",
-        present=(
-            Condition(
-                "mariadb.redo_fill", ">=", 0.75, "InnoDB flushes without regard to anything from 7/8 of the log on"
-            ),
-            Condition(
-                "mariadb.pages_flushed", ">=", 0.1, "one request in ten makes the server write a page", per_request=True
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="The log goes on only once the pages it protects are written; a small one has them written often.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="postgres.shared_buffers",
-        title="the shared buffers are too small for what is asked for",
-        present=(
-            Condition(
-                "postgres.blocks_read",
-                ">=",
-                0.5,
-                "one request in two has to fetch a page that was there",
-                per_request=True,
-            ),
-            Condition("postgres.waiting_io", ">=", 0.2, "on average a connection in five waits for data files"),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Pages are read again and again, because others have taken their place in the shared buffers.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="postgres.checkpoints",
-        title="checkpoints come as fast as the write-ahead log grows",
-        present=(
-            Condition(
-                "postgres.checkpoints_requested", ">=", 0.1, "documentation: checkpoint_warning, 30 s; thrice as often"
-            ),
-            Condition(
-                "postgres.wal_pages", ">=", 0.1, "one request in ten writes a whole page to the log", per_request=True
-            ),
-        ),
-        absent=(),
-        explanation="After each checkpoint every page goes whole into the log when it is first changed, so the log "
-        "grows the faster, and data files have to be flushed the more often.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="lock.table",
-        title="statements wait for table locks",
-        present=(
-            Condition(
-                "mariadb.table_locks_waited", ">=", 0.05, "MySQLTuner: 95 % should be immediate", per_request=True
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="A statement locks the whole table and the others wait for it.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="lock.row",
-        title="transactions wait for row locks",
-        present=(Condition("mariadb.row_lock_waits", ">=", 0.05, "one request in twenty waits", per_request=True),),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Transactions change the same rows and wait for one another.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="lock.row",
-        title="transactions wait for row locks",
-        present=(
-            Condition("postgres.waiting_lock", ">=", 0.5, "on average half a connection or more waits for a lock"),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Transactions change the same rows and wait for one another.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="nginx.worker_rlimit_nofile",
-        title="a worker has no descriptor left for clients that come",
-        present=(
-            Condition(
-                "nginx.descriptors_refused", ">=", 1.0, "accept_mutex_delay, 500 ms: each keeps all clients waiting"
-            ),
-        ),
-        absent=(),
-        explanation="A worker without a descriptor takes no connection for half a second, and a file gives an error.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="nginx.blocked_workers",
-        title="workers wait for the disk and answer nobody meanwhile",
-        present=(Condition("nginx.worker_blocked", ">=", 0.5, "a worker is one thread: it waits half of the time"),),
-        absent=(OWN_CPU_BUSY,),
-        explanation="A worker that reads a file from the disk serves none of its other connections until it has it.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="nginx.keepalive",
-        title="connections are not kept for the next request",
-        present=(Condition("nginx.accepts", ">=", 0.5, "one request in two needs a new connection", per_request=True),),
-        absent=(Condition("nginx.connections_refused", ">", 1.0, "it is connections that are refused"),),
-        explanation="Making a connection costs client and server more than a small answer.",
-    ),
-    Signature(
-        id="nginx.worker_processes",
-        title="the workers are at the limit of a CPU each",
-        present=(Condition("nginx.worker_cpu", ">=", 0.9, "a worker is one thread and can use one CPU at most"),),
-        absent=(CPU_BUSY,),
-        explanation="There are fewer workers than CPUs, and those that are idle cannot help.",
-    ),
-    Signature(
         id="cpu.hot_thread",
+        rank=Rank.CPU,
         title="one thread of the target is at the limit of its CPU",
         present=(Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread can use one CPU at most"),),
         absent=(CPU_BUSY,),
@@ -460,6 +254,7 @@ SIGNATURES: tuple[Signature, ...] = (
     DRIVER_BESIDE_TARGET,
     Signature(
         id="cpu.saturated",
+        rank=Rank.CPU,
         title="the CPUs are saturated",
         present=(
             CPU_BUSY,
@@ -472,6 +267,27 @@ SIGNATURES: tuple[Signature, ...] = (
         explanation="All CPUs are busy with the work that was asked for.",
     ),
 )
+"""What the machine shows of any target."""
+
+
+def _beside_others(signature: Signature) -> Signature:
+    """With what each kind of server shows where it is another cause."""
+    found = tables("signatures", "RULED_OUT_BY", dict).values()
+    return replace(
+        signature, absent=(*signature.absent, *chain.from_iterable(one.get(signature.id, ()) for one in found))
+    )
+
+
+SIGNATURES: tuple[Signature, ...] = tuple(
+    sorted(
+        (
+            *map(_beside_others, _OF_ALL_KINDS),
+            *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values()),
+        ),
+        key=lambda signature: signature.rank,
+    )
+)
+"""Of one rank, those of any target come before those of a kind of server."""
 
 
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:

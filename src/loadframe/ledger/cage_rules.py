@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 from loadframe.metrics import IN_FRONT
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 
 FS = "Linux, Documentation/admin-guide/sysctl/fs.rst"
 KERNEL_RST = "Linux, Documentation/admin-guide/sysctl/kernel.rst"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from loadframe.ledger.reading import as_number
-from loadframe.ledger.rules import RULES, LimitRule
+from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.model import REACHED, Limit, LimitStatus, SettingValue, UnreadLimit
 
 ONLY_IN_STEPS = "requests tell: it is read while they run (loadframe measure STUDY)"
@@ -58,9 +58,7 @@ def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
         return False
     if owner == "system":
         return True
-    if owner == "workload":
-        return "sqlite" in kinds
-    return ("process" if owner in ("target", "user") else owner) in kinds
+    return KIND_OF.get(rule.id, "process" if owner in ("target", "user") else owner) in kinds
 
 
 def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, str]) -> str | None:

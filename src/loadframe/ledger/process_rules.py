@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 
 CGROUP_V2 = "Linux, Documentation/admin-guide/cgroup-v2.rst"
 USE = "Gregg, The USE Method"

@@ -2,15 +2,16 @@
 
 Names follow OpenTelemetry's semantic conventions where they exist (CONVENTIONS tells which is which); what belongs to
 one component of the study begins with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ...
-of a target in several pieces); server counters begin with the kind of the server. Shares are 0..1, rates are per
-second, `cores` are CPU-seconds per second.
+of a target in several pieces); server counters begin with the kind of the server and stand in its folder
+(`kinds/NAME/metrics.py`). Shares are 0..1, rates are per second, `cores` are CPU-seconds per second.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadframe.metrics import caches, cages, components, machine, mariadb, postgres, sqlite
+from loadframe.knowledge.kinds import tables
+from loadframe.metrics import cages, components, machine
 from loadframe.metrics.conventions import CONVENTIONS as CONVENTIONS
 
 IN_FRONT = ("loader",)
@@ -58,10 +59,7 @@ def _register_pieces() -> None:
 for _rows in (
     machine.ROWS,
     components.ROWS,
-    sqlite.ROWS,
-    mariadb.ROWS,
-    postgres.ROWS,
-    caches.ROWS,
+    *tables("metrics", "ROWS", str).values(),
     cages.rows("target", "the target"),
     cages.rows("driver", "the load driver"),
 ):

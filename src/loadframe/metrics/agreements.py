@@ -4,42 +4,25 @@ A counter that does not count says 0, and a cause would be ruled out by it. So w
 must not say less than a share of what all of its witnesses say. Where it does it is blind: it is left out of the step,
 with all that comes from it, and named. Unknown is not 0.
 
-To add one, add a row. Rows are gone through in their order, and what is blind is no witness for those that follow: what
-is closest to the work (a process's own numbers) comes before what only stands for it.
+To add one, add a row; of a single server, in its `kinds/NAME/metrics.py`. Rows are gone through in their order, and
+what is blind is no witness for those that follow: what is closest to the work (a process's own numbers) comes before
+what only stands for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 
+from loadframe.knowledge.kinds import rows
+from loadframe.knowledge.metric import PARTIAL, SILENT, Agreement
 from loadframe.metrics import IN_FRONT, METRICS, MOST_SHARDS
 from loadframe.model import Blind
 from loadframe.units import show_metric
 
-SILENT = 0.1
-"""A counter of the same events that says less than a tenth does not count them. Others differ for good reasons: what is
-written towards disks may be dropped before it reaches one, a server counts a client's statements its own way."""
-PARTIAL = 0.5
-"""CPU time is counted by the same clock for a thread, its process and its group: less than half of it is not all."""
 RATES = ("1/s", "bytes/s", "s/s", "share")
 """Units of what is counted up, and of what follows from it; levels and settings need no counting."""
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """counter: metrics that together must be at least `share` of the smallest of `witnesses`, each of which is metrics
-    added up; it is looked at where that is `floor` or more and all of them were measured.
-
-    also: what is blind with it, besides itself; a name that ends with a dot stands for all rates that begin so. why:
-    how it comes that such a counter does not count."""
-
-    counter: tuple[str, ...]
-    witnesses: tuple[tuple[str, ...], ...]
-    share: float
-    floor: float
-    why: str
-    also: tuple[str, ...] = ()
 
 
 DISKSTATS = tuple(
@@ -140,29 +123,10 @@ OF_THE_MACHINE: tuple[Agreement, ...] = (
     ),
 )  # fmt: skip
 
-REQUESTS = "the server asked is not the one that is loaded, or tells its counters late"
-OF_SERVERS: tuple[Agreement, ...] = (
-    *(
-        Agreement(counted, (("throughput",),), SILENT, 10.0, REQUESTS, blind)
-        for counted, blind in (
-            (("mariadb.questions",), ("mariadb.",)),
-            (("postgres.commits", "postgres.rollbacks"), ("postgres.blocks_hit", "postgres.blocks_read",
-             "postgres.temp_files", "postgres.temp_bytes", "postgres.deadlocks", "postgres.wal_records",
-             "postgres.wal_pages")),
-            (("nginx.requests",), ("nginx.accepts", "nginx.handled")),
-            (("varnish.requests",), ("varnish.",)),
-            (("squid.requests",), ("squid.",)),
-        )
-    ),
-)  # fmt: skip
-"""Requests, as the server counts them and as the driver does."""
-
-OF_CONNECTIONS: tuple[Agreement, ...] = tuple(
-    Agreement((gauge,), (("workload.concurrency",),), PARTIAL, 4.0, "the server asked is not the one that is loaded")
-    for gauge in ("mariadb.connections", "postgres.connections")
-)
-"""Each request in progress in a closed loop has a connection. Web servers and caches count whom they have accepted, and
-may keep nearly all waiting: of them no number contradicts."""
+_OF_SERVERS = tuple(chain.from_iterable(rows("metrics", "AGREEMENTS", Agreement).values()))
+OF_SERVERS = tuple(row for row in _OF_SERVERS if not row.whole)
+"""What a server counts and its driver counts too."""
+OF_CONNECTIONS = tuple(row for row in _OF_SERVERS if row.whole)
 
 
 def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
@@ -196,7 +160,7 @@ def _rows(metrics: Mapping[str, float]) -> Iterator[Agreement]:
             yield _of(component, row)
     yield from OF_THE_MACHINE
     yield from OF_SERVERS
-    yield from () if pieces else OF_CONNECTIONS  # of shards the fullest one's connections are told
+    yield from () if pieces else OF_CONNECTIONS
 
 
 _PIECES = (*IN_FRONT, *(f"shard{number}" for number in range(1, MOST_SHARDS + 1)))

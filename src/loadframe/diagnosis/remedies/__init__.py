@@ -1,6 +1,7 @@
 """Remedies: ordered chains of changes that should lift a limit, sized from what was measured.
 
-Each is a small function from the situation to a chain, registered under the finding ids that it addresses. A chain
+Each is a small function from the situation to a chain, registered under the finding ids that it addresses: those of a
+server in its `kinds/NAME/remedies.py`, those of the cage here. A chain
 names every link that has to hold, in the order in which they must be raised; a link that already suffices is named
 too, with `needed` false. Remedies without a price come before those that give something up.
 """
@@ -10,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis.remedies import bulk_loader, cage, mariadb, nginx, postgres, sqlite, squid, varnish
-from loadframe.diagnosis.remedies.situation import Builder, Situation
+from loadframe.diagnosis.remedies import cage
+from loadframe.knowledge.kinds import tables
+from loadframe.knowledge.remedy import Builder, Builders, Situation
 from loadframe.model import Change, Finding, Price, Remedy, TargetState
 
-ROOMS = (cage, mariadb, postgres, nginx, squid, varnish, sqlite, bulk_loader)
+_TABLES: tuple[Builders, ...] = (cage.BUILDERS, *tables("remedies", "BUILDERS", dict).values())
 BUILDERS: dict[str, tuple[Builder, ...]] = {
-    limit: tuple(builder for room in ROOMS for builder in room.BUILDERS.get(limit, ()))
-    for limit in dict.fromkeys(limit for room in ROOMS for limit in room.BUILDERS)
+    cause: tuple(builder for table in _TABLES for builder in table.get(cause, ()))
+    for cause in dict.fromkeys(cause for table in _TABLES for cause in table)
 }
 """By the finding that they address."""
 

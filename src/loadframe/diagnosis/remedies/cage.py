@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from loadframe.diagnosis.remedies.situation import Builder, Builders, Situation, raised, whole
+from loadframe.knowledge.remedy import Builder, Builders, Situation, raised, whole
 from loadframe.metrics import IN_FRONT
 from loadframe.model import Change, Price, Remedy
 from loadframe.units import show

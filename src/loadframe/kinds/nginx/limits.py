@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 
 DOCUMENTATION = "nginx documentation"
 CHAIN = ("nginx.worker_rlimit_nofile", "process.open_files")
 
-NGINX: tuple[LimitRule, ...] = (
+LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="nginx.worker_connections",
         title="the number of client connections",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 
 DOCUMENTATION = "PostgreSQL documentation"
 TUNER = "postgresqltuner"
 
-POSTGRES: tuple[LimitRule, ...] = (
+LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.max_connections",
         title="the number of client connections",

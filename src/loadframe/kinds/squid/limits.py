@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 
 DOCUMENTED = "squid.conf.documented"
 
-SQUID: tuple[LimitRule, ...] = (
+LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="squid.client_ip_max_connections",
         title="the connections of one client address",

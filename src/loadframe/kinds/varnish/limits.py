@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 
 COUNTERS = "varnish-counters(7)"
 
-VARNISH: tuple[LimitRule, ...] = (
+LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="varnish.threads",
         title="the number of worker threads",

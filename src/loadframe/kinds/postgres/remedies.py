@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from loadframe.diagnosis.remedies.situation import Builders, Situation, enlarged, raised_alone, server_change, text
+from loadframe.knowledge.remedy import Builders, Situation, enlarged, raised_alone, server_change, text
 from loadframe.model import Price, Remedy
+
+DOCUMENTATION = "PostgreSQL documentation"
 
 
 def _raise_postgres_connections(situation: Situation) -> Remedy | None:
@@ -13,7 +15,7 @@ def _raise_postgres_connections(situation: Situation) -> Remedy | None:
         "allow {} connections",
         "the connections that the highest level opens, and a fifth more",
         "each connection is a process with memory of its own; needs a restart",
-        "PostgreSQL documentation, max_connections",
+        f"{DOCUMENTATION}, max_connections",
     )
 
 
@@ -26,6 +28,7 @@ def _raise_shared_buffers(situation: Situation) -> Remedy | None:
         "pages that are asked for again stay in memory",
         "memory, which the server takes as it is filled; needs a restart",
         kind="postgres",
+        documentation=DOCUMENTATION,
     )
 
 
@@ -38,6 +41,7 @@ def _raise_max_wal_size(situation: Situation) -> Remedy | None:
         "checkpoints come less often, so fewer pages go whole into the log",
         "disk space, and a longer recovery after a crash",
         kind="postgres",
+        documentation=DOCUMENTATION,
         factor=32,
         on_disk=True,
     )
@@ -56,7 +60,7 @@ def _commit_without_waiting(situation: Situation) -> Remedy | None:
             durability="the last commits, of up to three times wal_writer_delay (0.6 s), may be lost when the server "
             "or the machine dies; the database stays sound"
         ),
-        source="PostgreSQL documentation, Asynchronous Commit",
+        source=f"{DOCUMENTATION}, Asynchronous Commit",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from loadframe.diagnosis.remedies.situation import (
+from loadframe.knowledge.remedy import (
     OTHER_FILES,
     RESERVE,
     Builders,

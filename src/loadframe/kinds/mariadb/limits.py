@@ -1,14 +1,14 @@
-"""Limits of servers and of what runs on them."""
+"""Limits of a MariaDB."""
 
 from __future__ import annotations
 
-from loadframe.ledger.form import LimitRule
+from loadframe.knowledge.limit import LimitRule
 
 FILES = ("mariadb.open_files_limit", "process.open_files")
 START_UP = "mysqld's start-up arithmetic: max(10 + C + 2 T, 5 C, open_files_limit asked for)"
 TUNER = "MySQLTuner"
 
-MARIADB: tuple[LimitRule, ...] = (
+LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.table_open_cache",
         title="the table cache",
@@ -246,18 +246,5 @@ MARIADB: tuple[LimitRule, ...] = (
         source="MariaDB documentation, max_prepared_stmt_count: further ones are refused; near: 80 %, our choice",
         configured="max_prepared_stmt_count",
         near=0.8,
-    ),
-)
-
-APPLICATION: tuple[LimitRule, ...] = (
-    LimitRule(
-        id="lock.writer",
-        title="the lock that only one writer can hold",
-        layer="application",
-        use="workload.lock_held",
-        ceiling="one",
-        unit="share",
-        loud=False,
-        source="SQLite, File Locking And Concurrency: one writer at a time",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.diagnosis.remedies.situation import (
+from loadframe.knowledge.remedy import (
     OTHER_FILES,
     Builders,
     Situation,
@@ -15,6 +15,8 @@ from loadframe.diagnosis.remedies.situation import (
     whole,
 )
 from loadframe.model import Change, Price, Remedy
+
+DOCUMENTATION = "MariaDB documentation"
 
 
 def _raise_table_open_cache(situation: Situation) -> Remedy | None:
@@ -54,7 +56,7 @@ def _raise_table_definition_cache(situation: Situation) -> Remedy | None:
         "let the table definition cache hold {} definitions",
         "the tables in use at the highest level, and a fifth more",
         "each cached definition takes memory",
-        "MariaDB documentation, table_definition_cache",
+        f"{DOCUMENTATION}, table_definition_cache",
     )
 
 
@@ -103,6 +105,8 @@ def _raise_buffer_pool(situation: Situation) -> Remedy | None:
         "give the buffer pool {}",
         "pages that are asked for again stay in memory",
         "memory, which the server takes as it is filled",
+        kind="mariadb",
+        documentation=DOCUMENTATION,
     )
 
 
@@ -114,6 +118,8 @@ def _raise_redo_log(situation: Situation) -> Remedy | None:
         "let the redo log hold {}",
         "pages are written less often before the log can go on",
         "disk space, and a longer recovery after a crash",
+        kind="mariadb",
+        documentation=DOCUMENTATION,
         on_disk=True,
     )
 
@@ -130,7 +136,7 @@ def _flush_log_each_second(situation: Situation) -> Remedy | None:
             durability="about the last second of commits may be lost when the machine loses power; "
             "a crash of the server alone loses nothing"
         ),
-        source="MariaDB documentation, innodb_flush_log_at_trx_commit",
+        source=f"{DOCUMENTATION}, innodb_flush_log_at_trx_commit",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.diagnosis.remedies.situation import Builders, Situation, server_change, whole
+from loadframe.knowledge.remedy import Builders, Situation, server_change, whole
 from loadframe.model import Price, Remedy
 
 LOADERS = 16

@@ -41,12 +41,6 @@ Builders = Mapping[str, tuple[Builder, ...]]
 
 ENLARGE = 8
 """How much of these is needed shows only once there is enough: a factor that is felt, and small against a machine."""
-DOCUMENTATION = {
-    "mariadb": "MariaDB documentation",
-    "postgres": "PostgreSQL documentation",
-    "squid": "squid.conf.documented",
-    "varnish": "varnishd(1), -s",
-}
 MEMORY_SHARE = 0.5
 """No more than half of the memory that there is: connections, caches and the rest of the machine need the other."""
 DISK_SHARE = 0.5
@@ -61,12 +55,13 @@ def enlarged(
     why: str,
     note: str,
     *,
-    kind: str = "mariadb",
+    kind: str,
+    documentation: str,
     factor: int = ENLARGE,
     on_disk: bool = False,
 ) -> Remedy | None:
     """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has, or
-    (on_disk) of what is free on the disk."""
+    (on_disk) of what is free on the disk. documentation: whose page on the setting is the source."""
     size = whole(situation.effective, setting, 0)
     if situation.target_kind != kind or not size:
         return None
@@ -80,7 +75,7 @@ def enlarged(
         addresses=(cause,),
         changes=(server_change(situation, setting, after, why),),
         price=Price(note=note),
-        source=f"{DOCUMENTATION[kind]}, {setting}",
+        source=f"{documentation}, {setting}",
     )
 
 

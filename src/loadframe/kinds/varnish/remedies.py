@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.diagnosis.remedies.situation import (
+from loadframe.knowledge.remedy import (
     Builders,
     Situation,
     enlarged,
@@ -13,6 +13,8 @@ from loadframe.diagnosis.remedies.situation import (
     whole,
 )
 from loadframe.model import Price, Remedy
+
+DOCUMENTATION = "varnishd(1), -s"
 
 
 def _more_threads(situation: Situation) -> Remedy | None:
@@ -44,6 +46,7 @@ def _more_storage(situation: Situation) -> Remedy | None:
         "objects that are asked for again are not fetched again",
         "room on the disk, at once" if on_disk else "memory",
         kind="varnish",
+        documentation=DOCUMENTATION,
         on_disk=on_disk,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.diagnosis.remedies.situation import (
+from loadframe.knowledge.remedy import (
     OTHER_FILES,
     Builders,
     Situation,
@@ -65,6 +65,7 @@ def _more_memory(situation: Situation) -> Remedy | None:
         "objects that are asked for again are neither read nor fetched again",
         "memory",
         kind="squid",
+        documentation=DOCUMENTED,
     )
 
 
@@ -77,6 +78,7 @@ def _more_disk(situation: Situation) -> Remedy | None:
         "objects that are asked for again are not fetched again",
         "room on the disk; it begins with nothing cached where cache_dir_kind is rock",
         kind="squid",
+        documentation=DOCUMENTED,
         on_disk=True,
     )
 

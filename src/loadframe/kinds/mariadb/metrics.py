@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from loadframe.knowledge.metric import Derived, connections, difference, of_both, requests, share
+
 ROWS = """
 mariadb.open_tables               | count | tables open in the table cache
 mariadb.opened_tables             | 1/s   | tables opened because the cache did not have them
@@ -63,3 +65,49 @@ mariadb.prepared_statements       | count | prepared statements kept
 mariadb.max_prepared_stmt_count   | count | prepared statements allowed (effective)
 """
 """name | unit | what."""
+
+
+def _files_wanted(connections: float, tables: float, asked: float) -> float:
+    """mysqld's start-up arithmetic; asked: open_files_limit, 0 where none was."""
+    return max(10 + connections + 2 * tables, 5 * connections, asked)
+
+
+def _files_of_full_cache(tables: float, instances: float) -> float:
+    """Two files per MyISAM table (data and index), in every instance of the cache."""
+    return 2 * tables * instances
+
+
+def _tables_at_once(running: float, hits: float, misses: float, questions: float) -> float:
+    """Running statements times tables per statement; one table where no statement ran."""
+    return running * ((hits + misses) / questions if questions > 0 else 1.0)
+
+
+DERIVED = (
+    Derived(
+        "mariadb.files_wanted",
+        (
+            "mariadb.max_connections.asked",
+            "mariadb.table_open_cache.asked",
+            "mariadb.open_files_limit.asked",
+        ),
+        _files_wanted,
+    ),
+    Derived(
+        "mariadb.files_of_full_cache",
+        ("mariadb.table_open_cache", "mariadb.table_open_cache_instances"),
+        _files_of_full_cache,
+    ),
+    Derived(
+        "mariadb.tables_at_once",
+        ("mariadb.threads_running", "mariadb.table_cache_hits", "mariadb.table_cache_misses", "mariadb.questions"),
+        _tables_at_once,
+    ),
+    Derived("mariadb.new_thread_share", ("mariadb.threads_created", "mariadb.new_connections"), share),
+    Derived("mariadb.disk_table_share", ("mariadb.temporary_disk_tables", "mariadb.temporary_tables"), share),
+    Derived("mariadb.lock_wait_share", ("mariadb.table_locks_waited", "mariadb.table_locks_immediate"), of_both),
+    Derived("mariadb.pool_miss_share", ("mariadb.pool_reads", "mariadb.pool_read_requests"), share),
+    Derived("mariadb.log_buffer_waits", ("mariadb.log_waits", "mariadb.log_write_requests"), share),
+    Derived("mariadb.pool_pages_used", ("mariadb.pool_pages", "mariadb.pool_pages_free"), difference),
+)
+
+AGREEMENTS = (requests("mariadb.questions", also=("mariadb.",)), connections("mariadb.connections"))

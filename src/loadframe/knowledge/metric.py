@@ -1,0 +1,67 @@
+"""The forms of what is said of a metric: what it follows from, and what must agree with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SILENT = 0.1
+"""A counter of the same events that says less than a tenth does not count them. Others differ for good reasons: what is
+written towards disks may be dropped before it reaches one, a server counts a client's statements its own way."""
+PARTIAL = 0.5
+"""CPU time is counted by the same clock for a thread, its process and its group: less than half of it is not all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """metric follows from `needs`, given to `compute` in that order. either: those that are there suffice."""
+
+    metric: str
+    needs: tuple[str, ...]
+    compute: Callable[..., float]
+    either: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """counter: metrics that together must be at least `share` of the smallest of `witnesses`, each of which is metrics
+    added up; it is looked at where that is `floor` or more and all of them were measured.
+
+    also: what is blind with it, besides itself; a name that ends with a dot stands for all rates that begin so. why:
+    how it comes that such a counter does not count. whole: nothing contradicts it where the target is in pieces."""
+
+    counter: tuple[str, ...]
+    witnesses: tuple[tuple[str, ...], ...]
+    share: float
+    floor: float
+    why: str
+    also: tuple[str, ...] = ()
+    whole: bool = False
+
+
+def requests(*counter: str, also: tuple[str, ...]) -> Agreement:
+    """Requests, as the server counts them and as the driver does."""
+    why = "the server asked is not the one that is loaded, or tells its counters late"
+    return Agreement(counter, (("throughput",),), SILENT, 10.0, why, also)
+
+
+def connections(gauge: str) -> Agreement:
+    """Each request in progress in a closed loop has a connection. Of shards the fullest one's connections are told. Web
+    servers and caches count whom they have accepted, and may keep nearly all waiting: of them no number contradicts."""
+    why = "the server asked is not the one that is loaded"
+    return Agreement((gauge,), (("workload.concurrency",),), PARTIAL, 4.0, why, whole=True)
+
+
+def share(part: float, whole: float) -> float:
+    """0 where nothing happened."""
+    return min(1.0, part / whole) if whole > 0 else 0.0
+
+
+def of_both(part: float, other: float) -> float:
+    """The share that one of two has of both."""
+    return share(part, part + other)
+
+
+def difference(more: float, less: float) -> float:
+    """0 at least: two readings are never of the same moment."""
+    return max(0.0, more - less)

@@ -1,0 +1,102 @@
+"""The forms of a signature and of a trace, and the conditions that several signatures share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+Comparison = Literal[">=", "<=", ">", "<"]
+
+
+class Rank(IntEnum):
+    """From what is outside of the target and the hardware upwards. Of two signatures that hold alike the one with the
+    lower rank is the deeper cause and comes first: a lock held while the disk is waited for is a disk that is waited
+    for. The CPUs come last: they are busy with whatever else holds."""
+
+    DRIVER = 0
+    OTHERS = 1
+    CAGE = 2
+    MEMORY = 3
+    DISK = 4
+    ONE_WRITER = 5
+    PROCESSES = 6
+    FAILURES = 7
+    CACHES = 8
+    LOCKS = 9
+    WORKERS = 10
+    CPU = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """metric comparison threshold, at the place where the cause acts. source: where the threshold comes from.
+
+    per_request: the metric is a rate and is divided by the throughput of the same window first.
+    """
+
+    metric: str
+    comparison: Comparison
+    threshold: float
+    source: str
+    per_request: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Whether this value meets the condition."""
+        match self.comparison:
+            case ">=":
+                return value >= self.threshold
+            case "<=":
+                return value <= self.threshold
+            case ">":
+                return value > self.threshold
+            case "<":
+                return value < self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """present: all that the machine can measure must hold; the first one must be measured and carries the finding.
+    absent: none may hold (it would be another cause).
+
+    rank: of two that hold alike the one with the lower comes first.
+    explains_falling: whether it can make throughput fall with load where it is there at every level alike.
+    explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
+    explanation: one or two sentences for the report.
+    whole: every condition of `present` must have been measured.
+    """
+
+    id: str
+    title: str
+    present: tuple[Condition, ...]
+    absent: tuple[Condition, ...]
+    explanation: str
+    rank: Rank
+    explains_falling: bool = False
+    explains: tuple[str, ...] = ()
+    whole: bool = False
+
+
+CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
+OWN_CPU_BUSY = Condition("system.cpu.own", ">=", 0.9, "the study's own work fills the CPUs: nothing else is waited for")
+DISK_BUSY = Condition("system.disk.busy", ">=", 0.9, "iostats: a disk busy 90 % of the time has no reserve")
+DISK_IDLE = Condition(
+    "system.disk.working", "<", 0.1, "iostats: nine tenths of the time no disk has anything to do, or to flush"
+)
+DIRECT_RECLAIM = Condition(
+    "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
+)
+
+Form = Literal["events", "rate", "waiting", "share", "passes"]
+"""What must become of a trace where its cause was what held the throughput back: diagnosis/mechanism.py."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where the working of a cause shows, and in which form. price: whether an event costs the same before and after,
+    so that the gain bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes")."""
+
+    metric: str
+    form: Form = "events"
+    price: bool = True
+    ceiling: str = ""

@@ -1,0 +1,123 @@
+"""What each kind of server brings is in the central tables, in the order it always had, and touches nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from loadframe.diagnosis.mechanism import TRACES
+from loadframe.diagnosis.remedies import BUILDERS
+from loadframe.diagnosis.signatures import SIGNATURES
+from loadframe.knowledge.kinds import FOLDER, Page, rows, tables
+from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.metric import Agreement, Derived
+from loadframe.knowledge.signature import Condition, Signature, Trace
+from loadframe.ledger.derived import DERIVED
+from loadframe.ledger.rules import KIND_OF, RULES
+from loadframe.metrics import METRICS
+from loadframe.metrics.agreements import OF_CONNECTIONS, OF_SERVERS
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data/knowledge.json").read_text())
+"""As the tables were when each was still one file. What is new may stand anywhere between; nothing may move, or end."""
+PAGES = sorted(
+    f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if path.stem in get_args(Page)
+)  # the files themselves, without what knowledge.kinds makes of them
+ROWS: Mapping[type, Any] = {
+    LimitRule: RULES,
+    Derived: DERIVED,
+    Agreement: (*OF_SERVERS, *OF_CONNECTIONS),
+    Signature: SIGNATURES,
+}
+
+
+def _those_recorded(now: list[Any], recorded: list[Any]) -> list[Any]:
+    return [each for each in now if each in recorded]
+
+
+def test_signatures_keep_their_order() -> None:
+    """Where two hold alike the earlier one comes first: another order would be another diagnosis."""
+    now = [[one.id, *(condition.metric for condition in one.present)] for one in SIGNATURES]
+    assert _those_recorded(now, RECORDED["signatures"]) == RECORDED["signatures"]
+
+
+def test_limits_keep_their_order() -> None:
+    assert _those_recorded([rule.id for rule in RULES], RECORDED["limits"]) == RECORDED["limits"]
+
+
+def test_metrics_keep_their_names_and_units() -> None:
+    """Run folders name them."""
+    recorded = RECORDED["metrics"]
+    assert {name: METRICS[name].unit for name in recorded if name in METRICS} == recorded
+    assert {f"shard16{name[6:]}" for name in recorded if name.startswith("loader.")} <= METRICS.keys()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_all_that_a_page_has_is_in_the_tables(page: str) -> None:
+    """A table under a name that nobody asks for would be lost in silence."""
+    seen = 0
+    for name, table in vars(import_module(f"loadframe.kinds.{page}")).items():
+        if not name.isupper() or not isinstance(table, tuple | Mapping):
+            continue
+        for key, row in table.items() if isinstance(table, Mapping) else enumerate(table):
+            for form in (form for form in ROWS if isinstance(row, form)):
+                assert row in ROWS[form], (name, row)
+                seen += 1
+            if isinstance(row, Trace):
+                assert TRACES[key] is row, (name, key)
+            if isinstance(row, tuple) and all(callable(build) for build in row):
+                assert set(row) <= set(BUILDERS[key]), (name, key)
+                seen += 1
+            if isinstance(row, tuple) and all(isinstance(one, Condition) for one in row):
+                assert all(set(row) <= set(one.absent) for one in SIGNATURES if one.id == key), (name, key)
+                assert key in {one.id for one in SIGNATURES}, (name, key)
+    assert seen or page.endswith(".metrics"), page
+
+
+def test_every_kind_that_has_rows_is_found() -> None:
+    found = {kind for page in get_args(Page) for kind in _kinds_with(page)}
+    assert found == {page.partition(".")[0] for page in PAGES}
+    assert {"mariadb", "sqlite", "bulk_loader"} <= found
+
+
+def _kinds_with(page: Page) -> set[str]:
+    name = {"metrics": "ROWS", "limits": "LIMITS", "signatures": "SIGNATURES", "remedies": "BUILDERS"}[page]
+    return set(tables(page, name, object))
+
+
+def test_metrics_are_called_after_the_kind_that_counts_them() -> None:
+    for kind, text in tables("metrics", "ROWS", str).items():
+        assert {row.partition(".")[0] for row in text.strip().splitlines()} == {kind}
+
+
+def test_a_rule_is_known_by_the_kind_that_brought_it() -> None:
+    assert KIND_OF["lock.writer"] == "sqlite"
+    assert all(kind == name.partition(".")[0] for name, kind in KIND_OF.items() if name != "lock.writer")
+
+
+def test_what_is_no_such_row_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"kinds\.mariadb\.limits\.LIMITS has .* which is not a Signature"):
+        rows("limits", "LIMITS", Signature)
+    with pytest.raises(TypeError, match=r"loadframe\.kinds\.mariadb\.limits\.LIMITS is a tuple, not a str"):
+        tables("limits", "LIMITS", str)
+
+
+def test_the_tables_are_put_together_without_what_touches_a_server() -> None:
+    """They find the pages by name, which no contract of imports can see."""
+    program = (
+        "import sys, loadframe.metrics.agreements, loadframe.ledger.rules, loadframe.diagnosis.findings, "
+        "loadframe.diagnosis.mechanism, loadframe.diagnosis.remedies; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = [name for name in done.stdout.split() if name.startswith("loadframe.")]
+    of_kinds = {name.removeprefix("loadframe.kinds.") for name in loaded if name.startswith("loadframe.kinds.")}
+    assert {name for name in of_kinds if "." in name} == set(PAGES)
+    assert {name for name in of_kinds if "." not in name} == {page.partition(".")[0] for page in PAGES}
+    rooms = {name.split(".")[1] for name in loaded}
+    assert not rooms & {"host", "cages", "recording", "changes", "workloads", "runs", "study", "bench", "address"}
