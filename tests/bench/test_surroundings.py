@@ -9,7 +9,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from loadframe import lab
 from loadframe.bench.bench import Bench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.checking import check_study
@@ -17,6 +16,7 @@ from loadframe.changes import host, lists
 from loadframe.changes.host import Host
 from loadframe.changes.journal import read, standing
 from loadframe.errors import ChangeError, Interrupted, StudyError
+from loadframe.experiments import frame
 from loadframe.experiments.beside import declare
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.model import SettingValue, TargetState
@@ -148,7 +148,7 @@ def test_who_stops_a_run_is_told_whether_everything_was_put_back(
     study = parse(STUDY)
     for write, words in ((Host.write, "Everything was reverted"), (refuse, "Not everything could be put back")):
         run = opened(study)
-        with pytest.raises(Interrupted, match=words), lab._explaining(run, []), Bench(study, run) as bench:
+        with pytest.raises(Interrupted, match=words), frame.explaining(run, []), Bench(study, run) as bench:
             declare_all(bench)
             bench.use("B")
             monkeypatch.setattr(Host, "write", write)

@@ -8,7 +8,7 @@ from loadframe import reporting
 from loadframe.analysis.carryover import carried_over
 from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
-from loadframe.experiments.writing import conduct_from, series_of
+from loadframe.experiments.writing import conduct_from, write_tables
 from loadframe.model import Ladder
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.record import describe_study
@@ -42,8 +42,7 @@ def write_down(run: RunFolder) -> Ladder:
     found, steps = run.ladder(), run.steps()
     if found is None or not steps:
         raise RunError(f"{run.path} has no ladder with a finished step", remedy="It was stopped early; run it again.")
-    series = series_of(run)
-    run.write_tables(steps, [], series=series.table)
+    missing = write_tables(run)
     conduct = run.conduct() or conduct_from(steps)
     found = replace(
         found,
@@ -52,7 +51,7 @@ def write_down(run: RunFolder) -> Ladder:
         finished=run.closed(),
         conduct=conduct,
         seconds=conduct.seconds,
-        warnings=tuple(dict.fromkeys((*found.warnings, *map(str, carried_over(steps)), *series.warnings))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *map(str, carried_over(steps)), *missing))),
     )
     run.write_record(FILE, SCHEMA, found)
     run.write_report(reporting.render_ladder_page(found))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from loadframe import reporting
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.tuning_answer import with_file
-from loadframe.experiments.writing import conduct_from, series_of
+from loadframe.experiments.writing import conduct_from, write_tables
 from loadframe.model import Tuning
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import DAMAGED
@@ -37,8 +37,7 @@ def write_down(run: RunFolder) -> Tuning:
     found, steps = run.tuning(), run.steps()
     if found is None or not steps:
         raise RunError(f"{run.path} has no search with a finished step", remedy="It was stopped early; run it again.")
-    series = series_of(run)
-    run.write_tables(steps, [], series=series.table)
+    missing = write_tables(run)
     conduct = run.conduct() or conduct_from(steps)
     bench = run.bench()
     study = run.declared()
@@ -51,7 +50,7 @@ def write_down(run: RunFolder) -> Tuning:
         trials=tuple(run.tuning_trials()),
         conduct=conduct,
         seconds=conduct.seconds,
-        warnings=tuple(dict.fromkeys((*found.warnings, *series.warnings))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *missing))),
     )
     run.write_record(FILE, SCHEMA, found)
     if found.file_name:

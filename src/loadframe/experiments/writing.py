@@ -18,7 +18,7 @@ from loadframe.experiments.examination import examine
 from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Conduct, Investigation, Round, Step, Verdict
+from loadframe.model import Conduct, Investigation, Limit, Round, Step, Verdict
 from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint
@@ -37,8 +37,7 @@ def write_down(
     counting = [step for step in steps if step.counts]
     rounds = _from_all_steps(rounds, counting, study)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
-    series = series_of(run)
-    run.write_tables(steps, limits, series=series.table)
+    missing = write_tables(run, limits)
     bench = run.bench()
     conduct = run.conduct() or conduct_from(steps)
     last = rounds[-1]
@@ -67,7 +66,7 @@ def write_down(
                     *unseen(study),
                     *(each for one in rounds for each in one.curve.warnings),
                     *map(str, carried_over(steps)),
-                    *series.warnings,
+                    *missing,
                     *latencies.warnings,
                 )
             )
@@ -92,7 +91,15 @@ def write_report(run: RunFolder, investigation: Investigation) -> None:
     run.write_report(reporting.render_page(investigation))
 
 
-def series_of(run: RunFolder) -> MetricSeries:
+def write_tables(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> tuple[str, ...]:
+    """The derived tables of a run: its steps, these limits by their round, and every tick; warnings of what is missing
+    of the recording."""
+    series = _series_of(run)
+    run.write_tables(run.steps(), limits, series=series.table)
+    return series.warnings
+
+
+def _series_of(run: RunFolder) -> MetricSeries:
     """Every tick of the run's recording. Where it cannot be read, a warning says why, and the steps' values stay."""
     try:
         return metric_series(run.place(RECORDING), descriptor=run.recording())

@@ -1,0 +1,173 @@
+"""The frame around every experiment: a run folder, the bench with the study's target on it, and what is kept and said
+whatever ends it early."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from loadframe.bench.bench import Bench
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.bench.budget import Budget
+from loadframe.bench.checking import check_study
+from loadframe.changes import durable, lists
+from loadframe.errors import Interrupted, RunError, UserError
+from loadframe.experiments import dry_run
+from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.reading import measured_ladder, measured_tuning
+from loadframe.experiments.writing import partial, write_down, write_tables
+from loadframe.machine import check_address_space
+from loadframe.model import Curve, Round, SettingValue, StandingChange, TargetState
+from loadframe.panics import reserve
+from loadframe.progress import Progress, Silent
+from loadframe.reporting import conduct_words, words
+from loadframe.runs.folder import Effective, RunFolder
+from loadframe.runs.host import read_host
+from loadframe.study import Study
+
+
+def new_run(study: Study, runs: Path) -> RunFolder:
+    """A run folder with the study and the machine in it. UserError where the study cannot be carried out here."""
+    check_address_space()
+    check_study(study)
+    reserve(RunError)
+    run = RunFolder.create(runs, study.study.name)
+    run.write_document("study.json", "study", study.resolved())
+    run.write_text("study.toml", study.as_toml())
+    run.write_record("host.json", "host", read_host())
+    return run
+
+
+def alone(study: Study) -> Study:
+    """The study without its alternatives, where nothing of them is measured."""
+    return study.model_copy(update={"alternative": []})
+
+
+@contextmanager
+def on_bench(
+    study: Study, run: RunFolder, progress: Progress | None, rounds: Sequence[Round] = ()
+) -> Iterator[Bookkeeping]:
+    """The bench, with the target in the state that the study declares as treatment A. rounds: what is proved so
+    far, for the report of an experiment that ends early. Raises as `explaining` does."""
+    with explaining(run, rounds), _bench(study, run, progress) as book:
+        yield book
+
+
+@contextmanager
+def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[Bookkeeping]:
+    """The bench, with the target in the state that the study declares as treatment A; its cost noted at the end."""
+    budget = Budget(study.measure.budget, study.measure.window)
+    seed = random.SystemRandom().randrange(2**32)
+    told = progress or Silent()
+    bench = Bench(study, run, told.say)
+    try:
+        with bench:
+            run.write_document(
+                "bench.json", "bench", {"seed": seed, "version": bench.version, "axis_unit": bench.axis_unit}
+            )
+            _note_driver(run, bench, told)
+            book = Bookkeeping(bench, budget, told, random.Random(seed))
+            book.next_treatment("as given", bench.start_state)
+            dry_run.check_alternatives(bench)
+            try:
+                yield book
+            finally:
+                run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps, book.repeated))
+    finally:
+        for outcome in bench.put_back:
+            told.say(str(outcome))
+        _note_standing(run, durable.failed(bench.put_back))
+
+
+def _note_driver(run: RunFolder, bench: Bench, told: Progress) -> None:
+    """Under which user the load driver runs belongs to the facts; where that is root, it is said at once, too."""
+    host = run.host()
+    run.write_record("host.json", "host", replace(host, facts={**host.facts, "load driver": str(bench.driver_user)}))
+    if bench.driver_user.stays_root:
+        told.say(f"The load driver runs as {bench.driver_user}.")
+
+
+def _note_standing(run: RunFolder, standing: tuple[StandingChange, ...]) -> None:
+    """What could not be put back belongs to how the run went, which is written before that."""
+    noted = run.conduct()
+    if standing and noted is not None:
+        run.write_record("conduct.json", "conduct", replace(noted, standing=standing))
+
+
+def read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
+    """Bring the target to a state, and keep what it really uses then."""
+    effective = book.bench.use(treatment)
+    run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
+    return effective
+
+
+def looked_at(
+    book: Bookkeeping,
+    number: int,
+    treatment: str,
+    state: TargetState,
+    effective: dict[str, SettingValue],
+    curve: Curve,
+) -> Examined:
+    """A state examined from all steps of its treatment so far, and what the target really uses."""
+    return examine(
+        book.of(treatment),
+        number=number,
+        treatment=treatment,
+        state=state,
+        effective=effective,
+        curve=curve,
+        target_kind=book.bench.study.target.kind,
+        highest_level=book.bench.study.levels[-1],
+        free_disk_bytes=book.bench.free_disk_bytes,
+    )
+
+
+@contextmanager
+def explaining(run: RunFolder, rounds: Sequence[Round]) -> Iterator[None]:
+    """Whatever ends the loop early, what was measured is written down first and the message says where."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        report = _rescue(run, rounds)
+        raise Interrupted(f"Stopped. {_put_back(run)}; nothing is left running.{report}") from None
+    except UserError as error:
+        report = _rescue(run, rounds)
+        noted = run.conduct()
+        standing = [] if noted is None else map(words.sentence, conduct_words.standing_sentences(noted.standing))
+        error.details = "\n".join(part for part in (error.details, *standing, report.strip()) if part)
+        raise
+    except Exception as error:  # a fault of ours, or a machine that has no more of something
+        error.add_note(_rescue(run, rounds).strip())
+        raise
+
+
+@contextmanager
+def finish(run: RunFolder) -> Iterator[tuple[str, ...]]:
+    """The end of an experiment: the derived tables are written first, and the run is closed once everything that the
+    experiment writes itself is there. Answers warnings of what is missing of the recording."""
+    yield write_tables(run)
+    run.close()
+
+
+def _put_back(run: RunFolder) -> str:
+    """Whether a run that was stopped has left something changed, in words."""
+    if any(record.run == str(run.path.absolute()) for record in lists.read()):
+        return "Not everything could be put back: `loadframe changes revert` tries again"
+    return "Everything was reverted"
+
+
+def _rescue(run: RunFolder, rounds: Sequence[Round]) -> str:
+    """A report of the finished steps; in words, where it is."""
+    finished = len(run.steps())
+    if not finished:
+        return f"\nNo step had finished; the run folder is {run.path}."
+    try:
+        measured = measured_ladder(run) or measured_tuning(run)
+        concluded = measured or write_down(run, rounds or partial(run), interrupted=True)
+    except Exception as error:  # noqa: BLE001 - what has ended the loop matters more than what keeps a report away
+        return f"\n{finished} finished steps are kept in {run.path} (no report of them: {error})."
+    return f"\n{finished} finished steps are kept in {run.path}; their report: {concluded.report}"

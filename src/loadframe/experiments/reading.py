@@ -1,0 +1,78 @@
+"""What a run folder says, also one that was stopped or killed: everything is computed again from its finished steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadframe.errors import RunError
+from loadframe.experiments import ladder_writing, tuning_writing
+from loadframe.experiments.latencies import with_latencies
+from loadframe.experiments.sweep import curve_of
+from loadframe.experiments.writing import conduct_from, partial, write_down
+from loadframe.model import Conduct, Curve, Investigation, Ladder, Step, Tuning
+from loadframe.runs.folder import RunFolder
+from loadframe.study import validate
+
+
+def open_run(path: Path) -> RunFolder:
+    """An existing run folder. RunError where it is none."""
+    return RunFolder.open(path)
+
+
+def conclude(run: RunFolder) -> Investigation:
+    """What a run folder says; for a run without a conclusion, what its finished steps say. RunError where there is
+    not a single finished step."""
+    _check_steps(run, run.steps())
+    if (found := run.investigation()) is not None:
+        return with_latencies(run, found)
+    return write_down(run, partial(run), interrupted=not run.closed())
+
+
+def measured_ladder(run: RunFolder) -> Ladder | None:
+    """The ladder of a run folder, as far as it went, with its report written again; None for other runs. RunError where
+    there is not a single finished step."""
+    _check_steps(run, run.steps())
+    return ladder_writing.write_down(run) if run.ladder() is not None else None
+
+
+def measured_tuning(run: RunFolder) -> Tuning | None:
+    """What a run's search for settings found, as far as it went, with its report written again; None for other runs.
+    RunError where there is not a single finished step."""
+    _check_steps(run, run.steps())
+    return tuning_writing.write_down(run) if run.tuning() is not None else None
+
+
+def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
+    """The curve of every treatment of a run, computed anew from its steps; under another objective than its study's
+    where one is given. RunError where there are no steps."""
+    steps = [step for step in run.steps() if step.counts]
+    _check_steps(run, steps)
+    if not steps:
+        raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
+    declared = run.study()
+    if within_latency_p95_ms is not None:
+        declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
+    study = validate(declared, name=str(run.place("study.json")))
+    treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
+    return {name: curve_of(steps, study, name) for name in treatments}
+
+
+def conduct(run: RunFolder) -> Conduct:
+    """How a run went: its steps and their flags, and what recording it cost. RunError where there is no step."""
+    noted = run.conduct()
+    if noted is not None:
+        return noted
+    steps = run.steps()
+    if not steps:
+        raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
+    return conduct_from(steps)
+
+
+def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:
+    for step in steps:
+        if not (step.level > 0 and 0 <= step.throughput < float("inf")):
+            raise RunError(
+                f"{run.path}: step {step.number} has level {step.level:g} and throughput {step.throughput:g}",
+                remedy="steps.jsonl was damaged or edited.",
+            )

@@ -1,0 +1,46 @@
+"""Where a search for settings goes on from: the trials of an earlier run, and the memory that it may give away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadframe.bench.bench import Bench
+from loadframe.errors import RunError
+from loadframe.experiments.beside import START
+from loadframe.experiments.reading import open_run
+from loadframe.model import SettingValue, TuningTrial
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+
+
+def trials_of(path: Path, study: Study) -> list[TuningTrial]:
+    """The trials of a run of the same study."""
+    run = open_run(path)
+    before, now = run.study(), study.resolved()
+    tables = ("target", "cage", "workload", "load", "host", "objective")
+    differing = [table for table in tables if before.get(table) != now[table]]
+    if differing:
+        raise RunError(
+            f"{path} is a run of another study: {', '.join(differing)} differ",
+            remedy=f"Go on with its own study, {path}/study.toml.",
+        )
+    return run.tuning_trials()
+
+
+def check_start(path: Path, effective: Mapping[str, SettingValue]) -> None:
+    """That a run began where another one goes on from it: its trials are told as changes of its start, and held against
+    what that served."""
+    before = open_run(path).effective().get(START, effective)
+    if differing := [name for name in before if name in effective and before[name] != effective[name]]:
+        told = ", ".join(f"{name} was {before[name]}, is {effective[name]}" for name in differing)
+        raise RunError(
+            f"{path} began with other settings than are in effect now: {told}",
+            remedy="Its trials say nothing of that. Put it back as it was, or search anew, without --resume.",
+        )
+
+
+def memory_bytes(bench: Bench, run: RunFolder) -> float | None:
+    """Of the target's cage, or its machine; None where that is another one."""
+    here = run.host().memory_bytes
+    return min(here, bench.study.cage.memory or here) if bench.is_local else None
