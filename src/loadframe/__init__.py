@@ -42,9 +42,121 @@ this package and must stay light.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from loadframe.version import __version__
+
+if TYPE_CHECKING:
+    from loadframe.analysis.curve import of as fit_curve
+    from loadframe.changes.durable import of_this_command as own_changes
+    from loadframe.changes.lists import read as standing_changes
+    from loadframe.changes.lists import unreadable as unreadable_changes
+    from loadframe.changes.reverting import revert as revert_changes
+    from loadframe.changes.reverting import unreverted as unreverted_changes
+    from loadframe.experiments.comparing import runs as compare_runs
+    from loadframe.experiments.forecasting import calibration, predict
+    from loadframe.experiments.limits_now import limits
+    from loadframe.experiments.ndb import check_ndb, read_ndb_config
+    from loadframe.experiments.profiling import write_speedscope
+    from loadframe.experiments.run_forecasting import predict_run
+    from loadframe.experiments.writing import write_report
+    from loadframe.host.leftovers import sweep as sweep_leftovers
+    from loadframe.lab import (
+        capacity,
+        compare,
+        conclude,
+        conduct,
+        curves,
+        investigate,
+        ladder,
+        measure,
+        measured_ladder,
+        measured_tuning,
+        open_run,
+        tune,
+        verify,
+    )
+    from loadframe.observations import read_observations
+    from loadframe.reporting import (
+        capacity_json,
+        comparison_json,
+        curve_json,
+        forecast_json,
+        investigation_json,
+        ladder_json,
+        render_capacity,
+        render_comparison,
+        render_curve,
+        render_forecast,
+        render_ladder,
+        render_text,
+        render_tuning,
+        tuning_json,
+        write_page,
+    )
+    from loadframe.reporting.limits_report import ledger_json, render_limits
+    from loadframe.reporting.ndb_report import ndb_json, render_ndb
+    from loadframe.study import Study
+    from loadframe.study import load as load_study
+    from loadframe.study.cases import all_cases as cases
+    from loadframe.study.cases import find as case
+
+__all__ = [
+    "Study",
+    "__version__",
+    "calibration",
+    "capacity",
+    "capacity_json",
+    "case",
+    "cases",
+    "check_ndb",
+    "compare",
+    "compare_runs",
+    "comparison_json",
+    "conclude",
+    "conduct",
+    "curve_json",
+    "curves",
+    "fit_curve",
+    "forecast_json",
+    "investigate",
+    "investigation_json",
+    "ladder",
+    "ladder_json",
+    "ledger_json",
+    "limits",
+    "load_study",
+    "measure",
+    "measured_ladder",
+    "measured_tuning",
+    "ndb_json",
+    "open_run",
+    "own_changes",
+    "predict",
+    "predict_run",
+    "read_ndb_config",
+    "read_observations",
+    "render_capacity",
+    "render_comparison",
+    "render_curve",
+    "render_forecast",
+    "render_ladder",
+    "render_limits",
+    "render_ndb",
+    "render_text",
+    "render_tuning",
+    "revert_changes",
+    "standing_changes",
+    "sweep_leftovers",
+    "tune",
+    "tuning_json",
+    "unreadable_changes",
+    "unreverted_changes",
+    "verify",
+    "write_page",
+    "write_report",
+    "write_speedscope",
+]
 
 _API = {
     "Study": ("loadframe.study", "Study"),
@@ -102,11 +214,10 @@ _API = {
     "own_changes": ("loadframe.changes.durable", "of_this_command"),
 }
 
-__all__ = ["__version__", *_API]
+if not TYPE_CHECKING:  # a type checker would answer Any for every name that is not there
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _API:
-        raise AttributeError(f"module 'loadframe' has no attribute {name!r}")
-    module, attribute = _API[name]
-    return getattr(import_module(module), attribute)
+    def __getattr__(name: str) -> object:
+        if name not in _API:
+            raise AttributeError(f"module 'loadframe' has no attribute {name!r}")
+        module, attribute = _API[name]
+        return getattr(import_module(module), attribute)

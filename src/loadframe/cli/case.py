@@ -105,13 +105,13 @@ def run_case(
 
 def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:
     """A study as its case says, shown to people unless `quiet`; its outcome for programs."""
-    run_verb, to_json, to_text = {
-        "investigate": (loadframe.investigate, loadframe.investigation_json, loadframe.render_text),
-        "ladder": (loadframe.ladder, loadframe.ladder_json, loadframe.render_ladder),
-    }[verb]
     with shown(quiet=quiet) as progress:
-        found = run_verb(study, runs, progress=progress)
+        if verb == "ladder":
+            ladder = loadframe.ladder(study, runs, progress=progress)
+            run, text, shape = ladder.run, loadframe.render_ladder(ladder), loadframe.ladder_json(ladder)
+        else:
+            found = loadframe.investigate(study, runs, progress=progress)
+            run, text, shape = found.run, loadframe.render_text(found), loadframe.investigation_json(found)
     if not quiet:
-        answer(to_text(found), run=found.run)
-    shape: dict[str, Any] = to_json(found)
+        answer(text, run=run)
     return shape

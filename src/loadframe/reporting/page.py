@@ -21,7 +21,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from loadframe import __version__
 from loadframe.diagnosis.bend import bend_of
 from loadframe.errors import RunError
 from loadframe.metrics import METRICS
@@ -47,6 +46,7 @@ from loadframe.reporting import (
 )
 from loadframe.reporting.markup import policy
 from loadframe.units import show, show_metric
+from loadframe.version import __version__
 
 STEP_COLUMNS = {
     "step": "step",

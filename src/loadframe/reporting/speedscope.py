@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadframe import __version__
 from loadframe.model import Stack
+from loadframe.version import __version__
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -10,7 +10,6 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from loadframe import __version__
 from loadframe.host.environment import python
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
@@ -21,6 +20,7 @@ from loadframe.kinds.postgres import target as postgres
 from loadframe.kinds.postgres.shards import PostgresShards
 from loadframe.kinds.private_server import PrivateServer, write_secret
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.version import __version__
 
 OURS = "bulk_loader_server.py"
 DEFAULTS: dict[str, SettingValue] = {"pool": 0, "batch_bytes": 1 << 18}
