@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadframe.experiments.limits_now import SOURCES
-from loadframe.kinds.mariadb.counters import STATUS, VARIABLES
+from loadframe.kinds.mariadb.counters import COUNTERS as MARIADB
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.squid.target import SquidTarget
@@ -13,7 +13,7 @@ from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 
 SERVERS = (NginxTarget, PostgresTarget, SquidTarget, VarnishTarget)
-COUNTERS = (*STATUS, *VARIABLES, *(spec for server in SERVERS for spec in server.counter_specs))
+COUNTERS = (*MARIADB, *(spec for server in SERVERS for spec in server.counter_specs))
 IDS = [rule.id for rule in RULES]
 ASKED = {
     "mariadb.max_connections.asked",

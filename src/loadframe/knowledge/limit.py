@@ -17,7 +17,8 @@ class LimitRule:
     shortage, or a demand that settings make, not something that fills up: there is no load or time at which it runs
     out, and steps of a study judge it by signatures. on_harm: the status once thrash or errors are counted, whatever
     the use is at this moment, for what fills and empties between two readings: "reached" where that counter is its own,
-    "near" where it counts others too.
+    "near" where it counts others too. now_only: why only the ledger at a moment reads it, for what the steps of a study
+    do not measure; "" for a rule that both read.
     """
 
     id: str
@@ -37,6 +38,7 @@ class LimitRule:
     near_use: float | None = None
     pressure: bool = False
     on_harm: Literal["", "near", "reached"] = ""
+    now_only: str = ""
 
     @property
     def use_at_this_moment(self) -> str:

@@ -10,6 +10,9 @@ NET = "Linux, Documentation/admin-guide/sysctl/net.rst"
 IP = "Linux, Documentation/networking/ip-sysctl.rst"
 PSI = "Linux, Documentation/accounting/psi.rst"
 USE = "Gregg, The USE Method"
+CEILING = "its ceiling is a sysctl, which is not recorded"
+SOCKETS = "sock_diag(7) is not recorded; a step has the drops of all queues, system.network.listen_overflows"
+FILLS = "it fills with time, not with the load of a step"
 
 NETWORK: tuple[LimitRule, ...] = (
     LimitRule(
@@ -25,6 +28,7 @@ NETWORK: tuple[LimitRule, ...] = (
         chain=("kernel.somaxconn",),
         near=0.8,
         on_harm="reached",
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.local_ports",
@@ -36,6 +40,7 @@ NETWORK: tuple[LimitRule, ...] = (
         loud=True,
         source=f"{IP}: ip_local_port_range; TIME_WAIT keeps a port for 60 s; near: 80 %, our choice",
         near=0.8,
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.new_connections",
@@ -50,6 +55,7 @@ NETWORK: tuple[LimitRule, ...] = (
         chain=("network.local_ports",),
         near=1.0,
         pressure=True,
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.time_wait",
@@ -63,6 +69,7 @@ NETWORK: tuple[LimitRule, ...] = (
         thrash="system.network.time_wait_overflows",
         near=0.8,
         on_harm="reached",
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.tcp_memory",
@@ -75,6 +82,7 @@ NETWORK: tuple[LimitRule, ...] = (
         source=f"{IP}: the third number of tcp_mem; TCPMemoryPressures; near: the second number, by default 2/3",
         thrash="system.network.tcp_memory_pressures",
         near=2 / 3,
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.conntrack",
@@ -87,6 +95,7 @@ NETWORK: tuple[LimitRule, ...] = (
         source="Linux, Documentation/networking/nf_conntrack-sysctl.rst: packets of further ones are dropped; near: "
         "80 %, our choice",
         near=0.8,
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.backlog",
@@ -100,6 +109,7 @@ NETWORK: tuple[LimitRule, ...] = (
         thrash="system.network.backlog_drops",
         near=0.8,
         on_harm="reached",
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.packets_per_round",
@@ -114,6 +124,7 @@ NETWORK: tuple[LimitRule, ...] = (
         thrash="system.network.squeezes",
         near=0.8,
         on_harm="near",
+        now_only=CEILING,
     ),
     LimitRule(
         id="network.link",
@@ -125,6 +136,7 @@ NETWORK: tuple[LimitRule, ...] = (
         loud=False,
         source=f"/sys/class/net/*/speed and /proc/net/dev; {USE}: throughput / max; near: 90 %, our choice",
         near=0.9,
+        now_only="the speed of a link is not recorded",
     ),
 )
 
@@ -152,6 +164,7 @@ KERNEL: tuple[LimitRule, ...] = (
         source=f"{FS}: nr_open; the hard RLIMIT_NOFILE cannot be raised beyond it; one that is as high costs nothing",
         chain=("system.files",),
         pressure=True,
+        now_only="it compares two ceilings, which no load moves",
     ),
     LimitRule(
         id="kernel.threads_max",
@@ -163,6 +176,7 @@ KERNEL: tuple[LimitRule, ...] = (
         loud=True,
         source=f"{KERNEL_RST}: threads-max; /proc/loadavg; clone answers EAGAIN; near: 80 %, our choice",
         near=0.8,
+        now_only=CEILING,
     ),
     LimitRule(
         id="kernel.pid_max",
@@ -174,6 +188,7 @@ KERNEL: tuple[LimitRule, ...] = (
         loud=True,
         source=f"{KERNEL_RST}: pid_max; near: 85 % (netdata)",
         near=0.85,
+        now_only=CEILING,
     ),
     LimitRule(
         id="kernel.aio",
@@ -185,6 +200,7 @@ KERNEL: tuple[LimitRule, ...] = (
         loud=True,
         source=f"{FS}: aio-nr and aio-max-nr; io_setup answers EAGAIN; near: 80 %, our choice",
         near=0.8,
+        now_only=CEILING,
     ),
     LimitRule(
         id="kernel.somaxconn",
@@ -198,6 +214,7 @@ KERNEL: tuple[LimitRule, ...] = (
         thrash="system.network.listen_overflows",
         near=0.8,
         on_harm="near",
+        now_only=SOCKETS,
     ),
 )
 
@@ -239,6 +256,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         thrash="system.paging.direct_stalls",
         near=0.0,
         pressure=True,
+        now_only="a step is judged by how often tasks stalled for it, system.paging.direct_stalls",
     ),
     LimitRule(
         id="memory.working_set",
@@ -253,6 +271,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         thrash="system.paging.refaults",
         near=0.05,
         pressure=True,
+        now_only="a step is judged by target.paging.major_faults and system.pressure.memory.some",
     ),
     LimitRule(
         id="memory.swap",
@@ -265,6 +284,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         source=f"proc(5), /proc/meminfo; {USE}: any page going in or out is saturation; near: 80 %, our choice",
         thrash="system.paging.swap_out",
         near=0.8,
+        now_only="a step is judged by the pages that went in and out: system.paging.swap_in and swap_out",
     ),
     LimitRule(
         id="memory.dirty",
@@ -278,6 +298,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         "writers are slowed from half-way between the background and this threshold (mm/page-writeback.c), by default "
         "75 %",
         near=0.75,
+        now_only="pages written in earlier steps fill it for minutes: the use is not that of one step's load",
     ),
     LimitRule(
         id="cpu.saturated",
@@ -327,6 +348,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         "choice",
         near=0.2,
         pressure=True,
+        now_only="a step is flagged by system.cpu.frequency_drop, against the fastest moment of its own",
     ),
     LimitRule(
         id="cpu.heat",
@@ -340,6 +362,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         "(pmie)",
         near=0.0,
         pressure=True,
+        now_only="a step is flagged by system.cpu.throttles, which counts the same as events",
     ),
     LimitRule(
         id="cpu.softirq",
@@ -352,6 +375,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         source=f"{USE}; /proc/stat; near: 80 %, our choice",
         thrash="system.network.squeezes",
         near=0.8,
+        now_only="a step has the busiest CPU as a whole, system.cpu.busiest, without the part that interrupts took",
     ),
     LimitRule(
         id="disk.busy",
@@ -376,6 +400,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         source="Linux, Documentation/admin-guide/iostats.rst: time spent flushing; a safe commit costs a flush; near: "
         "70 %, as for busy",
         near=0.7,
+        now_only="a step is judged by the signature disk.fsync: system.disk.working and flushes_per_request",
     ),
     LimitRule(
         id="disk.queue",
@@ -388,6 +413,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         source=f"/sys/block/*/queue/nr_requests; near: an average queue above 1 ({USE})",
         thrash="system.pressure.io.some",
         near_use=1.0,
+        now_only="a step is judged by system.disk.queue of the busiest disk; nr_requests is not recorded",
     ),
     LimitRule(
         id="disk.pressure",
@@ -411,6 +437,7 @@ HARDWARE: tuple[LimitRule, ...] = (
         loud=True,
         source="statvfs(3), as df(1) counts; near: 80 % (netdata)",
         near=0.8,
+        now_only=FILLS,
     ),
     LimitRule(
         id="disk.inodes",
@@ -422,5 +449,6 @@ HARDWARE: tuple[LimitRule, ...] = (
         loud=True,
         source="statvfs(3); near: 80 % (netdata)",
         near=0.8,
+        now_only=FILLS,
     ),
 )

@@ -6,6 +6,9 @@ from loadframe.knowledge.limit import LimitRule
 
 CGROUP_V2 = "Linux, Documentation/admin-guide/cgroup-v2.rst"
 USE = "Gregg, The USE Method"
+WALKED = "counting it walks a folder or a table of the process, which is too slow for every tick"
+SOCKETS = "sock_diag(7) is not recorded; a step has the drops of all queues, system.network.listen_overflows"
+OTHER_GROUPS = "a study records the groups of its cages, which the rules of cage.* read"
 
 PROCESS: tuple[LimitRule, ...] = (
     LimitRule(
@@ -33,6 +36,7 @@ PROCESS: tuple[LimitRule, ...] = (
         source="getrlimit(2): the soft limit cannot exceed the hard one; near: 80 %, our choice",
         chain=("kernel.nr_open", "system.files"),
         near=0.8,
+        now_only="a step is judged by the soft limit, process.open_files, which is met first",
     ),
     LimitRule(
         id="process.mappings",
@@ -44,6 +48,7 @@ PROCESS: tuple[LimitRule, ...] = (
         loud=True,
         source="Linux, Documentation/admin-guide/sysctl/vm.rst: max_map_count; /proc/PID/maps; near: 80 %, our choice",
         near=0.8,
+        now_only=WALKED,
     ),
     LimitRule(
         id="process.hot_thread",
@@ -97,6 +102,7 @@ PROCESS: tuple[LimitRule, ...] = (
         chain=("kernel.somaxconn",),
         near=0.8,
         on_harm="near",
+        now_only=SOCKETS,
     ),
 )
 
@@ -112,6 +118,7 @@ USER: tuple[LimitRule, ...] = (
         source="getrlimit(2), RLIMIT_NPROC: fork and clone answer EAGAIN; near: 80 %, our choice",
         chain=("cgroup.pids", "kernel.threads_max", "kernel.pid_max"),
         near=0.8,
+        now_only="counting it walks every process of the machine, which is too slow for every tick",
     ),
     LimitRule(
         id="user.epoll_watches",
@@ -123,6 +130,7 @@ USER: tuple[LimitRule, ...] = (
         loud=True,
         source="epoll(7), max_user_watches; /proc/PID/fdinfo; near: 80 %, our choice",
         near=0.8,
+        now_only=WALKED,
     ),
     LimitRule(
         id="user.inotify_watches",
@@ -134,6 +142,7 @@ USER: tuple[LimitRule, ...] = (
         loud=True,
         source="inotify(7), max_user_watches; /proc/PID/fdinfo; near: 80 %, our choice",
         near=0.8,
+        now_only=WALKED,
     ),
     LimitRule(
         id="user.inotify_instances",
@@ -145,6 +154,7 @@ USER: tuple[LimitRule, ...] = (
         loud=True,
         source="inotify(7), max_user_instances; /proc/PID/fd; near: 80 %, our choice",
         near=0.8,
+        now_only=WALKED,
     ),
 )
 
@@ -162,6 +172,7 @@ CGROUP: tuple[LimitRule, ...] = (
         chain=("kernel.threads_max", "kernel.pid_max"),
         near=0.8,
         on_harm="reached",
+        now_only=OTHER_GROUPS,
     ),
     LimitRule(
         id="cgroup.memory",
@@ -176,6 +187,7 @@ CGROUP: tuple[LimitRule, ...] = (
         thrash="target.cgroup.memory.hits",
         chain=("system.memory",),
         near=0.8,
+        now_only=OTHER_GROUPS,
     ),
     LimitRule(
         id="cgroup.cpu",
@@ -189,6 +201,7 @@ CGROUP: tuple[LimitRule, ...] = (
         thrash="target.cgroup.cpu.throttled",
         chain=("process.cpus", "cpu.saturated"),
         near=0.8,
+        now_only=OTHER_GROUPS,
     ),
     *(
         LimitRule(
@@ -201,6 +214,7 @@ CGROUP: tuple[LimitRule, ...] = (
             loud=False,
             source=f"{CGROUP_V2}: io.max and io.stat; blkio.throttle in version 1; near: 90 %, our choice",
             near=0.9,
+            now_only=OTHER_GROUPS,
         )
         for name, words, unit in (
             ("read_bytes", "bytes read per second", "bytes/s"),

@@ -27,7 +27,7 @@ def read_limits(
     Pressures are no limits of a load: the diagnosis judges them by signatures."""
     found = []
     for rule in rules:
-        if rule.pressure:
+        if rule.pressure or rule.now_only:
             continue
         pairs = [(step.level, *pair) for step in steps if (pair := _use_and_ceiling(rule, step.metrics)) is not None]
         if pairs:

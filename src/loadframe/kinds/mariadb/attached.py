@@ -16,14 +16,14 @@ from loadframe.host.reading_as import user_of
 from loadframe.host_port import joined, parted
 from loadframe.kinds.catalogue import as_shown, canonical
 from loadframe.kinds.mariadb.control import Control
-from loadframe.kinds.mariadb.counters import STATUS, VARIABLES
+from loadframe.kinds.mariadb.counters import COUNTERS, STATUS, VARIABLES, counted
 from loadframe.kinds.mariadb.options import configured_options, read_client_options
 from loadframe.kinds.mariadb.settings import CATALOGUE
 from loadframe.kinds.silence import BUSY_REMEDY
 from loadframe.mariadb_connection import Reach, tls_of
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.named_files import read_up_to
-from loadframe.plain_numbers import finite, whole
+from loadframe.plain_numbers import whole
 from loadframe.said import words
 from loadframe.unix_socket import peer
 
@@ -52,7 +52,7 @@ class AttachedMariadb:
     line, and is not part of a printed record."""
 
     kind = "mariadb"
-    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
+    counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
     def __init__(
         self,
@@ -93,8 +93,7 @@ class AttachedMariadb:
     def counters(self) -> dict[str, float]:
         """Two SHOW statements; what is no number is left out."""
         found = self._control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
-        found |= self._control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
-        return {name: number for name, text in found.items() if (number := finite(text)) is not None}
+        return counted(found | self._control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES]))
 
     def effective(self) -> dict[str, SettingValue]:
         """The catalogue's settings as the server uses them."""

@@ -7,6 +7,7 @@ from loadframe.knowledge.limit import LimitRule
 FILES = ("mariadb.open_files_limit", "process.open_files")
 START_UP = "mysqld's start-up arithmetic: max(10 + C + 2 T, 5 C, open_files_limit asked for)"
 TUNER = "MySQLTuner"
+ASKED = "it follows from the settings asked for alone; a study reports them as silent cuts"
 
 LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
@@ -98,6 +99,7 @@ LIMITS: tuple[LimitRule, ...] = (
         chain=("process.open_files",),
         near=1.001,
         pressure=True,
+        now_only=ASKED,
     ),
     LimitRule(
         id="mariadb.files_of_full_cache",
@@ -179,6 +181,8 @@ LIMITS: tuple[LimitRule, ...] = (
         "innodb_max_dirty_pages_pct's default, 90 %",
         thrash="mariadb.pool_wait_free",
         near=0.9,
+        now_only="the page cleaner writes them as time goes on: they follow the time, not the load of a step; a step "
+        "has the waits for a clean page, mariadb.pool_wait_free",
     ),
     LimitRule(
         id="mariadb.log_buffer",

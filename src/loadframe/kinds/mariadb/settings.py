@@ -1,4 +1,4 @@
-"""MariaDB as data: its settings and its counters.
+"""MariaDB as data: its settings.
 
 Bounds, choices, defaults and READ_ONLY were read from information_schema.SYSTEM_VARIABLES of MariaDB 10.11.19 (Debian
 12). What is sized at the start was read from GLOBAL_VALUE_ORIGIN = AUTO there and from the server's log: with
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
-from loadframe.model import CounterSpec, SettingValue
+from loadframe.model import SettingValue
 
 SYSTEM_VARIABLES = "MariaDB 10.11 information_schema.SYSTEM_VARIABLES"
 KB = "https://mariadb.com/kb/en/innodb-system-variables/"
@@ -183,59 +183,3 @@ RESERVED = frozenset(
     }
 )
 """Options that a private instance decides itself; table_cache is an old name of table_open_cache."""
-
-
-def _gauge(name: str, metric: str) -> CounterSpec:
-    return CounterSpec(name, f"mariadb.{metric}", cumulative=False)
-
-
-def _count(name: str, metric: str) -> CounterSpec:
-    return CounterSpec(name, f"mariadb.{metric}", cumulative=True)
-
-
-STATUS = (
-    _gauge("Open_tables", "open_tables"),
-    _count("Opened_tables", "opened_tables"),
-    _count("Table_open_cache_hits", "table_cache_hits"),
-    _count("Table_open_cache_misses", "table_cache_misses"),
-    _count("Table_open_cache_overflows", "table_cache_overflows"),
-    _gauge("Table_open_cache_active_instances", "table_cache_instances"),
-    _gauge("Open_table_definitions", "open_table_definitions"),
-    _count("Opened_table_definitions", "opened_table_definitions"),
-    _gauge("Open_files", "open_files"),
-    _count("Opened_files", "opened_files"),
-    _gauge("Threads_connected", "connections"),
-    _gauge("Max_used_connections", "max_used_connections"),
-    _gauge("Threads_running", "threads_running"),
-    _count("Connection_errors_max_connections", "connection_errors_max"),
-    _count("Aborted_connects", "aborted_connects"),
-    _count("Questions", "questions"),
-    _count("Innodb_data_fsyncs", "data_fsyncs"),
-    _gauge("Innodb_buffer_pool_pages_total", "pool_pages"),
-    _gauge("Innodb_buffer_pool_pages_free", "pool_pages_free"),
-    _gauge("Innodb_page_size", "pool_page_bytes"),
-    _count("Innodb_buffer_pool_reads", "pool_reads"),
-    _count("Innodb_buffer_pool_read_requests", "pool_read_requests"),
-    _count("Innodb_buffer_pool_wait_free", "pool_wait_free"),
-    _count("Innodb_buffer_pool_pages_flushed", "pages_flushed"),
-    _count("Innodb_log_waits", "log_waits"),
-    _count("Table_locks_waited", "table_locks_waited"),
-    _count("Innodb_row_lock_waits", "row_lock_waits"),
-    _count("Created_tmp_disk_tables", "temporary_disk_tables"),
-)
-"""SHOW GLOBAL STATUS. MariaDB 10.11 has no Innodb_os_log_fsyncs any more: fsyncs of the redo log count in
-Innodb_data_fsyncs (seen: 20 single-row commits raise it by 21)."""
-
-CHECKPOINT = ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age")
-"""How much of the redo log is in use, and how much may be before pages have to be written: bytes."""
-
-DERIVED = (_gauge("redo_fill", "redo_fill"),)
-"""What the target works out itself."""
-
-VARIABLES = (
-    _gauge("table_open_cache", "table_open_cache"),
-    _gauge("table_definition_cache", "table_definition_cache"),
-    _gauge("open_files_limit", "open_files_limit"),
-    _gauge("max_connections", "max_connections"),
-)
-"""SHOW GLOBAL VARIABLES: ceilings that belong beside their use."""

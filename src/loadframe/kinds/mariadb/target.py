@@ -11,8 +11,9 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import SettingSpec, as_shown, canonical, differing
 from loadframe.kinds.mariadb.control import Control
+from loadframe.kinds.mariadb.counters import COUNTERS, STATUS, VARIABLES, counted
 from loadframe.kinds.mariadb.server import SCHEMA, Server, known_options, required, version
-from loadframe.kinds.mariadb.settings import CATALOGUE, CHECKPOINT, DERIVED, RESERVED, STATUS, VARIABLES
+from loadframe.kinds.mariadb.settings import CATALOGUE, RESERVED
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
 from loadframe.mariadb_connection import Reach, driver
@@ -27,7 +28,7 @@ class MariadbTarget(PrivateTarget[Server]):
     """
 
     kind = "mariadb"
-    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES, *DERIVED)
+    counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
     def __init__(
         self,
@@ -101,11 +102,8 @@ class MariadbTarget(PrivateTarget[Server]):
     def counters(self) -> dict[str, float]:
         """Two SHOW statements on the kept connection."""
         control = self._talk()
-        found = control.pairs("SHOW GLOBAL STATUS", [*(spec.name for spec in STATUS), *CHECKPOINT])
-        found |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
-        counted = {name: float(value) for name, value in found.items()}
-        age, most = (counted.pop(name, 0.0) for name in CHECKPOINT)
-        return counted | ({"redo_fill": age / most} if most > 0 else {})
+        found = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
+        return counted(found | control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES]))
 
     def endpoint(self) -> Endpoint:
         """options: user, password, schema, socket; `option_file` holds the same for --defaults-extra-file, so that no

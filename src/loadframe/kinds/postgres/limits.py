@@ -6,6 +6,7 @@ from loadframe.knowledge.limit import LimitRule
 
 DOCUMENTATION = "PostgreSQL documentation"
 TUNER = "postgresqltuner"
+ASKED = "it follows from the settings asked for alone"
 
 LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
@@ -53,6 +54,7 @@ LIMITS: tuple[LimitRule, ...] = (
         chain=("cgroup.memory", "system.memory"),
         near=1.0,
         pressure=True,
+        now_only=ASKED,
     ),
     LimitRule(
         id="postgres.locks",
