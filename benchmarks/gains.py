@@ -117,7 +117,7 @@ def forecast_misses(found: Investigation, forecast: Forecast, study: Study, expe
         "loads": [one.load for one in forecast.scored] == [at for at in study.levels if at > forecast.measured[-1]],
         "saturates first": known in first,
         "finding": not used_up or expected["finding"][0] in {one.id for one in found.rounds[0].findings},
-        "report": "Forecast, and what came" in page and "CPU of each component over the load" in page,
+        "report": "Forecast and outcome" in page and "CPU of each component by load" in page,
     }
     return [name for name, holds in checks.items() if not holds]
 
@@ -160,11 +160,11 @@ def side_by_side(found: Investigation) -> str:
 
 
 def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> list[str]:
-    """What of the known answer a ladder did not give: these changes kept, some taken back, the gain, its shares."""
+    """What of the known answer a ladder did not give: these changes kept, some reverted, the gain, its shares."""
     kept, shares = {rung.change for rung in found.kept}, [rung.share for rung in found.rungs if rung.share is not None]
     checks = {
         "kept": set(expected["kept"]) <= kept,
-        "taken back": bool(set(expected["without_gain"]) - kept),
+        "reverted": bool(set(expected["without_gain"]) - kept),
         "gain": found.total is not None and found.total.low > expected["gain_above"],
         "shares": math.isclose(sum(shares), 1.0),
         "time": profile != "quick" or found.seconds < QUICK_S,

@@ -6,7 +6,7 @@ with the load at which they run out. A file that is there already keeps the curv
 that fails is named, and the others go on; then it ends with 1. Without --out, the role library goes to the package's
 curves.json. --only names studies or kinds of server.
 
---calibrate works out anew what forecasts from these curves and the published ones come to: the package's
+--calibrate works out again what forecasts from these curves and the published ones come to: the package's
 calibration.json, by which candidates are weighed and intervals made.
 """
 

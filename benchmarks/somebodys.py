@@ -73,7 +73,7 @@ a time, as systemd has it."""
 @dataclass(frozen=True)
 class Server:
     """target: as we started it. folder: of its owner, with the account in option_file. asks: its owner's connection,
-    which is made anew after a restart."""
+    which is made again after a restart."""
 
     target: Any
     folder: Path

@@ -6,7 +6,7 @@ Surfaces with a known best, each searched with many seeds; a trial is one noisy 
                between two ends, or the values are words. Their effects add up in logarithms.
   bottleneck   the same, but the narrowest of the three decides, nearly: alone, none of them shows what it is worth.
   mariadb      every combination of four settings of a real MariaDB, measured three times: surfaces/mariadb-oltp.csv
-               (`--record` measures it anew, on your machine). Its truth is what each setting and each pair of them is
+               (`--record` measures it again, on your machine). Its truth is what each setting and each pair of them is
                worth there (least squares, each repeat with a level of its own); a trial adds to it what one of all
                measurements is off.
   nothing      additive, but every change is for the worse or does nothing.

@@ -114,8 +114,8 @@ with in_words("No table", RunError, room_bytes=ROOM_BYTES):
 @pytest.mark.parametrize(
     ("what", "most", "told"),
     [
-        ("RLIMIT_AS", "size + (128 << 20)", "256 MiB of memory cannot be had (Cannot allocate memory)"),
-        ("RLIMIT_NOFILE", "8", "16 files more cannot be opened (Too many open files)"),
+        ("RLIMIT_AS", "size + (128 << 20)", "256 MiB of memory are not available (Cannot allocate memory)"),
+        ("RLIMIT_NOFILE", "8", "16 more files cannot be opened (Too many open files)"),
     ],
 )
 def test_what_would_abort_the_process_is_not_begun(what: str, most: str, told: str) -> None:

@@ -17,7 +17,7 @@ and proves the gain.
     ladder(study, runs)           the study's changes one on top of the other: which gave which share -> Ladder
     tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
-    curves(run)                   {treatment: Curve}, computed anew from a run's steps
+    curves(run)                   {treatment: Curve}, computed again from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file that anybody measured
     conduct(run)                  how a run went: flags of its steps, what recording cost
     conclude(run)                 the Investigation of a run, also of one that was killed

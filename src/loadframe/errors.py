@@ -90,7 +90,7 @@ class SampleError(UserError):
 
 
 class OutputError(UserError):
-    """Standard output does not take the answer: it is closed, full, or its reader has left."""
+    """Cannot write the answer to standard output: it is closed, full, or its reader has left."""
 
 
 class MachineError(UserError):

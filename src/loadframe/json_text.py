@@ -91,7 +91,7 @@ def _finite(text: str) -> float:
 
 
 def _no_number(word: str) -> float:
-    raise JsonError(f"{word} is no number in JSON")
+    raise JsonError(f"{word} is not a number in JSON")
 
 
 def _check_characters(value: Any) -> None:

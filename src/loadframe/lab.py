@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 MOST_ROUNDS = 6
-"""A remedy that helps is followed by another round; nobody's patience is longer than this."""
+"""A remedy that helps is followed by another round; nobody waits longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def compare(
 def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progress | None = None) -> Ladder:
     """The study's changes in its order, each against the state before it, and what is kept of them as a whole.
 
-    Changes that are not proven to be better are taken back, but with keep_all. StudyError where the study has none;
+    Changes that are not proven to be better are reverted, but with keep_all. StudyError where the study has none;
     raises as `investigate` does, and what was measured until then is in the run folder either way."""
     if not study.change:
         raise StudyError(

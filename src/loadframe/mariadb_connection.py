@@ -75,7 +75,7 @@ def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
     if unable := [name for name in given if name not in (*carried, "ssl", "ssl_verify_server_cert")]:
         raise TargetError(
             f"{unable[0]} of the option file cannot be carried over to our connection",
-            remedy=f"Leave it out; known: ssl, {', '.join(carried)}, ssl_verify_server_cert.",
+            remedy=f"Omit it; known: ssl, {', '.join(carried)}, ssl_verify_server_cert.",
         )
     if not given:
         return {}

@@ -42,13 +42,13 @@ def _find_room(size: int) -> None:
     try:
         mmap.mmap(-1, size).close()
     except OSError as error:
-        raise MemoryError(f"{size >> 20} MiB of memory cannot be had ({error.strerror})") from error
+        raise MemoryError(f"{size >> 20} MiB of memory are not available ({error.strerror})") from error
     try:
         with ExitStack() as opened:
             for _ in range(ROOM_FILES):
                 opened.callback(os.close, os.open(os.devnull, os.O_RDONLY))
     except OSError as error:
-        raise MemoryError(f"{ROOM_FILES} files more cannot be opened ({error.strerror})") from error
+        raise MemoryError(f"{ROOM_FILES} more files cannot be opened ({error.strerror})") from error
 
 
 def reserve(kind: type[UserError]) -> None:
@@ -59,7 +59,7 @@ def reserve(kind: type[UserError]) -> None:
     import scipy.linalg
 
     square = np.eye(ENOUGH)
-    with in_words("There is not enough memory to measure with", kind):
+    with in_words("There is not enough memory for a measurement", kind):
         square @ square
         scipy.linalg.cho_factor(square)
         polars.DataFrame({"each": range(ENOUGH)}).group_by("each").agg(polars.len())

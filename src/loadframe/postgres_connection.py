@@ -96,7 +96,7 @@ def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
     one that no load driver could be given, or that leads elsewhere."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
-            f"{whose}: {unable[0]} cannot be given to load drivers", remedy=f"Leave it out; known: {_listed()}."
+            f"{whose}: {unable[0]} cannot be given to load drivers", remedy=f"Omit it; known: {_listed()}."
         )
     dbname = given.get("dbname", "")
     if "=" in dbname or "://" in dbname:

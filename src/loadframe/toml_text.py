@@ -67,7 +67,7 @@ def _check_values(tables: dict[str, Any]) -> None:
                     raise TomlError("it is a whole number of more than 64 bits", key)
             case float():
                 if not math.isfinite(value):
-                    raise TomlError(f"{value} is no finite number", key)
+                    raise TomlError(f"{value} is not a finite number", key)
 
 
 def check_characters(key: str, text: str) -> None:

@@ -9,7 +9,7 @@ import struct
 from loadframe.host.suspended import told
 
 PROBE_S = 5.0
-LET_IT_GO_ON = "Find out who stopped it (`kill -CONT` lets it go on), and run it again."
+LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run it again."
 
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:

@@ -30,7 +30,7 @@ MOST_TRIALS = 400
 @dataclass
 class Server:
     """Meets up to its capacity; beyond it serves `kept` of it. noise: of its capacity, from trial to trial. sticky:
-    once it has collapsed it stays so until it is loaded with at most this share of its capacity, or started anew."""
+    once it has collapsed it stays so until it is loaded with at most this share of its capacity, or restarted."""
 
     capacity: float
     kept: float = 0.1

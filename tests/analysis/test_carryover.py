@@ -54,7 +54,7 @@ def test_what_steps_that_count_show_is_told_as_part_of_the_comparison(
     (found,) = carried_over(blocks(make_step, 10, left_out=0.2, counted=0.5, levels=levels))
     assert (found.treatment, found.left_out) == ("A", False)
     assert found.ratio == pytest.approx(0.5, rel=0.1)
-    assert "is in their comparison" in str(found)
+    assert "the comparison includes" in str(found)
 
 
 def test_equal_steps_are_rarely_called_carried_over(make_step: MakeStep) -> None:

@@ -330,9 +330,9 @@ def test_processes_are_changed_only_where_the_study_allows_it() -> None:
     with pytest.raises(StudyError, match=r"changes cage\.cpus of a server") as caught:
         check_study(parse(text + OF_PROCESSES.format(cpu=0), ['remedies.allow=["target"]']))
     assert '"process"' in caught.value.remedy
-    with pytest.raises(StudyError, match="by network"):
+    with pytest.raises(StudyError, match="over the network"):
         check_study(parse(text, ["target.attach=db.example:3306", "cage.open_files=100"]))
     with pytest.raises(StudyError, match="control groups"):
         check_study(parse(text, ['cage.memory="1GiB"']))
-    with pytest.raises(StudyError, match="nice = 5 is for a server that runs already"):
+    with pytest.raises(StudyError, match="nice = 5 is for a running server"):
         check_study(parse(text.replace("attach", "#").replace("option_file", "#"), ["cage.nice=5"]))

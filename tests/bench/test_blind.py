@@ -153,6 +153,6 @@ def test_the_report_names_it_in_words(study: Study, make_step: StepMaker) -> Non
         sentence for sentence in conduct_words.sentences(conduct_from(steps(study, make_step))) if "blind" in sentence
     ]
     (sentence,) = told
-    assert sentence.startswith("a counter is blind in 9 of 9 steps, rules nothing out and confirms nothing: ")
+    assert sentence.startswith("a counter did not work in 9 of 9 steps; it rules out and confirms nothing: ")
     assert "bytes written to the disk by the target: 0 B/s, while bytes the target wrote towards disks" in sentence
     assert conduct_from([make_step(1, 1.0, {})]).blind == ()

@@ -19,7 +19,7 @@ def test_a_burst_has_no_times_to_state(stated: str) -> None:
     key = stated.partition("=")[0]
     with pytest.raises(StudyError, match=f"{key} has no meaning for workload 'render-farm-burst'") as caught:
         check_study(burst(stated))
-    assert "Leave it out" in str(caught.value.remedy)
+    assert "Omit it" in str(caught.value.remedy)
 
 
 @pytest.mark.server

@@ -1,4 +1,4 @@
-"""A ladder on a simulated target: what is kept, what is taken back, what the whole is, and who needs whom."""
+"""A ladder on a simulated target: what is kept, what is reverted, what the whole is, and who needs whom."""
 
 from __future__ import annotations
 

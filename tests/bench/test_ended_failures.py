@@ -113,6 +113,6 @@ def test_failures_that_may_have_ended_by_chance_say_nothing_of_their_cause(simul
     book, tried = queue(simulated, before, 0)
     (trial,) = tried.round.tried
     assert not trial.kept and tried.kept is None
-    assert trial.note.endswith("which may be chance: too few failed, or too unevenly")
+    assert trial.note.endswith("which may be chance: too few requests failed, or too unevenly")
     assert status(tried) == "suspected"
     assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]

@@ -69,7 +69,7 @@ JSON = Input(("curve", "x", "--json"), check=lambda answer: "" if answer["points
         (5, "", "no", "exit", "status 5"),
         (-11, "", "", "exit", "status -11"),
         (1, "", "Traceback (most recent call last):\n  File x\nKeyError: 'a'", "traceback", "KeyError"),
-        (1, "", "This is a fault of Loadframe: KeyError: 'a' (x.py, line 1)", "traceback", "x.py, line 1"),
+        (1, "", "Loadframe has a bug: KeyError: 'a' (x.py, line 1)", "traceback", "x.py, line 1"),
         (0, "{}", "x/src/loadframe/a.py:3: RuntimeWarning: overflow", "traceback", "RuntimeWarning"),
         (1, "", "", "answer", "without a word"),
         (1, "", "no \x1b[2J", "answer", "U+001B"),

@@ -74,7 +74,7 @@ def test_what_is_told_of_a_kept_gain_is_from_blocks_that_decided_nothing(simulat
     decided = [step for step in book.steps if step.number in trial.deciding]
     assert len(decided) == 2 * len(trial.verdict.levels) * trial.verdict.blocks
     assert "may be overstated" not in verdict_words.gain_sentence(trial.told)
-    assert "those that decided said 4.5 times" in change_words.trial_sentence(trial)
+    assert "the deciding blocks gave 4.5 times" in change_words.trial_sentence(trial)
 
 
 def test_where_no_time_is_left_it_is_said_whence_the_number_is(simulated: Simulated) -> None:
@@ -84,7 +84,7 @@ def test_where_no_time_is_left_it_is_said_whence_the_number_is(simulated: Simula
     assert trial.told.may_overstate
     gain = conclusion.gain([tried.round])
     assert gain is not None and gain.may_overstate
-    assert "from the blocks that decided, may be overstated" in verdict_words.gain_sentence(gain)
+    assert "from the deciding blocks, may be overstated" in verdict_words.gain_sentence(gain)
 
 
 def test_how_many_fresh_blocks_there_are_is_settled_before_them(simulated: Simulated) -> None:

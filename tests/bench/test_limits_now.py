@@ -216,7 +216,7 @@ def test_without_a_watch_nothing_is_foretold() -> None:
 
 def test_a_process_that_ends_is_told_with_what_was_seen() -> None:
     ledger = ledger_of(PROCESS, Watched(ends_at_s=55).watch(120), forecast=True)
-    assert ledger.warnings == ("what was watched ended after 54 s",)
+    assert ledger.warnings == ("the watched process ended after 54 s",)
     assert limit(ledger, "process.open_files").use == 208
 
 

@@ -158,7 +158,7 @@ def test_the_file_and_the_command_belong_together() -> None:
     check_study(parse(text))
     for wrong, words in (
         ("target.restart=[]", "belong together"),
-        ("target.config=x.cnf", "no absolute path"),
+        ("target.config=x.cnf", "not an absolute path"),
         ('target.restart=["no-such-program"]', "there is no program no-such-program"),
         ("cage.open_files=100", "would end with the processes"),
     ):

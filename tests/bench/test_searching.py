@@ -102,7 +102,7 @@ def test_a_disturbed_trial_that_met_counts_and_one_that_missed_is_made_again(sim
     again = [trial for trial in found.trials if "made again" in trial.note and not trial.counted]
     forced = [trial for trial in found.trials if trial.counted and not trial.met]
     assert len(again) == MOST_REPEATS * len(forced) == book.repeated
-    assert any("disturbed whenever" in warning for warning in found.warnings)
+    assert any("disturbed each time" in warning for warning in found.warnings)
     assert found.low is not None and found.low <= CAPACITY
 
 

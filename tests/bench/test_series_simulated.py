@@ -170,7 +170,7 @@ def test_a_confirmed_cause_stands_its_sham_and_its_dose(simulated: Simulated) ->
 
 
 def test_a_restart_that_helps_as_much_takes_the_confirmation_away(simulated: Simulated) -> None:
-    """Whatever is started anew is three times as fast for its first steps, and the state before never is."""
+    """Whatever is restarted is three times as fast for its first steps, and the state before never is."""
     book = simulated(churning)
     bench = book.bench
 
@@ -218,7 +218,7 @@ def test_a_server_that_is_not_ours_is_not_restarted_for_a_control(simulated: Sim
     book.bench.study = study.model_copy(update={"target": study.target.model_copy(update={"attach": "somebody's"})})
     sham, dose = try_remedies(book, examined, set()).round.tried[0].controls
     assert sham.verdict is None
-    assert "not Loadframe's to restart" in sham.because
+    assert "Loadframe may not restart this server" in sham.because
     assert dose.holds
 
 

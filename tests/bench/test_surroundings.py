@@ -146,7 +146,7 @@ def test_who_stops_a_run_is_told_whether_everything_was_put_back(
 
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
     study = parse(STUDY)
-    for write, words in ((Host.write, "Everything was reverted"), (refuse, "Not everything could be put back")):
+    for write, words in ((Host.write, "Everything was reverted"), (refuse, "Not everything could be reverted")):
         run = opened(study)
         with pytest.raises(Interrupted, match=words), frame.explaining(run, []), Bench(study, run) as bench:
             declare_all(bench)

@@ -221,7 +221,7 @@ def test_where_the_start_cannot_be_measured_again_nothing_of_the_search_is_lost(
     assert found.end == "gained" and len(found.trials) >= 6
     (warning,) = found.warnings
     why = "the driver lost its connection" if dies else "no request is served"
-    assert "start could not be measured once more" in warning and why in warning
+    assert "start could not be measured again" in warning and why in warning
 
 
 def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simulated, tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_what_the_diagnosis_names_comes_first() -> None:
     ("overrides", "words"),
     [
         (['tune.settings=["innodb_bufer_pool_size"]'], "no setting 'innodb_bufer_pool_size'"),
-        (['tune.settings=["max_connections"]'], "not known how far"),
+        (['tune.settings=["max_connections"]'], "safe range is not known"),
         (["tune.settings={innodb_flush_log_at_trx_commit=[1, 2]}"], "may give up durability"),
         (["tune.settings={sync_binlog=[1, 0]}"], "may give up durability"),
         (["tune.settings={sync_frm=[true, false]}"], "may give up durability"),

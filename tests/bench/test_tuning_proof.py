@@ -30,7 +30,7 @@ class Told(Silent):
 
     def phase(self, words: str, steps: int) -> None:
         self.proving = self.proving or words.startswith("proving")
-        self.again = "once more, in fresh blocks" in words
+        self.again = "again, in fresh blocks" in words
 
     def say(self, words: str) -> None:
         self.trials += words.startswith("trial ")
@@ -216,7 +216,7 @@ def test_where_no_time_is_left_for_fresh_blocks_the_gain_is_marked(simulated: Si
 
 
 def test_what_fresh_blocks_prove_to_be_worse_is_not_recommended(simulated: Simulated, tmp_path: Path) -> None:
-    """Proved and taken back, and so is what is proved next."""
+    """Proved and reverted, and so is what is proved next."""
     told = Told()
     found = watched(simulated(half_more(told, fresh=0.3), *SETTINGS), told, tmp_path)
     assert found.end == "no-proven-gain" and found.file_text == ""

@@ -94,7 +94,7 @@ def test_a_limit_that_the_kernel_refuses_is_named_with_its_value(
         CageError, match=r"memory.max = 1048576 was refused .* target: Device or resource busy"
     ) as caught:
         cage.set({"memory.max": 1 << 20})
-    assert "ask for more" in caught.value.remedy
+    assert "allow more" in caught.value.remedy
 
 
 def test_cpus_are_bound_by_a_cpuset_too_where_there_is_one(tree: Any, lease: Lease) -> None:

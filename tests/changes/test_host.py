@@ -37,9 +37,9 @@ def test_a_star_is_every_one_that_is_there(root: Path) -> None:
     ("name", "value", "words"),
     [
         ("vm.dirty_ration", 5, "vm.dirty_ratio"),
-        ("kernel.hostname", "x", "no setting of the machine that can be changed"),
-        ("../etc/passwd", "x", "no setting of the machine"),
-        ("block.../../vda.scheduler", "none", "no setting of the machine"),
+        ("kernel.hostname", "x", "not a machine setting that Loadframe can change"),
+        ("../etc/passwd", "x", "not a machine setting"),
+        ("block.../../vda.scheduler", "none", "not a machine setting"),
         ("vm.swappiness", 201, "0 to 200"),
         ("vm.swappiness", True, "0 to 200"),
         ("vm.swappiness", "much", "'much'"),
@@ -56,13 +56,13 @@ def test_what_will_not_do_is_refused(root: Path, name: str, value: SettingValue,
 
 @pytest.mark.parametrize("name", ["vm.vfs_cache_pressure", "block.vdb.scheduler", "block.*.read_ahead_kb"])
 def test_what_is_not_there_is_refused(root: Path, name: str) -> None:
-    with pytest.raises(ChangeError, match="Leave it out"):
+    with pytest.raises(ChangeError, match="Omit it"):
         Host(root).check({name: 1})
 
 
 def test_what_may_not_be_written_is_refused_with_the_reason(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(ChangeError, match="not writable for us") as caught:
+    with pytest.raises(ChangeError, match="not writable for this user") as caught:
         Host(root).check({"vm.dirty_ratio": 5})
     assert "root" in caught.value.remedy
 

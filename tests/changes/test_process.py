@@ -190,7 +190,7 @@ def test_threads_that_differ_are_not_made_alike(server: Server) -> None:
     resource.prlimit(server.child, resource.RLIMIT_NOFILE, (300, hard))
     with pytest.raises(ChangeError, match="300") as caught:
         server.place.check(FILES, 200)
-    assert "Leave it out" in caught.value.remedy
+    assert "Omit it" in caught.value.remedy
 
 
 def test_more_files_than_the_hard_limit_are_refused(server: Server) -> None:

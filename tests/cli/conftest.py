@@ -67,7 +67,7 @@ Command = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def forking() -> Iterator[subprocess.Popen[str]]:
-    """Takes commands, and forks a process for each: it does not spend a second on importing everything anew."""
+    """Takes commands, and forks a process for each: it does not spend a second on importing everything again."""
     with subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("forking.py"))],
         env={**os.environ, "NO_COLOR": "1"},

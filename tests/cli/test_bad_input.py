@@ -51,7 +51,7 @@ def _nothing_left() -> object:
         ("cage.shard.memory=2GiB", ["sqlite has no component 'shard'"]),
         ("cage.driver.memory=2GiB", ["inside the driver"]),
         ("cage.open_files=100", ["open_files", "sqlite"]),
-        ("measure.cold=true", ["sqlite is no cache", "varnish"]),
+        ("measure.cold=true", ["sqlite is not a cache", "varnish"]),
         ("nonsense", ["section.key=value"]),
     ],
 )

@@ -57,7 +57,7 @@ MEASURING = ("measure", "missing.toml")
 
 def test_the_next_command_that_measures_puts_it_back_and_says_so(loadframe: Command, swappiness: Path) -> None:
     done = loadframe(*MEASURING)
-    assert "what it had changed: vm.swappiness of this machine: put back from 1 to 60" in done.err
+    assert "its changes: vm.swappiness of this machine: put back from 1 to 60" in done.err
     assert swappiness.read_text().startswith("60\n")
     assert "vm.swappiness" not in loadframe(*MEASURING).err
 

@@ -90,7 +90,7 @@ def test_csv_samples_get_a_verdict(here: Callable[..., Result], sample: Callable
     [
         (90, "3%", 3, "proven to be worse"),
         (90, "20 %", 0, "proven not to be worse"),
-        (97, "3%", 0, "cannot be told"),
+        (97, "3%", 0, "unknown"),
         (110, "0%", 0, "proven not to be worse"),
     ],
 )
@@ -150,7 +150,7 @@ def test_the_user_may_name_another_quantity(here: Callable[..., Result], latenci
     assert document(here(*latencies, "--by", "p99", "--json"))["decision"] == "worse"
     few = here(*latencies, "--by", "p99.9")
     assert (few.exit_code, "10000 of each side" in few.stderr) == (1, True)
-    assert "no quantity" in here(*latencies, "--by", "p98").stderr
+    assert "not a statistic" in here(*latencies, "--by", "p98").stderr
 
 
 @pytest.mark.parametrize("in_turns", [True, False])

@@ -88,7 +88,7 @@ def test_an_answer_that_needs_nothing_of_them_is_given(
     listed = loadframe_in("changes", "list", "--json", **surroundings)
     assert listed.code in (0, 1), listed.err
     assert listed.json["schema"] == ("loadframe.changes/1" if listed.code == 0 else "loadframe.error/1")
-    assert "fault of Loadframe" not in done.err + listed.err
+    assert "Loadframe has a bug" not in done.err + listed.err
 
 
 MEASURED: dict[str, tuple[dict[str, Any], int, str]] = {
@@ -148,7 +148,7 @@ def test_a_measurement_is_made_or_refused_in_words(
     study.unlink()
     done = loadframe_in("measure", str(elsewhere), "--json", **surroundings)
     assert (done.code, words in done.err) == (code, True), done.err
-    assert "fault of Loadframe" not in done.err
+    assert "Loadframe has a bug" not in done.err
     assert done.json["schema"] == ("loadframe.error/1" if code else "loadframe.curve/1")
     if code == 0:
         (run,) = (tmp_path / "runs").iterdir()

@@ -33,5 +33,5 @@ def test_what_was_a_traceback_or_took_minutes_is_refused(
     result = loadframe(*map(written_out, row["arguments"]), LOADFRAME_STATE=str(tmp_path / "state"))
     assert result.code == row["code"], result.err
     assert row["says"] in result.out + result.err
-    assert "fault of Loadframe" not in result.err
+    assert "Loadframe has a bug" not in result.err
     assert len(result.err) < 20_000

@@ -100,7 +100,7 @@ def interrupted(swappiness: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ctrl_c_ends_with_1_where_something_stays() -> None:
     code, out, err = run("measure", "--json")
     assert (code, json.loads(out)["kind"]) == (1, "interrupted"), err
-    assert "Not everything could be put back" in err and "Still changed: vm.swappiness." in err
+    assert "Not everything could be reverted" in err and "Not reverted: vm.swappiness." in err
 
 
 @pytest.mark.usefixtures("interrupted")

@@ -31,7 +31,7 @@ def test_a_process_for_people_and_programs(loadframe: Command) -> None:
         (["--over", "10ms"], 1, "too short"),
         (["--user", "x"], 2, "--attach"),
         (["--set", "a=b"], 2, "--target"),
-        (["--target", "x.toml", "--pid", "1"], 2, "leave --pid"),
+        (["--target", "x.toml", "--pid", "1"], 2, "omit --pid"),
         (["--target", "x.toml"], 1, "x.toml"),
     ],
 )

@@ -93,7 +93,7 @@ def test_without_a_word_of_the_host_this_machine_counts_for_localhost_only(here:
     [
         (("nowhere.ini",), ["nowhere.ini cannot be read", "UTF-8"]),
         ((STORY, "--mysqld", "nowhere.cnf"), ["nowhere.cnf cannot be read"]),
-        ((STORY, "--set", "DataMemory=1G"), ["is no change", "ndbd default.DataMemory"]),
+        ((STORY, "--set", "DataMemory=1G"), ["is not a change", "ndbd default.DataMemory"]),
         ((STORY, "--set", "ndbdd.DataMemory=1G"), ["no section [ndbdd]"]),
         ((STORY, "--bound", "mysqld"), ["names no CPUs", "mysqld=8-11"]),
         ((STORY, "--bound", "mysqld=a-b"), ["names no CPUs"]),

@@ -100,16 +100,16 @@ def test_a_refusal_is_an_answer(here: Command, tmp_path: Path) -> None:
     assert (bare["refused"], bare["capacity"], bare["at_least"]) == (None, None, 30)
     assert "No utilisation" in bare["unexplained"]
     assert bare["at"][0]["throughput"]["low"] < 60 < bare["at"][0]["throughput"]["high"]
-    assert here("bare.csv").stdout.startswith("The most it can do cannot be told; 30 requests/s were measured. No util")
+    assert here("bare.csv").stdout.startswith("The maximum is unknown; 30 requests/s were measured. No util")
 
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
         (["points.csv", "--at", "four"], "--at 'four'"),
-        (["points.csv", "--at", "4,-8"], "-8 is no load"),
-        (["points.csv", "--at", "nan"], "--at 'nan' is no list"),
-        (["points.csv", "--at", "9" * 5000], "...' is no list"),
+        (["points.csv", "--at", "4,-8"], "-8 is not a load"),
+        (["points.csv", "--at", "nan"], "--at 'nan' is not a list"),
+        (["points.csv", "--at", "9" * 5000], "...' is not a list"),
         (["points.csv", "--up-to", "0.5"], "no load up to 0.5"),
         (["points.csv", "--load-is", "bricks"], "clients, rate"),
         (["points.csv", "--treatment", "B"], "run folders"),

@@ -54,7 +54,7 @@ def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
     finished = running.finished()
     report = loadframe("report", str(running.run()))
     assert report.code == 0, report.err
-    assert "killed earlier" in report.err
+    assert "command was killed" in report.err
     lines = (running.run() / "steps.jsonl").read_text().splitlines()
     flags = Counter(flag for line in lines for flag in json.loads(line)["flags"])
     document = json.loads(loadframe("report", str(running.run()), "--json").out)
@@ -80,7 +80,7 @@ def test_after_kill_9_a_search_for_settings_goes_on(start: Start, loadframe: Com
     short = ["--set", "measure.budget=30s"]  # enough for the next trial, not for every proof that there may be
     found = loadframe("tune", f"{run}/study.toml", "--resume", run, "--trials", more, "--json", *one_level, *short)
     shape = found.json
-    assert "killed earlier" in found.err
+    assert "command was killed" in found.err
     assert [trial["changes"] for trial in shape["trials"]][:-1] == [trial["changes"] for trial in trials]
     assert len(shape["trials"]) == len(trials) + 1
     assert shape["resumed_from"] == run

@@ -122,7 +122,7 @@ def test_an_answer_that_stdout_does_not_take_is_told(
     loadframe_in: Command, points: Path, place: str | None, options: list[str]
 ) -> None:
     done = loadframe_in("curve", str(points), *options, streams={"out": place})
-    assert (done.code, done.err.startswith("Standard output does not take the answer: ")) == (1, True), done.err
+    assert (done.code, done.err.startswith("Cannot write the answer to standard output: ")) == (1, True), done.err
 
 
 def test_what_was_measured_is_kept_where_stdout_takes_nothing(loadframe_in: Command, study: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_fault_of_ours_is_told_as_one_and_nothing_is_lost(study: Path) -> None
     code, out, err = run("measure", str(study), "--json")
     document = json.loads(out)
     assert (code, document["kind"]) == (1, "Fault"), err
-    assert "This is a fault of Loadframe: ZeroDivisionError: of ours" in err and "Traceback" not in err
+    assert "Loadframe has a bug: ZeroDivisionError: of ours" in err and "Traceback" not in err
     assert "1 finished steps are kept in runs/" in err
     (kept,) = (study.parent / "state/faults").iterdir()
     assert str(kept) in document["remedy"]

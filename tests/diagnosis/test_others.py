@@ -154,7 +154,7 @@ def test_beside_others_it_only_helped_and_the_reason_is_said(make_step: StepMake
     assert finding.status == "helped"
     assert finding.mechanism is not None
     assert "others took the CPU in 6 of the 8 steps of its proof" in finding.mechanism.because
-    assert "too few quiet ones" in finding.mechanism.because
+    assert "too few undisturbed steps" in finding.mechanism.because
 
 
 def test_a_quiet_control_confirms_it(make_step: StepMaker) -> None:
@@ -170,7 +170,7 @@ def test_quiet_steps_that_rise_by_chance_confirm_nothing(make_step: StepMaker) -
         return [*quiet, make_step(4, throughputs[0], CROWDED, block=len(quiet), treatment=treatment)]
 
     by_chance = uncontrolled(loud("A", 100.0, 118.0), loud("B", 118.0, 124.0), 1.1)
-    assert "in the quiet ones the throughput does not rise" in by_chance
+    assert "in the undisturbed steps the throughput does not rise" in by_chance
     assert uncontrolled(loud("A", 100.0, 118.0), loud("B", 300.0, 340.0), 1.1) == ""
     assert "does not rise" in uncontrolled(loud("A", 100.0, 118.0), loud("B", 0.0, 124.0), 1.1)
 
@@ -179,7 +179,7 @@ def test_a_gain_that_is_gone_in_quiet_confirms_nothing(make_step: StepMaker) -> 
     finding = judged(make_step, [CROWDED, QUIET, CROWDED, QUIET], quiet_factor=1.02)
     assert finding.status == "helped"
     assert finding.mechanism is not None
-    assert "in the quiet ones the throughput does not rise" in finding.mechanism.because
+    assert "in the undisturbed steps the throughput does not rise" in finding.mechanism.because
 
 
 def test_what_had_no_effect_beside_others_is_not_refuted(make_step: StepMaker) -> None:

@@ -84,7 +84,7 @@ def test_a_setting_beyond_the_catalogue_is_passed_through_and_read_back(mariadb:
 
 @pytest.mark.parametrize("name", ["datadir", "socket", "init-file", "table_cache"])
 def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
-    with pytest.raises(StudyError, match=f"{name}: a private instance decides this itself"):
+    with pytest.raises(StudyError, match=f"{name}: a private instance sets this itself"):
         check_settings({name: "x"})
 
 

@@ -84,7 +84,7 @@ def test_refused_connections_are_counted_in_whole_lines_of_the_log(lease: Lease)
 
 @pytest.mark.parametrize("name", ["data_directory", "port", "Log-Line-Prefix", "listen_addresses"])
 def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
-    with pytest.raises(StudyError, match=f"{name}: a private instance decides this itself"):
+    with pytest.raises(StudyError, match=f"{name}: a private instance sets this itself"):
         check_settings({name: "x"})
 
 

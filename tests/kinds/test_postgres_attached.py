@@ -55,7 +55,7 @@ def test_an_option_file_is_a_service_file(tmp_path: Path) -> None:
     path.write_text("# mine\n[first]\nhost=/run/pg\npassword=a=b%c\n[second]\nhost=other\n")
     assert read_service(path) == {"host": "/run/pg", "password": "a=b%c"}
     path.write_text("host=/run/pg\n")
-    with pytest.raises(TargetError, match="no connection service file"):
+    with pytest.raises(TargetError, match="not a connection service file"):
         read_service(path)
     with pytest.raises(TargetError, match="Cannot read the option file"):
         read_service(tmp_path / "none")

@@ -219,7 +219,7 @@ def test_a_change_is_effective_the_data_stay_and_it_can_be_taken_back(
 
 
 def test_only_what_needs_a_restart_restarts(running: Target, kind: str, example: Example) -> None:
-    """Of what has data: what is in front of it holds nothing but connections, and may start anew."""
+    """Of what has data: what is in front of it holds nothing but connections, and may start again."""
     before = first_pids(running, kind)  # the others may be processes of connections, which come and go
     running.apply(TargetState(example.dynamic))
     assert first_pids(running, kind) == before

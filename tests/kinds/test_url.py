@@ -220,7 +220,7 @@ def test_a_working_set_of_it_is_refused_before_anything_is_asked() -> None:
         ({"url": "http://127.0.0.1:0"}, "alone"),
         ({"url": "http://me:secret@127.0.0.1"}, "alone"),
         ({"url": "http://127.0.0.1/#top"}, "alone"),
-        ({"url": "http://127.0.0.1", "paths": "/a b"}, "'b' is no path"),
+        ({"url": "http://127.0.0.1", "paths": "/a b"}, "'b' is not a path"),
     ],
 )
 def test_what_is_no_address_is_refused(settings: dict[str, str], words: str) -> None:

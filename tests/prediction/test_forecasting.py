@@ -276,10 +276,10 @@ def test_two_loads_of_a_curve_alone_are_refused(measure: Measure) -> None:
 def test_resources_that_nobody_sees_rising_explain_nothing(measure: Measure) -> None:
     seen = measure([1, 2, 4, 8])
     idle = replace(seen, rows=tuple(replace(row, utilizations={"cpu": 0.04}) for row in seen.rows))
-    assert "No resource is seen rising up to load 8" in only_the_curve(idle)
+    assert "No resource rises up to load 8" in only_the_curve(idle)
     noise = [0.3, 0.28, 0.33, 0.29]
     busy = tuple(replace(row, utilizations={"cpu": used}) for row, used in zip(seen.rows, noise, strict=True))
-    assert "No resource is seen rising" in only_the_curve(replace(seen, rows=busy))
+    assert "No resource rises up" in only_the_curve(replace(seen, rows=busy))
 
 
 def test_a_resource_that_is_used_up_while_more_is_served_is_no_ceiling(measure: Measure) -> None:
@@ -287,7 +287,7 @@ def test_a_resource_that_is_used_up_while_more_is_served_is_no_ceiling(measure: 
     before."""
     seen = measure([1, 2, 4, 8])
     full = replace(seen, rows=tuple(replace(row, utilizations={"cpu": 1.0}) for row in seen.rows))
-    assert "No resource is seen rising" in only_the_curve(full)
+    assert "No resource rises up" in only_the_curve(full)
     assert forecast(full, [16]).at[0].throughput.value > 1.3 * seen.rows[-1].throughput
 
 

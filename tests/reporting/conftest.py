@@ -260,7 +260,7 @@ def render_farm() -> Investigation:
     finding = Finding(
         id="mariadb.table_open_cache",
         status="confirmed",
-        title="the table cache is full, and tables are opened anew for every job",
+        title="the table cache is full, and tables are opened again for every job",
         reached_at=LoadInterval(12.6, 11.8, 13.9),
         evidence=FARM_EVIDENCE,
         ruled_out=FARM_RULED_OUT,

@@ -49,9 +49,9 @@ def test_the_answer_in_words(beside: Investigation) -> None:
         "postgres against mariadb: 1.6 times over all loads (1.3 to 2.0); no proven difference at 5 "
     )
     assert "2.5 times at 10 active jobs (2.1 to 3.0)." in said
-    assert "They part at 70 active jobs (60 to 90)." in said
-    assert "Only postgres: transactions wait for row locks (" in said
-    assert f"Only mariadb: {beside.rounds[0].findings[0].title} (confirmed)." in said
+    assert "They diverge at 70 active jobs (60 to 90)." in said
+    assert "Only in postgres: transactions wait for row locks (" in said
+    assert f"Only in mariadb: {beside.rounds[0].findings[0].title} (confirmed)." in said
     assert said in " ".join(render_text(beside).split())
 
 
@@ -59,8 +59,8 @@ def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(be
     (one,) = beside.alternatives
     early = replace(one, parting=LoadInterval(5.0, 4.9999999999, 9.12))
     said = " ".join(alternatives.sentences(beside, early))
-    assert "They part at 9.12 active jobs at the latest." in said
-    assert plots.side_by_side_title(beside, early).endswith("part at 9.12 active jobs at the latest")
+    assert "They diverge at 9.12 active jobs at the latest." in said
+    assert plots.side_by_side_title(beside, early).endswith("diverge at 9.12 active jobs at the latest")
 
 
 def test_where_no_difference_is_proved_a_ratio_changes_and_nobody_parts(beside: Investigation) -> None:
@@ -81,7 +81,7 @@ def test_the_page_shows_both_sides(beside: Investigation) -> None:
     assert "no proven difference" in page
     assert page.count("major page faults of the target") >= 1
     title = charts.page_charts(beside)["beside-1"].title
-    assert title == "mariadb and postgres part at 70 active jobs (60 to 90)"
+    assert title == "mariadb and postgres diverge at 70 active jobs (60 to 90)"
     assert "side by side" not in render_page(replace(beside, alternatives=()))
 
 
@@ -89,7 +89,7 @@ def test_causes_of_one_side_are_told_together(beside: Investigation) -> None:
     (one,) = beside.alternatives
     two = (*one.round.findings, replace(one.round.findings[0], id="lock.table", title="a table is locked"))
     said = alternatives.sentences(beside, replace(one, round=replace(one.round, findings=two)))
-    alone = [sentence for sentence in said if sentence.startswith("Only postgres: ")]
+    alone = [sentence for sentence in said if sentence.startswith("Only in postgres: ")]
     assert len(alone) == 1
     assert "transactions wait for row locks (confirmed); a table is locked (confirmed)." in alone[0]
 
@@ -145,9 +145,9 @@ def test_times_in_which_nobody_was_answered_are_told_under_the_curve(farm: Inves
     level = f"{farm.rounds[0].footprint[-1]['level']:g}"
     stalled = with_silence(farm, 1500.0, 900.0)
     said = conduct_words.silence_sentence(stalled)
-    assert said.startswith("Nobody was answered for up to 1,500 ms (mariadb, at ")
+    assert said.startswith("No request completed for up to 1,500 ms (mariadb, at ")
     assert f"at {level} active jobs)" in said
-    assert said.endswith("the machine itself stood still.")
+    assert said.endswith("the whole machine stalled.")
     assert said in " ".join(render_text(stalled).split())
     assert charts.page_charts(stalled)["stalls"].title == said[:-1]
     assert not conduct_words.silence_sentence(with_silence(farm, 1500.0, 10.0)).endswith("still.")

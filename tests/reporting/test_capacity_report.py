@@ -27,7 +27,7 @@ FOUND = Capacity(
     levels=(CapacityLevel(600, 9, 9, 60.4, "meets", 0.006), CapacityLevel(622, 3, 0, 1.2, "misses", 0.007)),
     trials=(
         CapacityTrial(1, 600, 3.6, "", 600.2, 600.1, 12.5, False, True),
-        CapacityTrial(2, 622, 0.4, "it was so far behind that the trial was ended", 200, 622, 310, True, True),
+        CapacityTrial(2, 622, 0.4, "it fell so far behind that the trial was stopped", 200, 622, 310, True, True),
     ),
     run="runs/1",
     warnings=("One step was disturbed.",),
@@ -52,7 +52,7 @@ def test_the_text_says_the_answer_its_proof_and_its_price() -> None:
             {"end": "undecided", "high": None},
             "not known to 5 %: about 612 requests/s; 600 requests/s is shown to meet.",
         ),
-        ({"end": "undecided", "low": None, "high": None}, "no level is classified yet"),
+        ({"end": "undecided", "low": None, "high": None}, "no level is decided yet"),
         ({"expected": LoadInterval(640, 560, 730)}, "Expected beforehand: 640 requests/s (560 to 730)."),
     ],
 )

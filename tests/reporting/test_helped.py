@@ -30,13 +30,13 @@ def helped(farm: Investigation) -> Investigation:
 
 def test_it_is_said_in_the_answer_the_text_the_page_and_the_record(helped: Investigation) -> None:
     answer = answers.answer(helped)
-    assert "A change for this cause helped; that it is the cause was not seen" in answer
+    assert "A change for this cause helped, but its mechanism was not observed" in answer
     text, page = " ".join(render_text(helped, width=100).split()), " ".join(render_page(helped).split())
     for said in (text, page):
         assert finding_words.STATUS["helped"] in said
         assert "requests waiting for that lock, average: 3 before, 3 after" in said
     assert '<span class="tag helped">helped</span>' in page
-    assert "Gave " not in text
+    assert "Cause " not in text
     finding = investigation_json(helped)["rounds"][0]["findings"][0]
     assert finding["status"] == "helped"
     assert (finding["mechanism"]["before"], finding["mechanism"]["receded"]) == (3.0, False)
@@ -62,9 +62,7 @@ def test_a_cause_that_a_later_state_shows_again_is_suspected_there_not_refuted(f
 
 def test_controls_are_told_with_what_was_left_out(farm: Investigation) -> None:
     trial = farm.rounds[0].tried[0]
-    control = Control(
-        "sham", "started anew without the change", None, None, "left out: too little of the budget was left"
-    )
+    control = Control("sham", "restarted without the change", None, None, "skipped: too little of the budget was left")
     worth = Control("without", "more bytes", trial.verdict, True, "with it beside the others more is done")
     tried = replace(trial, controls=(control, worth))
     inv = replace(farm, rounds=(replace(farm.rounds[0], tried=(tried,)), *farm.rounds[1:]))
@@ -79,12 +77,12 @@ def test_others_that_took_the_cpu_come_before_what_only_helped(helped: Investiga
     crowded = replace(first, id=OTHERS, status="suspected", title="others take the CPU", mechanism=None)
     found = with_findings(helped, crowded, *helped.rounds[0].findings)
     assert facts.main_findings(found)[0].id == OTHERS
-    assert answers.answer(found).startswith("Others took the CPU while it was measured")
+    assert answers.answer(found).startswith("Work outside the study took the CPU during the measurement")
     confirmed = with_findings(helped, crowded, replace(first, status="confirmed"))
     assert OTHERS not in [finding.id for finding in facts.main_findings(confirmed)]
 
 
-FOREIGN = "CPU time of processes that belong to nobody in the study: 4.76 %, not at least 20 %"
+FOREIGN = "CPU time of processes outside the study: 4.76 %, not at least 20 %"
 
 
 def test_others_that_came_later_are_not_ruled_out_by_what_was_seen_before(farm: Investigation) -> None:

@@ -70,10 +70,10 @@ def test_the_text_says_the_answer_each_change_and_what_to_copy() -> None:
     flat = " ".join(text.split())
     assert flat.startswith("4.5 times the throughput at 8 threads (95 % interval 3.9 to 5.2, 5 blocks): 2 of 5 changes")
     assert "The largest share, 73 %, is that of pool." in flat
-    for words in ("apart 0.6 times (0.5 to 0.8) worse: taken back", "no proven difference: taken back"):
+    for words in ("apart 0.6 times (0.5 to 0.8) worse: reverted", "no proven difference: reverted"):
         assert words in flat
     for words in (
-        "cannot work with refused: it would not start",
+        "does not work with refused: it would not start",
         "With larger-pool, pool is worth 1.3 times",
         "the last second <may> be lost",
         "runs/1",
@@ -117,10 +117,10 @@ def test_a_ladder_on_which_nothing_was_kept_or_that_was_stopped_says_so() -> Non
     ("rung", "keeps_all", "words"),
     [
         (POOL, False, "kept"),
-        (APART, False, "worse: taken back"),
-        (NOTHING, False, "no proven difference: taken back"),
+        (APART, False, "worse: reverted"),
+        (NOTHING, False, "no proven difference: reverted"),
         (REFUSED, False, "refused by the target"),
-        (replace(APART, kept=True), True, "kept all the same: worse"),
+        (replace(APART, kept=True), True, "kept anyway: worse"),
         (replace(POOL, gain=NOTHING.trial), False, "kept: not proven again"),
     ],
 )
@@ -138,8 +138,8 @@ def test_the_page_stands_alone_and_shows_the_waterfall() -> None:
     rows = next(iter(json.loads(spec)["datasets"].values()))
     bars = {row["change"]: (row["from"], row["to"], row["kind"]) for row in rows}
     assert bars["larger-pool"] == (pytest.approx(3.0), pytest.approx(4.5), "step")
-    assert bars["apart"] == (pytest.approx(4.5), pytest.approx(4.5 * 0.62), "taken back")
-    assert bars["nothing"][0] == pytest.approx(4.5), "what was taken back is not climbed on"
+    assert bars["apart"] == (pytest.approx(4.5), pytest.approx(4.5 * 0.62), "reverted")
+    assert bars["nothing"][0] == pytest.approx(4.5), "what was reverted is not climbed on"
     assert bars["together"] == (1.0, pytest.approx(4.5), "total")
     assert "refused" not in bars
 

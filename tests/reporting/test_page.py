@@ -156,7 +156,7 @@ def test_the_charts_can_be_taken_from_the_page(farm: Investigation) -> None:
 
 def test_configured_and_effective_are_told_apart(farm: Investigation) -> None:
     text = Reader(render_page(farm)).text
-    assert "cut silently" in text
+    assert "clamped" in text
     assert "# in effect: 431" in text
     assert "already enough" in text
 
@@ -217,15 +217,15 @@ def test_a_folder_that_is_not_there_is_named(examples: dict[str, Investigation],
 def test_a_forecast_stands_beside_what_came_of_it(foretold: Investigation) -> None:
     page = render_page(foretold)
     said = " ".join(page.split())
-    assert "Forecast, and what came" in said
+    assert "Forecast and outcome" in said
     assert "loader.cpu saturates first" in said
     assert "saturated at 12.5 jobs" in said or "saturated at 12.5" in said
     assert said.count(">outside<") == 1
-    assert "Forecast, and what came" not in render_page(replace(foretold, forecast=None))
+    assert "Forecast and outcome" not in render_page(replace(foretold, forecast=None))
 
 
 def test_a_refused_forecast_says_why_and_draws_nothing(foretold: Investigation) -> None:
-    refused = Forecast("runs/farm", "active_jobs", "closed", (5, 10), refused="No resource is seen rising.")
+    refused = Forecast("runs/farm", "active_jobs", "closed", (5, 10), refused="No resource rises.")
     page = render_page(replace(foretold, forecast=refused))
-    assert "No forecast. No resource is seen rising." in page
+    assert "No forecast. No resource rises." in page
     assert "chart-forecast" not in page

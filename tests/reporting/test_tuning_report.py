@@ -48,7 +48,7 @@ FOUND = Tuning(
     verdict=Verdict(2.1, 1.5, 2.9, "better", 3, "paired", (1.9, 2.1, 2.3), (4.0, 8.0), may_overstate=True),
     fresh=Verdict(1.75, 1.6, 1.9, "better", 4, "paired", (1.7, 1.8, 1.7, 1.8), (4.0, 8.0)),
     levels=(LevelRatio(4, 1000, 1750, 1.75),),
-    left_out={"innodb_doublewrite": "every other value gives durability up"},
+    left_out={"innodb_doublewrite": "every other value gives up durability"},
     file_name="tuned.cnf",
     file_text=f"[mariadbd]\n{POOL} = 1073741824\ninnodb_flush_log_at_trx_commit = 2\n",
     run="runs/1",
@@ -85,13 +85,13 @@ def test_an_interval_is_said_with_its_own_confidence() -> None:
         found = replace(WRITTEN, verdict=verdict, fresh=None)
         text, page = render_tuning(found), render_tuning_page(found)
         assert f"({said} 1.5 to 2.9" in text and f"<br>{said} 1.5 to 2.9" in page
-        assert f"the blocks that decided, {said}." in page
+        assert f"the deciding blocks, {said}." in page
         assert tuning_json(found)["verdict"]["confidence"] == confidence
 
 
 def test_a_gain_is_told_from_fresh_blocks_beside_those_that_decided() -> None:
     text, page = render_tuning(FOUND), render_tuning_page(WRITTEN)
-    said = "The gain is from fresh blocks; those that decided said 2.1 times (95 % interval 1.5 to 2.9)."
+    said = "The gain is from fresh blocks; the deciding blocks gave 2.1 times (95 % interval 1.5 to 2.9)."
     assert said in text and said in page and "in 4 fresh blocks" in page
     assert "likely too high" not in text + page and "overstated" not in text + page
     assert "Square: the best settings in fresh blocks, 95 % interval." in page
@@ -108,7 +108,7 @@ def test_where_no_fresh_blocks_followed_it_is_said_that_the_gain_is_likely_too_h
         found = replace(WRITTEN, verdict=verdict, fresh=None)
         text, page = render_tuning(found), render_tuning_page(found)
         assert text.startswith("2.1 times") and "may be overstated). Found in" in text
-        said = "No time was left for fresh blocks: the gain is from the blocks that decided, so it is likely too high."
+        said = "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
         assert said in text and said in page
         assert "in 3 blocks<br>" in page and "fresh blocks:" not in page.split(said)[1]
     assert tuning_json(replace(FOUND, fresh=None))["fresh"] is None
@@ -129,7 +129,7 @@ def test_what_fresh_blocks_take_back_is_not_recommended() -> None:
         "No proven gain: the best of 4 trials of 3 settings is 0.8 of the start in fresh blocks, after"
     )
     found = replace(FOUND, failed_proofs=(proof,))
-    assert "proved, and taken back as fresh blocks say the opposite: worse: 0.8 times" in render_tuning(found)
+    assert "proved, and reverted as fresh blocks say the opposite: worse: 0.8 times" in render_tuning(found)
     assert tuning_json(found)["failed_proofs"][0]["fresh"]["ratio"] == 0.8
 
 
@@ -139,7 +139,7 @@ def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:
     assert "Which settings &lt;serve&gt; more?" in page
     assert f"<del>- {POOL} = 134217728</del>" in page and f"<ins>+ {POOL} = 1073741824</ins>" in page
     assert f"+ {INDEX}" not in page
-    for words in ("1.8 times (1.5 to 2.1)", "Every other value gives durability up.", "One step was disturbed.",
+    for words in ("1.8 times (1.5 to 2.1)", "Every other value gives up durability.", "One step was disturbed.",
                   "failed: the server will not start", "= 2 gives up durability (a second of commits).",
                   "--resume runs/1"):  # fmt: skip
         assert words in page
@@ -214,7 +214,7 @@ def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> Non
         "runs/1/tuned.cnf",
         "    [mariadbd]",
         "1 failed, 1 were ended early",
-        "Not varied: innodb_doublewrite, every other value gives durability up.",
+        "Not varied: innodb_doublewrite, every other value gives up durability.",
         "One step was disturbed.",
     ):
         assert words in text
@@ -304,13 +304,13 @@ MISSED = TuningProof(
 def test_proofs_that_failed_before_a_gain_are_told() -> None:
     found = replace(WRITTEN, failed_proofs=(MISSED, LESS))
     text = render_tuning(found)
-    assert "4 trials of 3 settings; what had promised more did not hold in 2 proofs." in text
+    assert "4 trials of 3 settings; settings with a higher expected gain did not hold in 2 proofs." in text
     missed = f"{POOL} = 2147483648, {INDEX} = "
     assert f"- {missed}" in text
     assert "2.5 times the throughput (95 % interval 2.3 to 2.7, 4 blocks), but the objective is missed." in text
     assert f"- {POOL} = 536870912: no proven difference: 0.98 times" in text
     page = render_tuning_page(found)
-    assert 'id="other-proofs"' in page and missed in page and "The trials had promised 2.2 times." in page
+    assert 'id="other-proofs"' in page and missed in page and "The trials had predicted 2.2 times." in page
     shape = json.loads(json.dumps(tuning_json(found), allow_nan=False))["failed_proofs"]
     assert [proof["changes"] for proof in shape] == [{POOL: 1 << 31, INDEX: True}, {POOL: 1 << 29}]
     assert (shape[0]["expected"], shape[0]["verdict"]["schema"], shape[0]["verdict"]["ratio"]) == (

@@ -121,7 +121,8 @@ def test_the_two_ratios_of_an_answer_say_what_each_compares(queue: Investigation
 def test_where_the_two_ratios_are_far_apart_the_load_that_makes_it_so_is_named(farm: Investigation) -> None:
     answer = answers.answer(farm)
     assert (
-        "The two differ as their loads do: a peak is each state's best, and at 20 active jobs it went from 718/s to "
+        "The two ratios compare different loads: a peak is each state's best, and at 20 active jobs throughput went "
+        "from 718/s to "
         "2,110/s."
     ) in answer
     page = " ".join(render_page(farm).split())
@@ -138,7 +139,7 @@ def test_the_answer_says_where_the_target_uses_something_else(farm: Investigatio
 def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> None:
     inv = examples["cpu_saturated"]
     assert answers.answer(inv).startswith("The CPU is the limit")
-    assert "nothing is changed" in answers.answer(inv)
+    assert "no change was kept" in answers.answer(inv)
     unlimited = replace(inv, outcome=replace(inv.outcome, kind="no-limit-reached"))
     assert answers.answer(unlimited).startswith("No limit was reached up to 320 active jobs")
     assert "above 320 active jobs" in answers.next_step(unlimited)
@@ -156,7 +157,7 @@ def test_a_forecast_has_three_digits_however_narrow_its_interval(farm: Investiga
 def test_a_next_limit_outside_what_was_tested_names_no_load(farm: Investigation) -> None:
     limit = NextLimit("disk.busy", None, "the disk", "it is 40 % busy")
     said = answers.next_step(replace(farm, next_limit=limit))
-    assert "not within what was tested" in said
+    assert "beyond the tested levels" in said
     assert "jobs" not in said
 
 
@@ -220,8 +221,8 @@ def test_settings_keep_their_spelling_at_the_start_of_a_sentence() -> None:
 def test_the_kind_of_loop_is_said_where_it_is_known(farm: Investigation) -> None:
     curve = farm.rounds[0].curve
     assert not any("loop" in fact for fact in words.curve_facts(curve, "jobs"))
-    assert "A closed loop" in words.curve_facts(replace(curve, closed_loop=True), "jobs")[-1]
-    assert "An open loop" in words.curve_facts(replace(curve, closed_loop=False), "jobs")[-1]
+    assert "Closed loop" in words.curve_facts(replace(curve, closed_loop=True), "jobs")[-1]
+    assert "Open loop" in words.curve_facts(replace(curve, closed_loop=False), "jobs")[-1]
 
 
 def test_what_to_do_about_a_driver_beside_its_target_is_the_next_step(farm: Investigation) -> None:
@@ -246,11 +247,11 @@ def test_a_bend_that_a_limit_explains_is_told_at_its_load_with_both_intervals(fa
     one = replace(first, curve=replace(first.curve, knee=knee), findings=(cause,), limits=limits)
     inv = replace(farm, rounds=(one, farm.rounds[1]), before=conclusion.summary(one))
     assert inv.before is not None
-    both = "bends at 117 active jobs (112 to 124), where mariadb.table_open_cache is full; by the curve alone at 90"
+    both = "bends at 117 active jobs (112 to 124), where mariadb.table_open_cache is full; the curve alone gives 90"
     assert both in words.state_sentence(inv.before, "active jobs")
     for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
         assert "117 active jobs (112 to 124), where mariadb.table_open_cache is full" in said
-        assert "by the curve alone at 90 active jobs (60 to 140)" in said
+        assert "the curve alone gives 90 active jobs (60 to 140)" in said
     assert "instead of at about 117 active jobs" in answers.answer(inv)
     record = investigation_json(inv)
     assert record["before"]["bend"] == {
@@ -264,5 +265,5 @@ def test_a_bend_that_a_limit_explains_is_told_at_its_load_with_both_intervals(fa
 
 def test_a_bend_that_no_limit_explains_is_the_curves(farm: Investigation) -> None:
     assert farm.before is not None
-    assert "by the curve alone" not in words.state_sentence(replace(farm.before, bend=None), "active jobs")
+    assert "the curve alone" not in words.state_sentence(replace(farm.before, bend=None), "active jobs")
     assert investigation_json(replace(farm, before=replace(farm.before, bend=None)))["before"]["bend"] is None

@@ -72,7 +72,7 @@ def test_a_step_is_read_by_its_number_and_none_is_none(tmp_path: Path) -> None:
     assert counts is not None and counts[counts > 0].tolist() == [2, 1]
     assert run.latency_counts(4) is None
     (run.path / "latency" / "step-00003.hlog").write_text("#\n0,1,1,!!\n")
-    with pytest.raises(RunError, match=r"step-00003\.hlog is no histogram of latencies"):
+    with pytest.raises(RunError, match=r"step-00003\.hlog is not a histogram of latencies"):
         run.latency_counts(3)
 
 

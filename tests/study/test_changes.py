@@ -78,7 +78,7 @@ RESTART = 'name = "large"\ntarget = { settings = { innodb_log_buffer_size = "64M
         (changes('name = "a"\ncage = { open_files = 64 }', start=QUEUE), "inside the driver's processes"),
         (changes('name = "a"\ncage = { driver = { cpus = "0" } }', start=QUEUE), "inside the driver's processes"),
         (changes(RESTART, start=ATTACHED), "must be restarted"),
-        (changes('name = "a"\ncage = { cpus = "0" }', start=ATTACHED), "by network"),
+        (changes('name = "a"\ncage = { cpus = "0" }', start=ATTACHED), "over the network"),
         (changes(SWAPPY), "remedies.allow does not name that"),
         (
             f'{changes(SWAPPY, start=MARIADB)}[host.settings]\n"vm.swappiness" = 10\n[remedies]\nallow = ["host"]\n',

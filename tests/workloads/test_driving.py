@@ -100,7 +100,7 @@ def test_a_failed_driver_is_quoted_once_however_often_it_says_so(tmp_path: Path)
 def test_a_driver_that_did_nothing_is_an_error(tmp_path: Path) -> None:
     driver = driver_of("print('nothing to say')", tmp_path)
     assert driver.wait(60)
-    with pytest.raises(WorkloadError, match="single request") as caught:
+    with pytest.raises(WorkloadError, match="successful request") as caught:
         driver.requests()
     assert "nothing to say" in caught.value.details
 

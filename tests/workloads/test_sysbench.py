@@ -59,7 +59,7 @@ def test_what_loadframe_sets_is_there_to_be_set_and_refused() -> None:
     for name in (*(name for name in RESERVED if name in known), "threads", "host"):
         with pytest.raises(StudyError, match=f"{name} = 1: Loadframe sets") as caught:
             registry.make("sysbench", {name: 1})
-        assert "Leave it out" in caught.value.remedy
+        assert "Omit it" in caught.value.remedy
 
 
 @pytest.mark.server

@@ -49,7 +49,7 @@ SURELY = 0.001
 """Levels that the capacity is above or below but for this probability are no candidates: nothing is learnt there."""
 
 RECOVERY_TRIALS = 3
-"""So often a collapsed server is given a load that it meets; then it has to be started anew."""
+"""So often a collapsed server is given a load that it meets; then it has to be restarted."""
 
 RECOVERY_SHARE = 0.2
 """Length of such a trial, of one that is to say something."""
@@ -86,7 +86,7 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """The next trial. recovery: it is there to see that a collapsed server has come back; restart: it did not, and must
-    be started anew before this trial."""
+    be restarted before this trial."""
 
     load: float
     seconds: float

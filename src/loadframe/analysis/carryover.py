@@ -44,7 +44,7 @@ class CarryOver:
             )
         return (
             f"Carry-over: in steps that count {self.treatment} served {told} as much after another state as after "
-            "itself: what the other one leaves behind is in their comparison. Give measure.window more time."
+            "itself: the comparison includes what the other state leaves behind. Give measure.window more time."
         )
 
 

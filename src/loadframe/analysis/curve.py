@@ -77,7 +77,7 @@ def fit(
         shape = "cliff" if cliff is not None else _shape(bend, data)
         if knee is not None and knee.low <= points[0].load and knee.high >= points[-1].load:
             knee = None
-            warnings.append("The throughput bends, but where cannot be told from these levels: measure more blocks.")
+            warnings.append("The throughput bends, but these levels do not show where: measure more blocks.")
         warnings += _shape_warnings(shape, points, knee)
     capacity, capacity_warnings = _capacity(ordered, within_latency_p95_ms)
     usl, usl_warnings = _law(points) if scalability else (None, [])
@@ -325,7 +325,7 @@ def _measuring_warnings(samples: list[LevelSample], points: tuple[CurvePoint, ..
     single = [point.load for point in points if point.steps == 1]
     fewest = min(point.steps for point in points)
     if single:
-        warnings.append(f"One block only at {_listed(single)}: there is no interval, and noise may pass for a shape.")
+        warnings.append(f"Only one block at {_listed(single)}: there is no interval, and noise may look like a shape.")
     elif fewest < FEW_BLOCKS:
         warnings.append(f"Only {fewest} blocks at some levels: the intervals are wide. Measure {FEW_BLOCKS} or more.")
     wide = [

@@ -22,7 +22,7 @@ NOTHING = 1e-6
 def missed(objective: CapacityObjective, step: Step) -> str:
     """What the step missed; "" where it met the objective."""
     if "ended-early" in step.flags:
-        return "it was so far behind that the trial was ended"
+        return "it fell so far behind that the trial was stopped"
     if not step.requests:
         return "no request was served"
     lost, failed = lost_share(step), failed_share(step)

@@ -79,7 +79,7 @@ def quantile_ends(
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:
         needed = math.ceil(FEWEST_BEYOND / min(share, 1 - share) - 1e-9)
-        raise TooFewError(f"{fewest} values do not tell their {quantity}; {needed} of each side are needed")
+        raise TooFewError(f"{fewest} values do not determine their {quantity}; {needed} of each side are needed")
     beyond = [batched((side > np.quantile(side, share)).astype(np.float64), "mean") for side in (before, after)]
     one, two = means(*beyond)
     return _ends(before, share, one, alpha), _ends(after, share, two, alpha)

@@ -233,7 +233,7 @@ def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]
 
 
 def _resample(data: Series, random: np.random.Generator) -> Floats:
-    """Curves whose levels are drawn anew: medians plus scatter drawn from that of all blocks, (RESAMPLES, n)."""
+    """Curves whose levels are drawn again: medians plus scatter drawn from that of all blocks, (RESAMPLES, n)."""
     scatter = data.residuals * np.sqrt(len(data.residuals) / data.freedom)
     values = np.empty((RESAMPLES, len(data.load)))
     for i, count in enumerate(data.blocks):

@@ -1,4 +1,4 @@
-"""A server that runs already and goes on, on the bench: its settings are changed while it runs, and put back."""
+"""A running server and goes on, on the bench: its settings are changed while it runs, and put back."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class AttachedTarget:
         unable += [name for name in changed if not is_dynamic(self.kind, name) and self._config is None]
         if unable:
             raise TargetError(
-                f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not ours",
+                f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not "
+                "Loadframe's own",
                 remedy="Change it by hand, or give the study a private server (leave out target.attach).",
             )
         for name, value in _of_processes(state).items():
@@ -218,7 +219,7 @@ class AttachedTarget:
 
 
 def process_settings(study: Study) -> tuple[str, ...]:
-    """What a study changes of the processes of a server that runs already."""
+    """What a study changes of the processes of a running server."""
     names = [*study.target_limits, *study.target_cpus]
     for cage in (*(each.cage for each in study.alternative), *(each.cage for each in study.change)):
         names += [*cage.limits, *cage.bound]

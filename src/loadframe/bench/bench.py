@@ -259,7 +259,7 @@ class Bench:
         return not prepared and not self.workload.runs_to_completion
 
     def recover(self, name: str) -> None:
-        """Bring the target to a declared state whatever has become of it: it is started anew."""
+        """Bring the target to a declared state whatever has become of it: it is restarted."""
         self._rigs[self._treatments[name].kind].stop()
         self.use(name)
 
@@ -268,7 +268,7 @@ class Bench:
         return targets.kind_named(self._treatments[name].kind).cache and isinstance(self.workload, AsksForObjects)
 
     def end(self, how: Ending) -> None:
-        """End the target of the treatment in use so; the next `use` starts it anew."""
+        """End the target of the treatment in use so; the next `use` starts it again."""
         if how == "SIGKILL":
             self._rig.kill()
         self._rig.stop()

@@ -79,7 +79,9 @@ class Bookkeeping:
             warmup_s = self.settling.longer_s(step, self.budget, again)
             if warmup_s is None:
                 break
-            self.progress.say(f"at {level:g} the warm-up had not ended: again with one of {warmup_s:.3g} s")
+            self.progress.say(
+                f"at {level:g}, the warm-up had not ended: measuring again with a warm-up of {warmup_s:.3g} s"
+            )
             asked["warmup_s"] = warmup_s
             step = self.once(**asked)
         return step

@@ -39,7 +39,7 @@ def check_study(study: Study) -> None:
     if study.cage.open_files is not None and targets.kind_named(study.target.kind).embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
-            remedy="Leave it out.",
+            remedy="Omit it.",
         )
     _check_times(study, workload)
     _check_address(study)
@@ -71,7 +71,7 @@ def _check_times(study: Study, workload: Workload) -> None:
     if workload.runs_to_completion and (stated := study.measure.stated_times):
         raise StudyError(
             f"measure.{stated[0]} has no meaning for workload {workload.kind!r}: its steps end when their work is done",
-            remedy="Leave it out. load.levels and workload.options say how much work a step is.",
+            remedy="Omit it. load.levels and workload.options say how much work a step is.",
         )
 
 
@@ -114,20 +114,18 @@ def _check_address(study: Study) -> None:
     if target.kind != kind:
         if any(each.target.kind == kind for each in study.alternative):
             raise StudyError(
-                "an alternative of kind url: a server that runs already has no cage to be measured in beside another",
+                "an alternative of kind url: a running server cannot be caged for a side-by-side comparison",
                 remedy="Give it a study of its own, and compare the two runs.",
             )
         return
     if study.alternative:
         raise StudyError(
-            "a server that runs already cannot be changed, so it has no alternative",
+            "a running server cannot be changed, so it has no alternative",
             remedy="Give each a study of its own, and compare the two runs.",
         )
     check_consent(study)
     if study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
-        raise StudyError(
-            "cage: a server that runs already cannot be caged", remedy="Leave these limits out; [cage.driver] may stay."
-        )
+        raise StudyError("cage: a running server cannot be caged", remedy="Omit these limits; [cage.driver] may stay.")
 
 
 def check_consent(study: Study) -> None:
@@ -142,7 +140,7 @@ def check_consent(study: Study) -> None:
 
 
 def _host_of(study: Study) -> str:
-    """The host of a server that runs already; "" for a socket, and for a server of our own."""
+    """The host of a running server; "" for a socket, and for a server of our own."""
     target = study.target
     if target.kind == url.UrlTarget.kind:
         return url.address_of(str(url.check_settings(target.settings)["url"]))[0]
@@ -152,12 +150,12 @@ def _host_of(study: Study) -> str:
 
 
 def _check_attached(study: Study) -> None:
-    """A server that runs already is changed only while it runs, is not caged, and elsewhere only with consent."""
+    """A running server is changed only while it runs, is not caged, and elsewhere only with consent."""
     target = study.target
     if target.attach is None:
         of_others = {"option_file": target.option_file, "config": target.config, "restart": target.restart}
         if given := [name for name, value in of_others.items() if value]:
-            raise StudyError(f"target.{given[0]} is for a server that runs already", remedy="Add target.attach.")
+            raise StudyError(f"target.{given[0]} is for a running server", remedy="Add target.attach.")
         return
     if target.kind not in ATTACHABLE:
         raise StudyError(
@@ -166,22 +164,23 @@ def _check_attached(study: Study) -> None:
         )
     if target.shards is not None or any(each.target.kind not in (None, target.kind) for each in study.alternative):
         raise StudyError(
-            "target.attach: a server that runs already is measured alone",
+            "target.attach: a running server is measured alone",
             remedy="Leave out target.shards and alternatives of another kind.",
         )
     if grouped := list(study.cage.group_limits()):
         raise StudyError(
-            f"cage: a server that runs already cannot be moved into control groups ({grouped[0]})",
+            f"cage: a running server cannot be moved into control groups ({grouped[0]})",
             remedy="Of it there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have all.",
         )
     if (named := process_settings(study)) and "process" not in study.remedies.allow:
         raise StudyError(
-            f"the study changes {named[0]} of a server that runs already, and remedies.allow does not name that",
-            remedy='Where its owner does not mind: remedies.allow = ["target", "process"]. It is put back at the end.',
+            f"the study changes {named[0]} of a running server, and remedies.allow does not name that",
+            remedy='If its owner agrees: remedies.allow = ["target", "process"]. It is put back at the end.',
         )
     if named and target.attach and not target.attach.startswith("/"):
         raise StudyError(
-            f"{named[0]} of the server at {target.attach}: by network nobody can tell for certain which process it is",
+            f"{named[0]} of the server at {target.attach}: over the network its process cannot be identified for "
+            "certain",
             remedy="Name its socket in target.attach, or leave out what the study says of its processes.",
         )
     check_consent(study)
@@ -192,7 +191,8 @@ def _check_attached(study: Study) -> None:
         restart = [name for name in names if not is_dynamic(target.kind, name)]
         if restart and target.config is None:
             raise StudyError(
-                f"target.settings.{restart[0]}: {target.kind} must be restarted to change it, and this one is not ours",
+                f"target.settings.{restart[0]}: {target.kind} must be restarted to change it, and this one is not "
+                "Loadframe's own",
                 remedy="Change it by hand, give the study a private server (leave out target.attach), or, where its "
                 "owner does not mind, target.config and target.restart.",
             )
@@ -204,13 +204,13 @@ def _check_restart(study: Study) -> None:
     if (target.config is None) != (not target.restart):
         raise StudyError(
             "target.config and target.restart belong together",
-            remedy='For instance config = "/etc/mysql/mariadb.conf.d/zz-loadframe.cnf" and '
+            remedy='For example config = "/etc/mysql/mariadb.conf.d/zz-loadframe.cnf" and '
             'restart = ["systemctl", "restart", "mariadb"]; or neither.',
         )
     if target.config is None:
         return
     if not Path(target.config).is_absolute():
-        raise StudyError(f"target.config = {target.config!r} is no absolute path", remedy="Begin it with /.")
+        raise StudyError(f"target.config = {target.config!r} is not an absolute path", remedy="Begin it with /.")
     if shutil.which(target.restart[0]) is None:
         raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
     if named := process_settings(study):
@@ -244,14 +244,14 @@ def _check_cold(study: Study, workload: Workload) -> None:
     kinds = (study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative))
     if others := [kind for kind in kinds if not targets.kind_named(kind).cache]:
         raise StudyError(
-            f"measure.cold: a {others[0]} is no cache, it is never cold",
-            remedy="Leave it out, or compare caches: "
+            f"measure.cold: a {others[0]} is not a cache, so it is never cold",
+            remedy="Omit it, or compare caches: "
             f"{', '.join(kind for kind, row in sorted(targets.KINDS.items()) if row.cache)}.",
         )
     if not study.alternative or not isinstance(workload, AsksForObjects):
         raise StudyError(
             "measure.cold: it is alternatives that are compared cold, on the axis working_set",
-            remedy='Leave it out, or add an [[alternative]] and set load.axis = "working_set".',
+            remedy='Omit it, or add an [[alternative]] and set load.axis = "working_set".',
         )
 
 
@@ -265,14 +265,14 @@ def _check_changes(study: Study) -> None:
         if (after, *others) == (settings, limits, cpus, host):
             raise StudyError(
                 f"change {change.name!r} changes nothing: the state before it has these values already",
-                remedy="Leave it out, or give it other values.",
+                remedy="Omit it, or give it other values.",
             )
         _check_cage_of(study, kind, f"change {change.name!r}", change.cage)
         given_up = targets.gives_up(kind, change.target.settings)
         if given_up is not None and study.remedies.durability == "keep":
             raise StudyError(
                 f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
-                remedy='Leave it out, or set remedies.durability = "relax".',
+                remedy='Omit it, or set remedies.durability = "relax".',
             )
         settings, (limits, cpus, host) = after, others
 
@@ -281,7 +281,7 @@ def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> Non
     """That a target of this kind can have what a change or an alternative gives it."""
     if kind == url.UrlTarget.kind:
         raise StudyError(
-            f"{whose}: a server that runs already cannot be changed", remedy="Change it yourself, and compare two runs."
+            f"{whose}: a running server cannot be changed", remedy="Change it yourself, and compare two runs."
         )
     embedded = targets.kind_named(kind).embedded
     if ((cage.limits or cage.bound) and embedded) or (cage.bound and study.target.shards is not None):
@@ -299,8 +299,8 @@ def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> Non
 def _check_nice(study: Study, whose: str, nice: int | None) -> None:
     if nice is not None and study.target.attach is None:
         raise StudyError(
-            f"{whose}: nice = {nice} is for a server that runs already (target.attach)",
-            remedy="Leave it out: a server of our own has what [cage] allows.",
+            f"{whose}: nice = {nice} is for a running server (target.attach)",
+            remedy="Omit it: a server of our own has what [cage] allows.",
         )
 
 
@@ -315,7 +315,7 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
     if alone or study.target.shards is not None:
         what = f"{alone[0]}, which runs inside the driver's processes," if alone else "a target in several pieces"
         raise StudyError(
-            f"alternative {name!r}: {what} cannot be measured beside another kind of target",
+            f"alternative {name!r}: {what} cannot be measured side by side with another kind of target",
             remedy="Give each a study of its own, and compare the two runs.",
         )
 

@@ -78,12 +78,12 @@ class Rig:
                 (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """End the target, whatever has become of it; the next `bring` starts it anew."""
+        """End the target, whatever has become of it; the next `bring` starts it again."""
         self._note(self.target.abandon())
         self._ended()
 
     def empty(self) -> None:
-        """End the target and have it forget what it has cached; the next `bring` starts it anew."""
+        """End the target and have it forget what it has cached; the next `bring` starts it again."""
         self.stop()
         self.target.empty()
 

@@ -139,7 +139,7 @@ class Cage:
                 busy = error.errno == errno.EBUSY
                 raise CageError(
                     f"{name} = {shown} was refused by the kernel for the {self.component}: {error.strerror}",
-                    remedy="More than that is in use; ask for more."
+                    remedy="More than that is in use; allow more."
                     if busy
                     else "Ask for less or for more: the group "
                     f"above ({group.folder.parent}) may allow less, and no kernel takes less than 1 ms of CPU time.",
@@ -257,7 +257,7 @@ def block_device(path: Path, root: Path = Path("/")) -> str:
     entry = root / "sys/dev/block" / name
     if not entry.exists():
         raise CageError(
-            f"An I/O rate is limited per disk, and {path} is on {filesystem(path)}, which is none",
+            f"An I/O rate is limited per disk, and {path} is on {filesystem(path)}, which is not a disk",
             remedy="Set LOADFRAME_SCRATCH to a folder on a disk.",
         )
     return text(entry.resolve().parent / "dev").strip() if (entry / "partition").exists() else name

@@ -114,7 +114,7 @@ def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
         if folder == hierarchy.top:
             return because
         if limit := _limit_of(folder):
-            return f"{because}; {folder} limits us ({limit}), so no group is made outside of it"
+            return f"{because}; {folder} limits Loadframe itself ({limit}), so no group is made outside of it"
     return because
 
 
@@ -181,7 +181,7 @@ def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:
     """What a machine that cannot cage would need."""
     because = "; ".join(dict.fromkeys(reasons)) or "no hierarchy that is mounted has it"
     return CageError(
-        f"This machine does not grant control groups with {', '.join(missing)}: {because}",
+        f"This machine does not provide control groups with {', '.join(missing)}: {because}",
         remedy=f"Run as root, or in a group of your own ({DELEGATE}); in a container, with its own "
         "writable /sys/fs/cgroup. Without control groups only cpus and open_files can be caged.",
     )

@@ -23,7 +23,7 @@ from loadframe.host.signals import undisturbed
 from loadframe.host.state import Life, locked
 from loadframe.model import SettingValue, StandingChange
 
-NOT_ALONE = "Nothing can be compared then; find out who, and run again."
+NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
 """What to do where somebody else changes a setting amid a run."""
 
 
@@ -131,7 +131,7 @@ class DurableJournal:
                     continue
                 if not known.ours(now):
                     raise ChangeError(
-                        f"{name} of {place.words} is {now}; this run has set it to {known.after}, so somebody else "
+                        f"{name} of {place.words} is {now}; this run has set it to {known.after}, so another program "
                         "changes it too",
                         remedy=NOT_ALONE,
                     )
@@ -146,12 +146,12 @@ class DurableJournal:
                 gone = f"was changed by a command that was killed ({record.run})"
                 raise ChangeError(
                     f"{name} of {place.words} {alive if record.alive() else gone}",
-                    remedy="Wait for its end." if record.alive() else "`loadframe changes revert` puts it back.",
+                    remedy="Wait until it ends." if record.alive() else "`loadframe changes revert` puts it back.",
                 )
         for each in lists.unreadable():
             if lists.may_speak_of(each.file, name):
                 raise ChangeError(
-                    f"{name} of {place.words} may stand changed by a command that was killed: it is in {each.file}; "
+                    f"{name} of {place.words} may still be changed by a command that was killed: it is in {each.file}; "
                     f"{each.because}",
                     remedy="Put back by hand what that file says, then delete it.",
                 )
@@ -176,7 +176,7 @@ def _life(record: Record) -> Life:
         return Life(file)
     except OSError as error:
         raise ChangeError(
-            f"Cannot write beside {file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
+            f"Cannot write beside {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
 
 
@@ -218,7 +218,7 @@ def put_back(change: Standing, place: Place) -> Outcome:
             return Outcome("reverted", change, now, f"is {_shown(now)}, as before")
         if not change.ours(now):
             was, ours = _shown(change.before), _shown(change.after)
-            because = f"left at {_shown(now)}: that is neither {was} as before the run nor {ours} as it set it"
+            because = f"left at {_shown(now)}: this is neither {was} from before the run nor {ours} as the run set it"
             return Outcome("left", change, now, because)
         place.write(change.setting, change.before)
         after = place.read(change.setting)
@@ -245,7 +245,7 @@ def cannot(change: Standing) -> str:
 
 def _shown(value: SettingValue) -> str:
     """A value for people; "" is that of a setting that nobody has set."""
-    return "what it is by itself" if value == "" else str(value)
+    return "the server's own value" if value == "" else str(value)
 
 
 def of_this_command() -> list[Record]:

@@ -150,7 +150,7 @@ class Host:
         before, _, after = row.path.partition("*")
         found = sorted(str(path.relative_to(self._root)) for path in self._root.glob(row.path))
         if not found:
-            raise ChangeError(f"{given}: this machine has none ({row.path})", remedy="Leave it out.")
+            raise ChangeError(f"{given}: this machine has none ({row.path})", remedy="Omit it.")
         return [row.name.replace("*", path[len(before) : len(path) - len(after)]) for path in found]
 
     def _checked(self, name: str, value: SettingValue) -> SettingValue:
@@ -158,7 +158,7 @@ class Host:
         file = self._file(name)
         now = _value(self._text(file, name))
         if not os.access(file, os.W_OK):
-            raise ChangeError(f"{name} cannot be changed: {file} is not writable for us", remedy=RIGHTS)
+            raise ChangeError(f"{name} cannot be changed: {file} is not writable for this user", remedy=RIGHTS)
         if row.low is None:
             offered = self._text(self._root / row.offers.replace("*", piece) if row.offers else file, name)
             words = offered.replace("[", "").replace("]", "").split()
@@ -173,7 +173,7 @@ class Host:
         if row.ruled_by and now == 0 and (rules := _value(self._text(self._sysctl(row.ruled_by), row.ruled_by))) != 0:
             raise ChangeError(
                 f"{name} is not in use on this machine: {row.ruled_by} = {rules} is, and would be lost",
-                remedy="Leave it out.",
+                remedy="Omit it.",
             )
         return number
 
@@ -189,11 +189,11 @@ class Host:
             return file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
         except OSError as error:
             raise ChangeError(
-                f"{name} is not to be had here: {file}: {error.strerror}", remedy="Leave it out."
+                f"{name} is not available on this machine:  {file}: {error.strerror}", remedy="Omit it."
             ) from error
 
 
-RIGHTS = "Only root may change settings of the machine, and in a container not all of them; otherwise leave it out."
+RIGHTS = "Only root may change settings of the machine, and in a container not all of them; otherwise omit it."
 
 
 def _row(name: str) -> tuple[HostSetting, str]:
@@ -205,7 +205,7 @@ def _row(name: str) -> tuple[HostSetting, str]:
     close = difflib.get_close_matches(name, [row.name for row in CATALOGUE], n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(close)}? " if close else ""
     raise StudyError(
-        f"host.settings: {name!r} is no setting of the machine that can be changed",
+        f"host.settings: {name!r} is not a machine setting that Loadframe can change",
         remedy=f"{hint}docs/changes.md lists them.",
     )
 

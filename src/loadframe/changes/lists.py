@@ -138,7 +138,7 @@ def save(record: Record) -> None:
         write_durably(file, write_json({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(record)}, indent=1))
     except OSError as error:
         raise ChangeError(
-            f"Cannot write {file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
+            f"Cannot write {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""A server that runs already, as processes: the CPUs that it may use, its nice value, how many files it may open.
+"""A running server, as processes: the CPUs that it may use, its nice value, how many files it may open.
 
 One value holds for all threads of its first process and of those that this one has started; what they start later
 inherits it. Which process it is says its pid together with its start time, so that a pid used again is never touched.
@@ -58,18 +58,18 @@ class ServerProcess:
         if DIFFERENT in str(now):
             raise ChangeError(
                 f"{name} of {self.words} is not one value: its threads have {now}",
-                remedy="Somebody has set them one by one, and that could not be put back. Leave it out.",
+                remedy="They were set one by one, and that could not be restored. Omit it.",
             )
         self.write(name, now)
         if name == NICE and now != value and not self._may_go_down_to(min(int(now), int(value))):
             raise ChangeError(
                 f"nice of {self.words} cannot go from {now} to {value} and back",
-                remedy="Run Loadframe as root, give the server's user a limit of nice, or leave it out.",
+                remedy="Run Loadframe as root, give the server's user a limit of nice, or omit it.",
             )
         if name == FILES and int(value) > (most := _limit("Max open files", self._process.pid).hard):
             raise ChangeError(
-                f"{self.words} may open at most {most:.0f} files: that is its hard limit, {value} are asked for",
-                remedy="Ask for less, or have the server started with a higher limit.",
+                f"{self.words} may open at most {most:.0f} files, its hard limit; {value} were requested",
+                remedy="Request less, or have the server started with a higher limit.",
             )
 
     def read(self, name: str) -> SettingValue:
@@ -121,7 +121,7 @@ class ServerProcess:
     def _refused(self, what: str, error: OSError | ValueError) -> ChangeError:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return ChangeError(
-            f"{what}: {why}", remedy="Run Loadframe as root or as the user who runs the server, or leave it out."
+            f"{what}: {why}", remedy="Run Loadframe as root or as the user who runs the server, or omit it."
         )
 
 

@@ -58,7 +58,7 @@ def unreverted() -> list[str]:
 def _revert_one(record: Record, before: Callable[[str], None]) -> list[Outcome]:
     if (most_s := sum(_longest_s(change) for change in record.changes)) > 0:
         what = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in record.changes))
-        before(f"A command was killed earlier; putting back {what}. This may take up to {most_s:.0f} s.")
+        before(f"An earlier command was killed; restoring {what}. This may take up to {most_s:.0f} s.")
     changes = [_released(record, change) for change in record.changes]
     record = replace(record, changes=tuple(changes))
     outcomes = [_put_back(record, change) for change in reversed(changes)]
@@ -120,7 +120,7 @@ def _elsewhere(record: Record, change: Standing) -> str | None:
 
 def _put_back(record: Record, change: Standing) -> Outcome:
     if _rebooted(record, change):
-        return Outcome("reverted", change, None, "the machine was started anew since, and it was not set again")
+        return Outcome("reverted", change, None, "the machine was restarted since, and the setting was not made again")
     if (why := _elsewhere(record, change)) is not None:
         file = lists.folder() / f"{record.id}.json"
         return Outcome("failed", change, None, f"{cannot(change)}: {why}. {BY_HAND.format(file=file)}")

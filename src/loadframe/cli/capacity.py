@@ -26,20 +26,20 @@ def capacity(
     hold: Annotated[
         str | None,
         typer.Option(
-            "--hold", metavar="TIME", help="The level must have met the objective for so long in all, 60s say."
+            "--hold", metavar="TIME", help="Total time for which the level must meet the objective, for example 60s."
         ),
     ] = None,
     guess: Annotated[
         str | None,
         typer.Option(
-            "--guess", metavar="LOW..HIGH", help="Where it is expected (a forecast's 90 % interval, or a load)."
+            "--guess", metavar="LOW..HIGH", help="The expected capacity: a load, or a forecast's 90 % interval."
         ),
     ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Search the highest load that meets the objective, from below; change nothing."""
+    """Find the highest load that meets the objective, searching from below. Changes nothing."""
     with command(as_json, measures=True):
         expected = None if guess is None else _interval(guess)
         hold_s = 0.0 if hold is None else _seconds(hold)
@@ -56,7 +56,7 @@ def _seconds(text: str) -> float:
     try:
         return duration_s(text)
     except ValueError as error:
-        raise StudyError(f"--hold: {error}", remedy="For instance --hold 60s.") from error
+        raise StudyError(f"--hold: {error}", remedy="For example --hold 60s.") from error
 
 
 def _interval(text: str) -> LoadInterval:
@@ -66,7 +66,7 @@ def _interval(text: str) -> LoadInterval:
     high = float(match[2]) if match and match[2] else low
     if not 0 < low <= high <= HIGHEST:
         raise StudyError(
-            f"--guess {text!r} is no load and no interval", remedy="For instance --guess 500..700 or --guess 600."
+            f"--guess {text!r} is neither a load nor an interval", remedy="For example --guess 500..700 or --guess 600."
         )
     if low == high:
         return LoadInterval(low, low / LONE_GUESS, low * LONE_GUESS)

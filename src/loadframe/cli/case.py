@@ -15,14 +15,14 @@ from loadframe.errors import StudyError
 from loadframe.study import Study
 from loadframe.study.cases import Verb
 
-app = typer.Typer(no_args_is_help=True, help="Ready studies with a story and a known answer.")
+app = typer.Typer(no_args_is_help=True, help="Ready-made studies with a story and a known answer.")
 
 Name = Annotated[str, typer.Argument(help="A case's name; `loadframe case list` shows them.")]
 
 
 @app.command("list")
 def list_cases(as_json: Json = False) -> None:
-    """Every case with its title and what it needs."""
+    """List every case with its title and what it needs."""
     with command(as_json):
         cases = loadframe.cases()
         if as_json:
@@ -35,7 +35,7 @@ def list_cases(as_json: Json = False) -> None:
 
 @app.command()
 def show(name: Name, as_json: Json = False) -> None:
-    """The case's story and its known answer."""
+    """Show a case's story and its known answer."""
     with command(as_json):
         case = loadframe.case(name)
         if as_json:
@@ -57,14 +57,14 @@ def show(name: Name, as_json: Json = False) -> None:
 @app.command()
 def run(
     name: Name,
-    quick: Annotated[bool, typer.Option("--quick", help="In at most two minutes.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="At the story's own scale.")] = False,
-    which: Annotated[str | None, typer.Option("--study", help="Another study of the case, for instance burst.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run in at most two minutes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run at the scale of the story.")] = False,
+    which: Annotated[str | None, typer.Option("--study", help="Another study of the case, for example burst.")] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Carry out the case on real components."""
+    """Run the case on real components."""
     with command(as_json, measures=True) as reached:
         if quick and full:
             raise StudyError("--quick and --full were both given", remedy="Choose one of them, or neither.")
@@ -87,7 +87,7 @@ def run_case(
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:
         raise StudyError(
-            f"--set changes one study, and {name} carries out {len(names)}",
+            f"--set changes one study, and {name} runs {len(names)}",
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )
     studies = {each: case.study(profile=profile, which=each, overrides=overrides) for each in names}

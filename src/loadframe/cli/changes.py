@@ -15,16 +15,16 @@ from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.model import SettingValue
 
-app = typer.Typer(no_args_is_help=True, help="What was changed by which run, and what still is.")
+app = typer.Typer(no_args_is_help=True, help="Show what each run changed and what is not reverted.")
 
 
 @app.command("list")
 def list_changes(
-    run: Annotated[Path | None, typer.Argument(help="A run folder; all under --runs without it.")] = None,
+    run: Annotated[Path | None, typer.Argument(help="A run folder; default: all under --runs.")] = None,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """What is changed now beyond private targets; then every change of the runs, oldest first."""
+    """List what is changed now outside private targets, then every change of the runs, oldest first."""
     with command(as_json, tells=False):
         chosen = [loadframe.open_run(run).path] if run is not None else runs_with_changes(runs)
         journals = {path: read(path) for path in chosen}
@@ -40,7 +40,7 @@ def list_changes(
             for change in record.changes:
                 answer(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
             if record.because:
-                answer(f"  Could not be put back: {record.because}")
+                answer(f"  Could not be reverted: {record.because}")
         for each in unreadable:
             answer(str(each))
         if not (now or unreadable or any(journals.values())):
@@ -54,8 +54,8 @@ def list_changes(
 
 @app.command()
 def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
-    """Put back whatever a killed command has changed of the machine or of somebody's server; exit 1 where something
-    still stands. Settings of private targets end with them: there is nothing to take back."""
+    """Revert what a killed command changed on the machine or on a server it was attached to; exit 1 if something
+    is not reverted. Settings of private targets end with them, so nothing is left to revert."""
     with command(as_json, tells=False):
         outcomes, unreadable = loadframe.revert_changes(before=say), loadframe.unreadable_changes()
         ended = {path: left for path in runs_with_changes(runs) if (left := _private(standing(read(path))))}
@@ -71,11 +71,11 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
                 answer(str(line))
             for path, left in ended.items():
                 words = ", ".join(sorted({entry.setting for entry in left}))
-                answer(f"{path}: the run was killed; its private target is gone, and with it {words}. Nothing to do.")
+                answer(f"{path}: the run was killed; its private target is gone, including {words}. Nothing to do.")
             for record in running:
-                answer(f"Left alone: what is changed by {_whose(record)}. It puts that back when it ends.")
+                answer(f"Left alone: changes made by {_whose(record)}. It reverts them when it ends.")
             if not (outcomes or unreadable or ended or running):
-                answer("Nothing is changed: every change was taken back or ended with its target.")
+                answer("Nothing is changed: every change was reverted or ended with its target.")
         if unreadable or any(outcome.what == "failed" for outcome in outcomes):
             raise typer.Exit(MUST_ACT)
 
@@ -86,7 +86,7 @@ def _private(entries: list[Entry]) -> list[Entry]:
 
 def _whose(record: Record) -> str:
     """The command that made the changes, in words."""
-    state = f"which runs (pid {record.owner.pid})" if record.alive() else "which was killed"
+    state = f"which is running (pid {record.owner.pid})" if record.alive() else "which was killed"
     return f"{record.what}, {state}, {record.run}"
 
 

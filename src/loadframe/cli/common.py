@@ -15,12 +15,12 @@ from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted
 from loadframe.model import Investigation, Ladder, Tuning
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout; everything else goes to stderr.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the study, for instance measure.budget=2m."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the study, for example measure.budget=2m."),
 ]
-Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where run folders are made.")]
+Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
 
 DONE, MUST_ACT, INTERRUPTED = 0, 1, 130
@@ -48,7 +48,7 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
             try:
                 _clean_up(measures, tells)
             except CageError as error:
-                say(f"What killed commands have left was not looked at: {error.fact}. {error.remedy}")
+                say(f"Leftovers of killed commands were not checked: {error.fact}. {error.remedy}")
         with _putting_back():
             yield reached
     except (Interrupted, KeyboardInterrupt) as error:
@@ -66,10 +66,10 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
 def _clean_up(measures: bool, tells: bool) -> None:
     """After commands that were killed, and say what was done and what still stands."""
     for swept in loadframe.sweep_leftovers():
-        say(f"A command was killed earlier; cleaned up after it: {swept}")
+        say(f"An earlier command was killed; cleaned up after it: {swept}")
     for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
         if outcome.what != "failed":
-            say(f"A command was killed earlier; what it had changed: {outcome}")
+            say(f"An earlier command was killed; its changes: {outcome}")
     for words in loadframe.unreverted_changes() if tells else ():
         say(words)
 
@@ -99,7 +99,7 @@ def _still_changed() -> bool:
     except CageError:
         return False
     if left:
-        say(f"Still changed: {', '.join(left)}. `loadframe changes revert` tries again to put it back.")
+        say(f"Not reverted: {', '.join(left)}. `loadframe changes revert` tries again.")
     return bool(left)
 
 

@@ -29,20 +29,23 @@ FAILED = 3
 def compare(
     first: Annotated[str, typer.Argument(metavar="A|STUDY", help="A run folder, a CSV file, or a study; - is stdin.")],
     second: Annotated[
-        str | None, typer.Argument(metavar="B", help="What is held against A; none with a study.")
+        str | None, typer.Argument(metavar="B", help="What is compared with A; omit it for a study.")
     ] = None,
     fail_if_worse: Annotated[
         str | None,
         typer.Option(metavar="PERCENT", help="Exit 3 where B is proven to be worse than A by more than this."),
     ] = None,
     lower_is_better: Annotated[
-        bool, typer.Option("--lower-is-better/--higher-is-better", help="What better is for the values of CSV files.")
+        bool,
+        typer.Option(
+            "--lower-is-better/--higher-is-better", help="For CSV files: whether lower or higher values are better."
+        ),
     ] = False,
     by: Annotated[
         str | None,
         typer.Option(
             metavar="QUANTITY",
-            help="What of the values of CSV files decides: mean, p50, p90, p95, p99, p99.9, max or typical. The mean "
+            help="For CSV files: the statistic that decides: mean, p50, p90, p95, p99, p99.9, max or typical. The mean "
             "where the lower are better, else typical, which single outliers hardly move.",
         ),
     ] = None,
@@ -50,14 +53,14 @@ def compare(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Better, worse, or no proven difference: B against A, or a study's alternatives against its target."""
+    """Say better, worse, or no proven difference: B against A, or a study's alternatives against its target."""
     with command(as_json, measures=second is None):
         allowed = _share(fail_if_worse) if fail_if_worse is not None else None
         if second is None:
             _refuse_direction(lower_is_better, by)
             found = _alternatives(first, overrides or [], allowed, runs, as_json)
         elif overrides:
-            raise StudyError("--set changes a study, and none was given", remedy="Leave it out.")
+            raise StudyError("--set changes a study, and no study was given", remedy="Omit it.")
         elif is_folder(first) or is_folder(second):
             _refuse_direction(lower_is_better, by)
             found = [loadframe.compare_runs(loadframe.open_run(Path(first)), loadframe.open_run(Path(second)))]
@@ -92,13 +95,15 @@ def _csv(first: str, second: str, *, lower_is_better: bool, by: str | None) -> C
         raise SampleError("standard input was given twice", remedy="Give one of the two as a file.")
     chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
     if chosen not in quantity.QUANTITIES:
-        raise SampleError(f"--by {chosen!r} is no quantity", remedy=f"One of {', '.join(quantity.QUANTITIES)}.")
+        raise SampleError(f"--by {chosen!r} is not a statistic", remedy=f"One of {', '.join(quantity.QUANTITIES)}.")
     before, after = read_sample(first), read_sample(second)
     try:
         arranged = arrange(before, after)
         found = arranged.judged(chosen)
     except ValueError as error:
-        raise SampleError(f"{before.name} and {after.name}: {error}", remedy="Measure more, or differently.") from error
+        raise SampleError(
+            f"{before.name} and {after.name}: {error}", remedy="Measure more blocks or other levels."
+        ) from error
     turned = verdicts.turned if lower_is_better else (lambda verdict: verdict)
     return Comparison(
         before=before.name,
@@ -133,5 +138,5 @@ def _share(text: str) -> float:
     """0.03 from "3%"."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match or not 0 <= float(match[1]) < 100:
-        raise SampleError(f"--fail-if-worse {text!r} is no percentage", remedy="For instance --fail-if-worse 3%.")
+        raise SampleError(f"--fail-if-worse {text!r} is not a percentage", remedy="For example --fail-if-worse 3%.")
     return float(match[1]) / 100

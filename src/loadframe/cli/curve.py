@@ -13,7 +13,7 @@ from loadframe.cli.terminal import answer, emit
 from loadframe.errors import RunError, SampleError
 
 UNIT = "units of load"
-"""What the axis of a CSV file counts: it does not say."""
+"""For a CSV file: what its load axis counts."""
 
 
 def curve(
@@ -21,23 +21,25 @@ def curve(
         str, typer.Argument(metavar="RUN|CSV", help="A run folder, or a CSV file of load,throughput; - is stdin.")
     ],
     treatment: Annotated[
-        str | None, typer.Option("--treatment", help="Of a run: the state of the target (A is the one it started in).")
+        str | None, typer.Option("--treatment", help="For a run: the state of the target (A is the one it started in).")
     ] = None,
     within_latency_p95_ms: Annotated[
-        float | None, typer.Option("--within-latency-p95-ms", metavar="MS", help="The objective, for the capacity.")
+        float | None,
+        typer.Option("--within-latency-p95-ms", metavar="MS", help="The latency objective for the capacity."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute a curve anew from a run's steps, or from anybody's measurements."""
+    """Compute a curve from a run's steps, or from your own measurements."""
     with command(as_json):
         if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < float("inf"):
             raise SampleError(
-                f"--within-latency-p95-ms {within_latency_p95_ms:g} is no objective", remedy="Milliseconds above zero."
+                f"--within-latency-p95-ms {within_latency_p95_ms:g} is not an objective",
+                remedy="Give milliseconds above zero.",
             )
         if is_folder(data):
             _of_run(Path(data), treatment or "A", within_latency_p95_ms, as_json)
         elif treatment is not None:
-            raise SampleError("--treatment is for run folders", remedy="Leave it out.")
+            raise SampleError("--treatment is for run folders", remedy="Omit it.")
         else:
             _of_csv(data, within_latency_p95_ms, as_json)
 

@@ -11,6 +11,6 @@ TIME = "measure.budget=150s"
 
 
 def demo(overrides: Sets = None, runs: Runs = RUNS, as_json: Json = False) -> None:
-    """Investigate a job queue in one SQLite file; needs nothing installed."""
+    """Investigate a job queue in one SQLite file. Needs nothing else installed."""
     with command(as_json, measures=True) as reached:
         run_case(CASE, "quick", None, [TIME, *(overrides or [])], runs, as_json, reached)

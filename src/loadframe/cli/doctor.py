@@ -9,7 +9,7 @@ from loadframe.machine import examine
 
 
 def doctor(as_json: Json = False) -> None:
-    """Look at this machine: servers and drivers, what can be recorded, what can be caged."""
+    """Check this machine: its servers and load drivers, what can be recorded, what can be limited."""
     with command(as_json):
         rows = examine()
         if as_json:

@@ -13,15 +13,15 @@ from loadframe.host.state import state_directory
 
 LACKS = {
     errno.ENOMEM: "Give Loadframe more memory: a higher `ulimit -v`, a larger container.",
-    errno.EMFILE: "Raise the limit of open files: `ulimit -n 1024`.",
-    errno.ENFILE: "Raise the kernel's limit of open files (fs.file-max), or end what holds them.",
-    errno.EAGAIN: "Raise the limit of processes (`ulimit -u`, pids.max of the container), or end some.",
-    errno.ENOSPC: "Make room, or name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
-    errno.EDQUOT: "Make room, or name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
+    errno.EMFILE: "Raise the limit on open files: `ulimit -n 1024`.",
+    errno.ENFILE: "Raise the kernel's limit on open files (fs.file-max), or stop the processes that hold them.",
+    errno.EAGAIN: "Raise the limit on processes (`ulimit -u`, pids.max of the container), or stop some.",
+    errno.ENOSPC: "Free some disk space, or name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
+    errno.EDQUOT: "Free some disk space, or name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
     errno.EROFS: "Name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
-    errno.EACCES: "Run as a user who may do that, or name another folder.",
-    errno.EPERM: "Run as a user who may do that.",
-    errno.EIO: "Look at the disk: the kernel's log says what is wrong with it.",
+    errno.EACCES: "Run as a user who is allowed to, or name another folder.",
+    errno.EPERM: "Run as a user who is allowed to.",
+    errno.EIO: "Check the disk: the kernel log says what is wrong.",
 }
 """What the machine may refuse at any moment, and what to do then."""
 NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread")
@@ -36,15 +36,15 @@ def in_words(error: Exception) -> UserError:
     notes = "\n".join(getattr(error, "__notes__", ()))
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
-        return MachineError("There is no memory left", remedy=LACKS[errno.ENOMEM], details=notes)
+        return MachineError("No memory is left", remedy=LACKS[errno.ENOMEM], details=notes)
     if number == errno.ENOENT and not _has_working_folder():
-        remedy = "Go to a folder that is there, and start Loadframe from it."
-        return MachineError("The folder in which Loadframe was started is gone", remedy=remedy, details=notes)
+        remedy = "Change to an existing folder, and start Loadframe there."
+        return MachineError("The working directory no longer exists", remedy=remedy, details=notes)
     if number in LACKS:
-        return MachineError(f"The system refuses: {error}", remedy=LACKS[number], details=notes)
+        return MachineError(f"The system refused: {error}", remedy=LACKS[number], details=notes)
     return Fault(
-        f"This is a fault of Loadframe: {_summary(error)}",
-        remedy=f"{_kept(error)} Report it with the command that you ran.",
+        f"Loadframe has a bug: {_summary(error)}",
+        remedy=f"{_kept(error)} Please report it with the command you ran.",
         details=notes,
     )
 
@@ -66,7 +66,7 @@ def _kept(error: Exception) -> str:
         file.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, UserError):
         return text
-    return f"Its traceback is kept in {file}."
+    return f"The traceback is in {file}."
 
 
 def _has_working_folder() -> bool:

@@ -18,7 +18,8 @@ def investigate(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Load the target until it bends, name what gave, change that one thing, prove the gain, say what gives next."""
+    """Load the target until it bends, name the cause, change that one thing, prove the gain, and name the next
+    limit."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:

@@ -13,15 +13,15 @@ from loadframe.cli.progress import shown
 
 
 def ladder(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML) with a [[change]] for each rung.")],
+    study: Annotated[Path, typer.Argument(help="A study file (TOML) with one [[change]] per rung.")],
     keep_all: Annotated[
-        bool, typer.Option("--keep-all", help="Keep every change, also those that are worse or do nothing.")
+        bool, typer.Option("--keep-all", help="Keep every change, even those that make it worse or do nothing.")
     ] = False,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Make the study's changes one on top of the other: what each gives, and which share of the whole."""
+    """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:

@@ -16,33 +16,34 @@ from loadframe.study.quantities import duration_s
 
 
 def limits(
-    pid: Annotated[int | None, typer.Option("--pid", metavar="P", help="A process of this machine.")] = None,
+    pid: Annotated[int | None, typer.Option("--pid", metavar="P", help="The pid of a process on this machine.")] = None,
     target: Annotated[
-        Path | None, typer.Option("--target", metavar="STUDY", help="A study, whose target is started for it.")
+        Path | None, typer.Option("--target", metavar="STUDY", help="A study; its target is started for the reading.")
     ] = None,
     attach: Annotated[
         str | None,
         typer.Option(
             "--attach",
             metavar="KIND:ADDRESS",
-            help="A server that runs: mariadb:SOCKET, postgres:SOCKET_DIR, or KIND:HOST:PORT. It is only read.",
+            help="A running server: mariadb:SOCKET, postgres:SOCKET_DIR, or KIND:HOST:PORT. It is only read.",
         ),
     ] = None,
     option_file: Annotated[
         Path | None,
-        typer.Option("--option-file", metavar="FILE", help="The account for --attach, in [client] or [NAME]."),
+        typer.Option("--option-file", metavar="FILE", help="The account for --attach, in section [client] or [NAME]."),
     ] = None,
     user: Annotated[
-        str, typer.Option("--user", help="The account's name; its password: in the file, MYSQL_PWD, PGPASSWORD.")
+        str,
+        typer.Option("--user", help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD."),
     ] = "",
     over: Annotated[
         str | None,
-        typer.Option("--over", metavar="TIME", help="Watch so long, 10m for instance, and say what runs out."),
+        typer.Option("--over", metavar="TIME", help="Watch for this long, for example 10m, and say what runs out."),
     ] = None,
     overrides: Sets = None,
     as_json: Json = False,
 ) -> None:
-    """Show every limit with its use: of a process, a server, a study's target, or this machine."""
+    """Show every limit and its use for a process, a server, a study's target, or this machine."""
     with command(as_json, measures=target is not None):
         _check(pid, target, attach, option_file, user, overrides)
         study = loadframe.load_study(target, overrides or []) if target is not None else None
@@ -72,7 +73,7 @@ def _check(
     overrides: list[str] | None,
 ) -> None:
     if target is not None and (pid is not None or attach is not None):
-        raise typer.BadParameter("--target starts a server of its own: leave --pid and --attach out")
+        raise typer.BadParameter("--target starts its own server: omit --pid and --attach")
     if attach is None and (option_file is not None or user):
         raise typer.BadParameter("--option-file and --user belong to --attach")
     if target is None and overrides:
@@ -83,7 +84,7 @@ def _duration_s(text: str) -> float:
     try:
         seconds = duration_s(text)
     except ValueError as error:
-        raise StudyError(f"--over: {error}", remedy="For instance --over 10m.") from error
+        raise StudyError(f"--over: {error}", remedy="For example --over 10m.") from error
     if seconds < 1:
-        raise StudyError(f"--over {text} is too short to see anything change", remedy="Watch for a second or more.")
+        raise StudyError(f"--over {text} is too short to see a change", remedy="Watch for at least 1s.")
     return seconds

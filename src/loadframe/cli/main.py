@@ -38,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Load a real server step by step until it bends, name what gave, change that one thing and prove the gain.",
+    help="Load a real server step by step until it bends, name the cause, change that one thing, and prove the gain.",
 )
 
 
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
             context_of = getattr(error, "ctx", None)
             verb = context_of.command_path if context_of is not None else "loadframe"
             message = error.format_message()  # type: ignore[attr-defined]
-            emit_error({"kind": "usage", "message": message, "remedy": f"`{verb} --help` shows how it is used."})
+            emit_error({"kind": "usage", "message": message, "remedy": f"`{verb} --help` shows how to use it."})
         return USAGE
 
 
@@ -71,7 +71,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass

@@ -19,7 +19,7 @@ def measure(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Measure throughput and latency over the levels; change nothing."""
+    """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:
@@ -37,7 +37,7 @@ def measure(
                 run=measured.run,
             )
             for cut in measured.silent_cuts:
-                answer(f"Cut silently: {cut}.")
+                answer(f"Silently clamped: {cut}.")
             for warning in measured.warnings:
                 answer(warning)
             answer(f"Run folder: {measured.run}")

@@ -21,7 +21,7 @@ def ndb(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config.ini of the management server.")],
     servers: Annotated[
         list[Path] | None,
-        typer.Option("--mysqld", metavar="FILE", help="The option file of a MySQL server; one for each server."),
+        typer.Option("--mysqld", metavar="FILE", help="The option file of a MySQL server; repeat it for each server."),
     ] = None,
     cpus: Annotated[
         int | None,
@@ -32,21 +32,25 @@ def ndb(
     ] = None,
     bound: Annotated[
         list[str] | None,
-        typer.Option("--bound", metavar="NAME=CPUS", help="CPUs of another process there: mysqld=8-11 (taskset)."),
+        typer.Option(
+            "--bound", metavar="NAME=CPUS", help="CPUs of another process on those hosts: mysqld=8-11 (taskset)."
+        ),
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="SECTION.NAME=VALUE", help="With this changed: 'ndbd default.DataMemory=1G'."),
+        typer.Option(
+            "--set", metavar="SECTION.NAME=VALUE", help="Check with this change: 'ndbd default.DataMemory=1G'."
+        ),
     ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
-            "--write", metavar="FILE", dir_okay=False, help="Write it with the changes, unless something is wrong."
+            "--write", metavar="FILE", dir_okay=False, help="Write the changed file, unless an error is found."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a config.ini of MySQL Cluster: settings, threads and their CPUs, API slots, memory, durability."""
+    """Check a MySQL Cluster config.ini: settings, threads and their CPUs, API slots, memory, durability."""
     with command(as_json):
         read = loadframe.read_ndb_config(config, [_change(text) for text in changes or []])
         report = loadframe.check_ndb(
@@ -64,7 +68,7 @@ def ndb(
         if write is not None and not report.refused:
             _write(write, read.text)
         elif write is not None:
-            say(f"{write} is not written: something is wrong with it.")
+            say(f"{write} is not written: it has errors.")
         if report.refused:
             raise typer.Exit(MUST_ACT)
 
@@ -72,7 +76,7 @@ def ndb(
 def _change(text: str) -> tuple[str, str, str]:
     found = re.fullmatch(r"([^.=]+)\.([^=]+)=(.*)", text)
     if found is None:
-        raise TargetError(f"--set {text!r} is no change", remedy="Write --set 'ndbd default.DataMemory=1G'.")
+        raise TargetError(f"--set {text!r} is not a change", remedy="Write --set 'ndbd default.DataMemory=1G'.")
     return found[1].strip(), found[2].strip(), found[3].strip()
 
 
@@ -91,7 +95,7 @@ def _memory(text: str) -> int:
     try:
         return size_bytes(text)
     except ValueError as error:
-        raise TargetError(f"--memory: {error}", remedy="For instance --memory 64GiB.") from error
+        raise TargetError(f"--memory: {error}", remedy="For example --memory 64GiB.") from error
 
 
 def _write(path: Path, text: str) -> None:

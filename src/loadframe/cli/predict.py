@@ -27,17 +27,23 @@ def predict(
             metavar="RUN|CSV", help="A run folder, or a CSV file of load,throughput,util.NAME...; - is stdin."
         ),
     ],
-    at: Annotated[str | None, typer.Option("--at", metavar="L,..", help="The loads to forecast: 4,8,12.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="L,..", help="The loads to forecast, for example 4,8,12.")
+    ] = None,
     up_to: Annotated[
         float | None,
-        typer.Option("--up-to", metavar="LOAD", help="Forecast from the loads up to this, and score it at the others."),
+        typer.Option(
+            "--up-to",
+            metavar="LOAD",
+            help="Forecast from the loads up to this one, and score the forecast at the others.",
+        ),
     ] = None,
     load_is: Annotated[
         str | None,
-        typer.Option("--load-is", metavar="clients|rate", help="What the load counts, where the data do not tell."),
+        typer.Option("--load-is", metavar="clients|rate", help="What the load counts, if the data do not say."),
     ] = None,
     treatment: Annotated[
-        str | None, typer.Option("--treatment", help="Of a run: the state of the target (A is the one it started in).")
+        str | None, typer.Option("--treatment", help="For a run: the state of the target (A is the one it started in).")
     ] = None,
     verify: Annotated[
         Path | None,
@@ -47,15 +53,13 @@ def predict(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Forecast throughput, latency and what gives first from measurements at low loads."""
+    """Forecast throughput, latency and the first limit from measurements at low loads."""
     with command(as_json, measures=verify is not None):
         loads = _loads(at)
         if load_is is not None and load_is not in KINDS:
             raise SampleError(f"--load-is {load_is!r} is unknown", remedy=f"It is one of: {', '.join(KINDS)}.")
         if verify is None and overrides:
-            raise SampleError(
-                "--set changes a study, and none was given", remedy="Leave it out, or add --verify STUDY."
-            )
+            raise SampleError("--set changes a study, and no study was given", remedy="Omit it, or add --verify STUDY.")
         kind = cast(Literal["closed", "rate"] | None, KINDS.get(load_is or ""))
         unit = UNIT
         if is_folder(data):
@@ -63,7 +67,7 @@ def predict(
             unit = run.axis_unit()
             found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
         elif treatment is not None:
-            raise SampleError("--treatment is for run folders", remedy="Leave it out.")
+            raise SampleError("--treatment is for run folders", remedy="Omit it.")
         else:
             found = loadframe.predict(loadframe.read_observations(data), loads, up_to=up_to, kind=kind)
         where = None
@@ -102,5 +106,5 @@ def _loads(text: str | None) -> list[float]:
     except ValueError:
         loads = [inf]
     if not all(isfinite(load) for load in loads):
-        raise SampleError(f"--at {words(text)!r} is no list of loads", remedy="For instance --at 4,8,12.")
+        raise SampleError(f"--at {words(text)!r} is not a list of loads", remedy="For example --at 4,8,12.")
     return loads

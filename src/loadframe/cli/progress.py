@@ -17,7 +17,7 @@ class _Lines:
     """Where stderr is no terminal."""
 
     def phase(self, words: str, steps: int) -> None:
-        say(f"{words} ({steps} steps)")
+        say(f"{words} ({steps} step{'' if steps == 1 else 's'})")
 
     def step(self, words: str) -> None:
         """Single steps would be noise in a log."""

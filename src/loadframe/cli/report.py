@@ -19,7 +19,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write report.html of a run anew and print it as text."""
+    """Write a run's report.html again and print it as text."""
     with command(as_json):
         folder = loadframe.open_run(run)
         if speedscope is not None:

@@ -13,7 +13,7 @@ from loadframe.cli.common import Json, Sets, command
 from loadframe.cli.terminal import answer, emit
 from loadframe.json_text import write_json
 
-app = typer.Typer(no_args_is_help=True, help="The study file: its schema, and whether one is valid.")
+app = typer.Typer(no_args_is_help=True, help="Print the schema of study files, or check one.")
 
 
 @app.command()
@@ -31,7 +31,7 @@ def schema(as_json: Json = False) -> None:
 def check(
     study: Annotated[Path, typer.Argument(help="A study file (TOML).")], overrides: Sets = None, as_json: Json = False
 ) -> None:
-    """Read a study and print it with every default filled in, or say what is wrong."""
+    """Check a study and print it with all defaults filled in."""
     with command(as_json):
         declared = loadframe.load_study(study, overrides or [])
         check_study(declared)

@@ -45,7 +45,7 @@ def answer(text: object = "", *, run: object = None) -> None:
 
 def emit(document: dict[str, Any], *, run: object = None) -> None:
     """The one JSON object of a --json command, on a line of ASCII characters: whatever the encoding, and however lines
-    are told apart, it is one. What is no finite number is null. OutputError as `answer`."""
+    are told apart, it is one. What is not a finite number is null. OutputError as `answer`."""
     _Answer.begun = True
     _write(write_json(document), run)
 
@@ -88,8 +88,8 @@ def _write(text: str, run: object) -> None:
         print(text, flush=True)
     except (OSError, ValueError) as error:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Direct it elsewhere."
-        raise OutputError(f"Standard output does not take the answer: {why}", remedy=remedy) from error
+        remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Redirect it elsewhere."
+        raise OutputError(f"Cannot write the answer to standard output: {why}", remedy=remedy) from error
 
 
 # --- the streams of a process -----------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def finished(code: int) -> int:
             sys.stdout.flush()
     except (OSError, ValueError) as error:
         if code == 0:
-            say(f"Standard output does not take the answer: {error}")
+            say(f"Cannot write the answer to standard output: {error}")
             code = 1
     if sys.stderr is not None:
         sys.stderr.flush()

@@ -15,16 +15,16 @@ from loadframe.cli.progress import shown
 def tune(
     study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
     trials: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The most there are, where the budget allows them.")
+        int | None, typer.Option(min=1, metavar="N", help="The maximum number of trials, if the budget allows them.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Go on from the trials of a run of the same study.")
+        Path | None, typer.Option(metavar="RUN", help="Continue from the trials of an earlier run of the same study.")
     ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Search better settings for the study's target, and prove them against those that it starts with."""
+    """Search for better settings for the study's target, and prove them against the starting ones."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
         with shown(quiet=as_json) as progress:

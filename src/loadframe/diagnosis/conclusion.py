@@ -73,7 +73,7 @@ def next_limit(last: Round) -> NextLimit | None:
     if growing:
         first_limit = growing[0]
         ceiling = show_metric(first_limit.use_metric, first_limit.ceiling)
-        because = f"its use grows with {last.curve.axis} and meets the ceiling of {ceiling} there"
+        because = f"its use grows with {last.curve.axis} and reaches the ceiling of {ceiling} there"
         return NextLimit(first_limit.id, _load(first_limit), first_limit.title or first_limit.id, because)
     capping = [finding for finding in last.findings if finding.status != "refuted"]
     if capping:
@@ -102,7 +102,7 @@ def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
         return Outcome("gained", f"Kept: {words}.")
     last = rounds[-1]
     if last.tried:
-        return Outcome("no-proven-gain", "What was tried did not help, or not provably; everything was taken back.")
+        return Outcome("no-proven-gain", "No change that was tried has a proven gain; all were reverted.")
     if not last.findings:
         return Outcome("no-limit-reached", "No limit was reached within the levels tested; nothing was changed.")
     first = last.findings[0]

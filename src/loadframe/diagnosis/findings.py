@@ -127,8 +127,8 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
         return f"it is full, but only {_say(metric, there)} {_what(metric)}"
     rises = _rises(limit, windows)
     if windows.bend is not None and not rises and min(per_request, below) < EVERY_OTHER_REQUEST:
-        return f"it is full, but what it costs does not rise at the bend ({_what(metric)})"
-    source = "requests beyond it fail" if limit.loud else "reaching a silent limit shows only in what it costs"
+        return f"it is full, but its cost does not rise at the bend ({_what(metric)})"
+    source = "requests beyond it fail" if limit.loud else "a silent limit shows only in its cost"
     evidence = [Evidence(metric, there, ">=", least * place.metrics["throughput"], place.words, source)]
     if windows.bend is not None and windows.below.get(metric) is not None:
         before = windows.below.metrics[metric]
@@ -214,7 +214,7 @@ def _limit_title(limit: Limit) -> str:
 def _limit_explanation(limit: Limit) -> str:
     if limit.loud:
         return "Requests beyond this limit fail."
-    return "Reaching this limit gives no error: everything is still answered, but work is done again and again."
+    return "Reaching this limit gives no error: every request is still answered, but work is repeated."
 
 
 # --- signatures -----------------------------------------------------------------------------------------------------
@@ -231,7 +231,9 @@ def _signature_finding(
         return None
     for condition, value in pairs:
         if not condition.holds(value):
-            return RuledOut(signature.id, f"{_name(condition)}: {_show(condition, value)}, not {_wanted(condition)}")
+            return RuledOut(
+                signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {_wanted(condition)})"
+            )
     for condition in signature.absent:
         seen = _value(condition, window)
         if seen is not None and condition.holds(seen):

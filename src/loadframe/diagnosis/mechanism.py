@@ -194,14 +194,14 @@ def _surely_negative(values: Sequence[float]) -> bool:
 
 
 def _because(trace: Trace, before: float, after: float, wanted: float, receded: bool) -> str:
-    """ "disk flushes per request: 3.9 before, 1 after the change; the model of this cause asks for at most 2.7"."""
+    """ "disk flushes per request: 3.9 before, 1 after the change; this cause predicts at most 2.7"."""
     per_request = trace.form == "events"
     what = _what(trace.metric, per_request)
     shown = [_show(trace.metric, value, per_request) for value in (before, after, wanted)]
     if trace.form == "passes" and not math.isfinite(wanted):
-        return f"{what}: {shown[0]} before, {shown[1]} after; what it was held to is not known"
-    asked = f"the model of this cause asks for {'at least' if trace.form == 'passes' else 'at most'} {shown[2]}"
-    sure = "" if receded or not _reaches(trace, after, wanted) else ", which its blocks do not show surely"
+        return f"{what}: {shown[0]} before, {shown[1]} after; its threshold is not known"
+    asked = f"this cause predicts {'at least' if trace.form == 'passes' else 'at most'} {shown[2]}"
+    sure = "" if receded or not _reaches(trace, after, wanted) else ", which the blocks do not show reliably"
     return f"{what}: {shown[0]} before, {shown[1]} after the change; {asked}{sure}"
 
 

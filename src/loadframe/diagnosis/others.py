@@ -35,9 +35,9 @@ def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) ->
         for level in sorted({step.level for step in (*before, *after)})
     ]
     if any(len(side) < FEWEST_QUIET for sides in quiet for side in sides):
-        return f"{said}, and too few quiet ones are left to hold it against"
+        return f"{said}, and too few undisturbed steps are left to compare with"
     if least > 0 and not all(_rises(one, two, least) for one, two in quiet):
-        return f"{said}, and in the quiet ones the throughput does not rise so at every level"
+        return f"{said}, and in the undisturbed steps the throughput does not rise by as much at every level"
     return ""
 
 

@@ -37,7 +37,7 @@ LIMITED_DRIVER = Signature(
     title="the load driver is the bottleneck, not the target",
     present=(Condition("driver.saturation", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),),
     absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"),),
-    explanation="The driver has no CPU time left to ask for more, while the target has.",
+    explanation="The driver has no CPU time left to send more requests; the target still has some.",
     explains_falling=True,
 )
 
@@ -58,8 +58,9 @@ DRIVER_BESIDE_TARGET = Signature(
     absent=(
         Condition("target.cage.cpu.throttled_share", ">=", 0.5, "the target's own quota keeps its threads waiting"),
     ),
-    explanation="The curve is that of both together: alone the target would do more. Give the driver CPUs of its own "
-    "(cage.cpus and cage.driver.cpus), or another machine; or load with a driver that needs less for a request.",
+    explanation="The curve is that of driver and target together: alone, the target would do more. Give the driver "
+    "CPUs of its own "
+    "(cage.cpus and cage.driver.cpus), or another machine; or use a driver that needs less CPU per request.",
     explains=("cpu.saturated",),
 )
 
@@ -79,8 +80,8 @@ CROWDED: tuple[Signature, ...] = (
             ),
         ),
         absent=(),
-        explanation="Processes that belong to nobody in the study run while its threads wait for a CPU. End them, or "
-        "measure when the machine is quiet: what else may hold the target back cannot be judged until then.",
+        explanation="Processes outside the study run while its threads wait for a CPU. End them, or "
+        "measure when the machine is quiet: until then no other cause can be judged.",
         explains_falling=True,
     ),
     Signature(
@@ -90,7 +91,7 @@ CROWDED: tuple[Signature, ...] = (
         present=(STOLEN,),
         absent=(),
         explanation="The hypervisor gives the CPU to other machines. Measure when these are quiet, or on CPUs of its "
-        "own: what else may hold the target back cannot be judged until then.",
+        "own: until then no other cause can be judged.",
         explains_falling=True,
     ),
 )
@@ -103,7 +104,7 @@ def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature,
         Signature(
             id=f"{layer}.cpu_quota",
             rank=Rank.CAGE,
-            title=f"the CPU time that {whose} allows is used up",
+            title=f"the CPU time allowed by {whose} is used up",
             present=(
                 Condition(f"{cage}.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
                 Condition(
@@ -131,10 +132,10 @@ def _rate_signatures(cause: str, used: str, what: str, whose: str) -> tuple[Sign
     whole = Signature(
         id=cause,
         rank=Rank.CAGE,
-        title=f"{what} are held back by {whose}",
+        title=f"{what} are throttled by {whose}",
         present=(Condition(used, ">=", 0.9, "blk-throttle lets no more than the limit pass"),),
         absent=(OWN_CPU_BUSY,),
-        explanation="Requests wait until the rate that is allowed lets them pass, however idle the disk is.",
+        explanation="Requests wait for the allowed rate, even while the disk is idle.",
     )
     mostly = (
         Condition(used, ">=", 0.6, "of a slice of 100 ms is lost what few clients, or a second limit, leave unused"),
@@ -164,7 +165,7 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
         title="the machine swaps",
         present=(Condition("system.paging.swap_in", ">=", 10.0, "USE method: any sustained swapping is saturation"),),
         absent=(),
-        explanation="Memory is overcommitted and pages travel to the disk and back.",
+        explanation="Memory is overcommitted, and pages move to the disk and back.",
         explains_falling=True,
     ),
     Signature(
@@ -182,7 +183,7 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
     Signature(
         id="memory.mmap_page_faults",
         rank=Rank.MEMORY,
-        title="a mapped file is larger than memory, and each page of it is waited for",
+        title="a mapped file is larger than memory, and requests wait for each page of it",
         present=(
             Condition(
                 "target.paging.major_faults", ">=", 1.0, "a request waits for the disk at least once", per_request=True
@@ -210,7 +211,7 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
             DIRECT_RECLAIM,
             Condition("system.disk.flushes_per_request", ">=", 0.5, "flushes, not the amount of data, are waited for"),
         ),
-        explanation="Requests wait for a disk that has no time left.",
+        explanation="Requests wait for a disk that has no idle time left.",
     ),
     Signature(
         id="disk.fsync",
@@ -235,7 +236,7 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
     Signature(
         id="lock.busy_errors",
         rank=Rank.FAILURES,
-        title="requests give up on a lock",
+        title="requests give up waiting for a lock",
         present=(
             Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True),
         ),
@@ -264,7 +265,7 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
             STRANGERS,
             STOLEN,
         ),
-        explanation="All CPUs are busy with the work that was asked for.",
+        explanation="All CPUs are busy with the requested work.",
     ),
 )
 """What the machine shows of any target."""

@@ -1,6 +1,6 @@
 """What a kept remedy is held against besides the state before it.
 
-A sham, where a change of state starts the target anew: its restart without its change. A dose, where what is changed
+A sham, where a change of state starts the target again: its restart without its change. A dose, where what is changed
 are numbers: half the way, which must give something between. Both only for a remedy that confirmed a cause, and only
 within the budget; what was left out is said. Where one contradicts, its cause is no longer confirmed: it was helped.
 """
@@ -23,7 +23,7 @@ from loadframe.model import Change, Control, Remedy, Round, SettingValue, Step, 
 BLOCKS = 3
 """Of each control: two have one degree of freedom."""
 MIB = 1 << 20
-NO_BUDGET = "left out: too little of the budget was left"
+NO_BUDGET = "skipped: too little of the budget was left"
 
 
 def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[float]) -> Round:
@@ -55,14 +55,14 @@ def _affords(book: Bookkeeping, one: Round, levels: Sequence[float]) -> bool:
 
 
 def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
-    """None where nothing is started anew for the change."""
+    """None where nothing is restarted for the change."""
     before = trial.treatment_before
     starts = [book.bench.begins_anew(name) for name in (before, trial.treatment_after)]
     if not any(starts):
         return None
-    title = "started anew without the change"
+    title = "restarted without the change"
     if book.bench.study.target.attach is not None:
-        return Control("sham", title, None, None, "left out: the server is not Loadframe's to restart")
+        return Control("sham", title, None, None, "skipped: Loadframe may not restart this server")
     if not _affords(book, one, levels):
         return Control("sham", title, None, None, NO_BUDGET)
     name = book.next_treatment(title, one.state)
@@ -101,7 +101,7 @@ def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
         return False, f"a restart alone gives {sham.ratio:.3g} times as much: the gain is not shown to be the change's"
     return (
         None,
-        f"a restart alone gives {sham.low:.3g} to {sham.high:.3g} times as much, which does not tell them apart",
+        f"a restart alone gives {sham.low:.3g} to {sham.high:.3g} times as much, which does not separate the two",
     )
 
 
@@ -125,7 +125,7 @@ def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
                 taken += [_take(book, one, block, treatment, level) for level in levels]
     except sizing.UNFIT as error:
         book.bench.recover(trial.treatment_after)
-        return Control("dose", half.title, None, None, f"left out: the target cannot work with it: {error.fact}")
+        return Control("dose", half.title, None, None, f"skipped: the target does not work with it: {error.fact}")
     verdict = comparison.verdict(by_level(taken, trial.treatment_before), by_level(taken, name))
     return Control("dose", half.title, verdict, *_of_dose(verdict, trial.told))
 
@@ -133,12 +133,12 @@ def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
 def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
     said = f"half the way gives {dose.ratio:.3g} times as much ({dose.low:.3g} to {dose.high:.3g})"
     if dose.decision == "worse":
-        return False, f"{said}: less than nothing of the change"
+        return False, f"{said}: worse than without the change"
     if dose.low > whole.high:
         return False, f"{said}: more than the whole way"
     if dose.low > 1 and dose.high < whole.low:
         return True, f"{said}: something between"
-    return None, f"{said}, which is not told apart from {'all of it' if dose.low > 1 else 'nothing of it'}"
+    return None, f"{said}, which is not distinguishable from {'all of it' if dose.low > 1 else 'nothing of it'}"
 
 
 def halved(remedy: Remedy) -> Remedy | None:

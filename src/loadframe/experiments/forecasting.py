@@ -28,7 +28,7 @@ def predict(
     for loads that are none, and where nothing is left to forecast from."""
     wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
-        raise SampleError(f"{wrong[0]:g} is no load", remedy="Loads are above zero: --at 4,8,12.")
+        raise SampleError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")
     used = observations
     if up_to is not None:
         used = replace(observations, rows=tuple(row for row in observations.rows if row.load <= up_to))

@@ -156,7 +156,7 @@ def finish(run: RunFolder) -> Iterator[tuple[str, ...]]:
 def _put_back(run: RunFolder) -> str:
     """Whether a run that was stopped has left something changed, in words."""
     if any(record.run == str(run.path.absolute()) for record in lists.read()):
-        return "Not everything could be put back: `loadframe changes revert` tries again"
+        return "Not everything could be reverted: `loadframe changes revert` tries again"
     return "Everything was reverted"
 
 

@@ -167,7 +167,7 @@ def _name(pid: int) -> str:
 def _attached(server: Attached, pid: int | None) -> Subject:
     pid = pid if pid is not None else server.pid()
     local = pid is not None or server.local()
-    missing = "its process is out of our sight; name it with --pid" if local else ELSEWHERE
+    missing = "its process is not visible here; name it with --pid" if local else ELSEWHERE
     return Subject(
         f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else ""),
         Place(pid=pid, no_process=missing),
@@ -199,7 +199,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     asked, used = {**state.settings, **state.limits}, target.effective()
     kinds = frozenset({"process", kind, kind.removesuffix("-cache")})
     if pid is None:
-        place = Place(no_process=f"{kind} lives in its clients' processes, and none runs now")
+        place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
     if "option_file" not in endpoint.options:  # a web server or a cache, which has no accounts: it is asked as it is
@@ -285,7 +285,9 @@ def observe(
         watch.last = moment
         progress.step(f"{watch.watched_s:.0f} s")
     if not watch.intervals:
-        raise TargetError("The process ended before it could be read twice", remedy="Name one that goes on running.")
+        raise TargetError(
+            "The process ended before it could be read twice", remedy="Name a process that keeps running."
+        )
     return watch
 
 
@@ -408,11 +410,11 @@ def _add_memory(
         missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
 
 
-TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each of them takes"
+TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
 
 
 def _warnings(watch: Watch, resident: Sequence[tuple[float, float]]) -> Iterator[str]:
     if watch.ended:
-        yield f"what was watched ended after {watch.watched_s:.0f} s"
+        yield f"the watched process ended after {watch.watched_s:.0f} s"
     if resident:
         yield "memory per connection was measured with idle connections; statements take more"

@@ -35,7 +35,7 @@ def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) ->
     """A config.ini with changes: heading, name and value of each. TargetError where it cannot be read or changed."""
     text = _text(path)
     if (longest := max(map(len, text.split("\n")))) > LONGEST_LINE:
-        raise TargetError(f"{path} has a line of {longest:,} characters", remedy="It is no config.ini.")
+        raise TargetError(f"{path} has a line of {longest:,} characters", remedy="Give a config.ini.")
     config = read_config(text)
     _check_size(config, path)
     for heading, name, value in changes:
@@ -43,7 +43,7 @@ def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) ->
             config = config.changed(heading, name, value)
         except ValueError as error:
             raise TargetError(
-                f"{path}: {error}", remedy='Name a section and a setting, for instance "ndbd default.DataMemory=1G".'
+                f"{path}: {error}", remedy='Name a section and a setting, for example "ndbd default.DataMemory=1G".'
             ) from error
     return config
 
@@ -53,7 +53,7 @@ def _check_size(config: Config, path: Path) -> None:
     nodes = sum(section.kind in NODES and not section.default for section in config.sections)
     if nodes > MOST_NODES:
         raise TargetError(
-            f"{path} has {nodes:,} nodes; a MySQL Cluster has at most {MOST_NODES}", remedy="Leave the others out."
+            f"{path} has {nodes:,} nodes; a MySQL Cluster has at most {MOST_NODES}", remedy="Omit the others."
         )
 
 
@@ -91,7 +91,7 @@ def _text(path: Path) -> str:
     try:
         data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
-            raise TargetError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="It is no option file.")
+            raise TargetError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="Give an option file.")
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{path} cannot be read: {error}", remedy="Name a text file in UTF-8.") from error

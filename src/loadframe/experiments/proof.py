@@ -101,7 +101,7 @@ def look_around(
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block):
         return []
     blocks = book.bench.study.measure.blocks.min
-    book.progress.phase(f"{after} beside {before} at the other {len(levels)} levels", len(per_block) * blocks)
+    book.progress.phase(f"{after} against {before} at the {len(levels)} remaining levels", len(per_block) * blocks)
     taken: list[Step] = []
     for block, order in zip(range(1, blocks + 1), orders(book.random, (before, after), levels), strict=False):
         if block > FEWEST_BLOCKS and not book.budget.affords(per_block):

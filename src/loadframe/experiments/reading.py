@@ -44,12 +44,14 @@ def measured_tuning(run: RunFolder) -> Tuning | None:
 
 
 def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
-    """The curve of every treatment of a run, computed anew from its steps; under another objective than its study's
+    """The curve of every treatment of a run, computed again from its steps; under another objective than its study's
     where one is given. RunError where there are no steps."""
     steps = [step for step in run.steps() if step.counts]
     _check_steps(run, steps)
     if not steps:
-        raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
+        raise RunError(
+            f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
+        )
     declared = run.study()
     if within_latency_p95_ms is not None:
         declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
@@ -65,7 +67,9 @@ def conduct(run: RunFolder) -> Conduct:
         return noted
     steps = run.steps()
     if not steps:
-        raise RunError(f"{run.path} has no finished step", remedy="It was stopped before the first one; run it again.")
+        raise RunError(
+            f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
+        )
     return conduct_from(steps)
 
 

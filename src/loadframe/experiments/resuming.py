@@ -35,8 +35,8 @@ def check_start(path: Path, effective: Mapping[str, SettingValue]) -> None:
     if differing := [name for name in before if name in effective and before[name] != effective[name]]:
         told = ", ".join(f"{name} was {before[name]}, is {effective[name]}" for name in differing)
         raise RunError(
-            f"{path} began with other settings than are in effect now: {told}",
-            remedy="Its trials say nothing of that. Put it back as it was, or search anew, without --resume.",
+            f"{path} began with settings other than those in effect now: {told}",
+            remedy="Its trials do not apply to them. Restore the old settings, or search again without --resume.",
         )
 
 

@@ -37,7 +37,7 @@ def objective_of(study: Study) -> CapacityObjective:
     if study.load.axis not in OPEN_LOOP_AXES and not within.asks:
         raise StudyError(
             f"the study {study.study.name} has no objective that a higher {study.load.axis} could miss",
-            remedy="Say what still meets it, for instance [objective] within = { latency_p95_ms = 50 }.",
+            remedy="Say what still meets it, for example [objective] within = { latency_p95_ms = 50 }.",
         )
     loss_ratio = objectives.LOSS_RATIO if within.loss_ratio is None else within.loss_ratio
     return CapacityObjective(loss_ratio, within.latency_p95_ms, within.latencies_ms, within.error_ratio)
@@ -49,7 +49,7 @@ def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None
     if low == high:
         raise StudyError(
             f"load.levels are {low:g} alone; a capacity is searched between two levels",
-            remedy="For instance levels = { from = 50, to = 5000, count = 2 }.",
+            remedy="For example levels = { from = 50, to = 5000, count = 2 }.",
         )
     return Settings(
         low=low,
@@ -109,7 +109,7 @@ class _Finder:
 
     def _try(self, proposal: Proposal) -> CapacityTrial:
         if proposal.restart:
-            self.book.progress.say("the target did not come back: it is started anew")
+            self.book.progress.say("the target did not recover: starting it again")
             self.book.bench.recover(TREATMENT)
         try:
             step = self._step(proposal)
@@ -161,7 +161,7 @@ class _Finder:
             return replace(trial, counted=False, note=f"the machine was disturbed ({flags}): made again")
         self.disturbed_misses = 0
         self.forced += 1
-        return replace(trial, note="the machine was disturbed, and so it was when the trial was made again")
+        return replace(trial, note="the machine was disturbed, and was again when the trial was repeated")
 
     def _failed(self, proposal: Proposal, error: UserError) -> CapacityTrial:
         """A target that dies of a load does not meet at it."""
@@ -224,7 +224,7 @@ def _warnings(finder: _Finder) -> list[str]:
         found.append("The budget ended before the search did: give measure.budget more time.")
     if finder.forced:
         found.append(
-            f"{finder.forced} trials that missed were disturbed whenever they were made; they count all the same, so "
+            f"{finder.forced} trials that missed were disturbed each time; they still count, so "
             "the capacity is that of the machine as it is."
         )
     decisive = {load for load in (search.low, search.high) if load is not None}

@@ -2,7 +2,7 @@
 
 Lifting one of two limits that are full at nearly the same load shows nothing, and the same is true of the other one:
 each would be refuted. So the state with a remedy that did not help is diagnosed; what is there as well is lifted with
-it, and where both help, each is taken back alone: that tells what each is worth.
+it, and where both help, each is reverted alone: that tells what each is worth.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def lift_together(
                 try:
                     applied = sizing.apply(book, examined, together, one.curve.points[-1].load)
                 except sizing.UNFIT as error:
-                    because = f"the target cannot work with it: {error.fact}"
+                    because = f"the target does not work with it: {error.fact}"
                     book.bench.recover(one.treatment)
             if because is not None:
                 one = replace(one, untried=(*one.untried, UntriedRemedy(together, because)))
@@ -98,7 +98,7 @@ def _with_findings(one: Round, last: Attempt, remedy: Remedy) -> Round:
 def _taken_back(
     book: Bookkeeping, one: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
 ) -> Round:
-    """The round after each of several changes was taken back alone, as far as the budget goes. The whole against the
+    """The round after each of several changes was reverted alone, as far as the budget goes. The whole against the
     same without one change is a proof of that change by itself: it may confirm its cause, and refute it."""
     whole, findings, controls = kept.applied.treatment, one.findings, list[Control]()
     for remedy in chain:
@@ -106,7 +106,7 @@ def _taken_back(
         affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, one, levels, treatments=1))
         if not affords or not book.error.left:
             what = "too little of the budget was left" if book.error.left else NO_ERROR
-            because = f"what it is worth alone was left out: {what}"
+            because = f"its gain alone was not measured: {what}"
             controls.append(Control("without", remedy.title, None, None, because))
             continue
         without = book.next_treatment(
@@ -156,7 +156,9 @@ def _without_idle(
 
 def _worth(remedy: Remedy, verdict: Verdict) -> Control:
     if verdict.decision == "better":
-        return Control("without", remedy.title, verdict, True, "the others alone do less")
+        return Control("without", remedy.title, verdict, True, "the other changes alone give less")
     if judging.without_effect(verdict):
-        return Control("without", remedy.title, verdict, False, "the others alone do as much: it may be left out")
+        return Control(
+            "without", remedy.title, verdict, False, "the other changes alone give as much: it may be omitted"
+        )
     return Control("without", remedy.title, verdict, None, "what it adds to the others is not proved")

@@ -51,7 +51,7 @@ def try_remedies(
         try:
             applied = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
         except sizing.UNFIT as error:
-            one = _shown(one, proposed, f"the target cannot work with it: {error.fact}")
+            one = _shown(one, proposed, f"the target does not work with it: {error.fact}")
             already.add(proposed.id)
             book.bench.recover(one.treatment)
             continue
@@ -97,7 +97,7 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdic
     return fresh.told(steps, first, last) if steps else None
 
 
-_HAVE_ONE = "another remedy was kept first; what is left is measured anew in the next round"
+_HAVE_ONE = "another remedy was kept first; this one is reconsidered in the next round"
 
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:

@@ -187,13 +187,13 @@ def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> lis
 def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str:
     one, two = (100 * judging.failed_share(each) for each in (before, after))
     fell = f"requests that failed fell from {one:.3g} % to {two:.3g} %"
-    return fell if proved else f"{fell}, which may be chance: too few failed, or too unevenly"
+    return fell if proved else f"{fell}, which may be chance: too few requests failed, or too unevenly"
 
 
 def _full(limit: Limit | None) -> str:
     if limit is None:
         return ""
-    return f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and no more could be given to it"
+    return f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
 
 
 def _memory(steps: Sequence[Step]) -> float | None:

@@ -35,7 +35,7 @@ def check(study: Study) -> None:
     kind = study.target.kind
     if kind not in TUNABLES or study.target.shards is not None:
         raise StudyError(
-            f"nothing is known of a {study.target.form} that could be tuned",
+            f"Loadframe knows no settings to tune for a {study.target.form}",
             remedy=f"`tune` works on one server of kind {', '.join(sorted(TUNABLES))}.",
         )
     for name in study.tune.settings:
@@ -57,13 +57,13 @@ def vary(
     for name in names:
         row = _row(study, name)
         if row.name not in effective:
-            left_out[name] = "the target does not say what it uses"
+            left_out[name] = "the target does not report the value in use"
             continue
         if study.target.attach is not None and study.target.config is None and not is_dynamic(kind, row.name):
             left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
             continue
         if memory_bytes is None and row.unit_bytes and not row.values:
-            left_out[name] = "how much memory its machine has is not known here: give its values in tune.settings"
+            left_out[name] = "the memory of its machine is not known here: give its values in tune.settings"
             continue
         values = [*_values(row, memory_bytes or 0.0), *(row.relaxed if study.remedies.durability == "relax" else ())]
         start = effective[row.name]
@@ -72,7 +72,7 @@ def vary(
         try:
             dimensions.append(dimension(row.name, values, start, ordered=ordered, bytes_each=each))
         except ValueError:
-            left_out[name] = "every other value gives durability up" if row.relaxed else "it has one value"
+            left_out[name] = "every other value gives up durability" if row.relaxed else "it has only one value"
     if not dimensions:
         raise StudyError(
             "no setting is left that could be varied: " + "; ".join(f"{name}: {why}" for name, why in left_out.items()),
@@ -90,14 +90,14 @@ def _row(study: Study, name: str) -> Tunable:
     given = asked[name] if isinstance(asked, dict) else []
     if spec is None:
         raise StudyError(
-            f"tune.settings: {kind} has no setting {name!r} that is known well enough to vary it",
+            f"tune.settings: {kind} has no setting {name!r} that Loadframe knows well enough to vary",
             remedy=f"Known: {', '.join(each.name for each in TUNABLES[kind])}.",
         )
     if not given:
         if row is None:
             raise StudyError(
-                f"tune.settings.{name}: it is not known how far it may be varied",
-                remedy=f"Give its values, for instance {name} = [{spec.default!r}, ...], or {{ from = .., to = .. }}.",
+                f"tune.settings.{name}: its safe range is not known",
+                remedy=f"Give its values, for example {name} = [{spec.default!r}, ...], or {{ from = .., to = .. }}.",
             )
         return row
     ends = [given.low, given.high] if isinstance(given, TuneRange) else given
@@ -106,7 +106,7 @@ def _row(study: Study, name: str) -> Tunable:
     if losing and study.remedies.durability == "keep":
         raise StudyError(
             f"tune.settings.{name}: {losing[0]!r} may give up durability ({spec.gives_up})",
-            remedy='Leave it out, or set remedies.durability = "relax".',
+            remedy='Omit it, or set remedies.durability = "relax".',
         )
     unit, per = (row.unit_bytes, row.per) if row is not None else (0.0, "server")
     if not isinstance(given, TuneRange):
@@ -114,7 +114,7 @@ def _row(study: Study, name: str) -> Tunable:
     low, high = (value for value in checked)
     if isinstance(low, str) or isinstance(high, str) or not low < high:
         raise StudyError(
-            f"tune.settings.{name}: {given.low!r} to {given.high!r} is no range", remedy="Give numbers that rise."
+            f"tune.settings.{name}: {given.low!r} to {given.high!r} is not a range", remedy="Give numbers that rise."
         )
     return Tunable(canonical, spread(low, high, whole=spec.kind != "number"), unit_bytes=unit, per=per)
 

@@ -26,7 +26,7 @@ ALIKE = 1.5
 MOST_BLOCKS = 5
 """The number of blocks at a level at which the first ones do not agree: the median bears two stalls then."""
 BLOCKS_ANEW = 3
-"""Blocks of a start that is measured anew."""
+"""Blocks of a start that is measured again."""
 
 
 def measure_start(book: Bookkeeping) -> None:
@@ -40,7 +40,7 @@ def measure_start(book: Bookkeeping) -> None:
         doubtful = [level for level in levels if not _agree(_throughputs(steps, level))]
         if not doubtful or not book.budget.affords(doubtful):
             break
-        book.progress.phase(f"as given: {len(doubtful)} levels once more, as the blocks do not agree", len(doubtful))
+        book.progress.phase(f"as given: {len(doubtful)} levels again, because their blocks do not agree", len(doubtful))
         measure_block(book, START, doubtful, block, round_number=START_ROUND)
 
 
@@ -82,9 +82,9 @@ class Start:
         return all(_alike(step.throughput, self.reference[step.level]) for step in steps)
 
     def again(self, book: Bookkeeping) -> Start:
-        """The start after another block of it. Where that does not agree with those before, it is measured anew: what
+        """The start after another block of it. Where that does not agree with those before, it is measured again: what
         is measured beside the trials is what they are held against."""
-        book.progress.say("a trial looks too good: the start is measured once more")
+        book.progress.say("a trial looks too good: measuring the start again")
         fresh = self._block(book)
         if self.agrees(fresh):
             return replace(self, steps=(*self.steps, *fresh))

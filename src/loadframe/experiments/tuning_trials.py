@@ -110,7 +110,7 @@ class Trials:
         trial = TuningTrial(1 + self._highest(), "again", self.space.changes(point), {}, None, failed=why)
         self.add(trial)
         self._say(trial)
-        self.notes.append(f"What promised most then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
+        self.notes.append(f"The most promising settings then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
         self.book.bench.recover(START)
 
     def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
@@ -150,7 +150,7 @@ class Trials:
         try:
             self.start = self.start.again(self.book)
         except (RunError, *UNFIT) as error:
-            self.notes.append(f"The start could not be measured once more: {error.fact.rstrip('.')}.")
+            self.notes.append(f"The start could not be measured again: {error.fact.rstrip('.')}.")
             self.book.bench.recover(START)
             return
         self.search.forget()

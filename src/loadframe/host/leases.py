@@ -189,7 +189,7 @@ class Lease:
             write_durably(self._file, text)
         except OSError as error:
             raise CageError(
-                f"Cannot write {self._file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
+                f"Cannot write {self._file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
             ) from error
 
 
@@ -198,7 +198,7 @@ def _life(file: Path) -> Life:
         return Life(file)
     except OSError as error:
         raise CageError(
-            f"Cannot write beside {file}: {error.strerror}", remedy="Make room, or set LOADFRAME_STATE."
+            f"Cannot write beside {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
 
 

@@ -51,7 +51,7 @@ def _sweep_one(file: Path) -> Swept | None:
     except FileNotFoundError:  # released by its owner meanwhile
         return None
     except Damaged as error:
-        reason = f"{file} is not a lease that this version can use: {error}; left as it is - delete it when in doubt"
+        reason = f"{file} is not a lease that this version can use: {error}. It was left alone; delete it when in doubt"
         return Swept(file.stem, "unknown lease", None, (reason,))
     lives, same_boot = held(file), record.boot == identity.boot_id()
     if lives or not (same_boot or record.machine == identity.machine()):  # a directory that machines share
@@ -129,7 +129,7 @@ def _in_use(folder: Path) -> str | None:
     except FileNotFoundError:  # somebody works in it
         return "its files come and go"
     except OSError as error:
-        return f"who uses it cannot be told here ({error.strerror})"
+        return f"its users are not visible here ({error.strerror})"
     return None
 
 
@@ -161,7 +161,7 @@ def _remove_groups(folders: Sequence[Path]) -> list[str]:
     kept = [folder for folder in folders if not groups.remove(folder)]
     removed = len(folders) - len(kept)
     actions = [f"removed {removed} control group{'s' * (removed != 1)}"] if removed else []
-    return [*actions, *(f"could not remove {folder}: somebody is in it" for folder in kept)]
+    return [*actions, *(f"could not remove {folder}: a process is in it" for folder in kept)]
 
 
 def _remove(folder: Path) -> list[str]:
@@ -170,6 +170,6 @@ def _remove(folder: Path) -> list[str]:
     except FileNotFoundError:
         return []
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        return [f"left {folder}: it is not our folder any more, it belongs to {user(status.st_uid)}"]
+        return [f"left {folder}: the folder now belongs to {user(status.st_uid)}"]
     shutil.rmtree(folder, ignore_errors=True)
     return [f"removed {folder}" if not folder.exists() else f"could not remove all of {folder}: remove it as its owner"]

@@ -32,7 +32,7 @@ Stream = int | IO[bytes] | None
 class Allowance:
     """What a process is allowed.
 
-    limits: by their names in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
+    limits: by their names in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
     process cannot raise them itself. cpus: None for all. user: None to stay who we are. shared_group: of a folder that
     user must be able to pass through, beside the user's own. groups: the folders of the control groups to join
     (cages.Cage.folders).
@@ -211,9 +211,9 @@ def _error(refusal: str) -> CageError | MissingTool:
     if kind == "command":
         return MissingTool(
             f"Cannot run {text}",
-            remedy="Install it where the user who is to run it may read it; `loadframe doctor` says what is needed.",
+            remedy="Install it where the user that runs it can read it; `loadframe doctor` says what is needed.",
         )
-    return CageError(text, remedy="Ask for less, or run Loadframe as root outside the container that forbids it.")
+    return CageError(text, remedy="Request less, or run Loadframe as root outside the container that forbids it.")
 
 
 def _limit_options(limits: Mapping[str, int]) -> list[str]:
@@ -233,13 +233,13 @@ def _check_limit(name: str, value: int) -> None:
     if name == "RLIMIT_NOFILE" and value > (most := int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))):
         raise CageError(
             f"{name} = {value} is above the kernel's fs.nr_open = {most}",
-            remedy=f"Ask for at most {most}, or raise it: sysctl fs.nr_open={value}",
+            remedy=f"Request at most {most}, or raise it: sysctl fs.nr_open={value}",
         )
     hard = resource.getrlimit(getattr(resource, name))[1]
     if not may_raise_limits() and hard != resource.RLIM_INFINITY and value > hard:
         raise CageError(
             f"{name} = {value} is above the hard limit {hard}, and this process may not raise it",
-            remedy=f"Ask for at most {hard}, or start Loadframe with a higher one: as root `ulimit -Hn {value}`, "
+            remedy=f"Request at most {hard}, or start Loadframe with a higher one: as root `ulimit -Hn {value}`, "
             f"/etc/security/limits.conf, or `--ulimit` of the container.",
         )
 

@@ -53,7 +53,7 @@ def _home() -> Path:
     except RuntimeError as error:
         raise CageError(
             "Loadframe cannot keep its state: this user has no home folder (neither HOME nor a line in /etc/passwd)",
-            remedy="Set LOADFRAME_STATE to a folder of yours.",
+            remedy="Set LOADFRAME_STATE to a folder of your own.",
         ) from error
 
 
@@ -71,8 +71,8 @@ def writable(path: Path, purpose: str, variable: str) -> Path:
         raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=remedy) from error
     if weak is not None:
         raise CageError(
-            f"Loadframe does not {purpose} in {path}: {weak}, so files of others could take the place of ours",
-            remedy=f"Set {variable} to a folder on whose way only you and root may write, or that is sticky.",
+            f"Loadframe does not {purpose} in {path}: {weak}, so other users could replace Loadframe's files",
+            remedy=f"Set {variable} to a folder whose whole path only you and root may write to, or that is sticky.",
         )
     if not os.access(path, os.W_OK | os.X_OK):
         raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=remedy)
@@ -88,7 +88,7 @@ def _check_text(path: Path, purpose: str) -> None:
 def private_folder(path: Path, purpose: str, variable: str) -> Path:
     """The same, and ours alone: what we have made ourselves and others may read is closed to them. CageError where it
     is a link, belongs to another user, or others may write to it."""
-    remedy = f"Set {variable} to a folder of yours"
+    remedy = f"Set {variable} to a folder of your own"
     _check_text(path, purpose)
     try:
         weak = weak_point(path)
@@ -106,14 +106,14 @@ def private_folder(path: Path, purpose: str, variable: str) -> Path:
         weak = f"{path} belongs to {user(status.st_uid)}"
     if weak is not None or status is None:
         raise CageError(
-            f"Loadframe does not {purpose} in {path}: {weak}, and what is in it would be acted on",
-            remedy=f"{remedy}, on whose way only you and root may write.",
+            f"Loadframe does not {purpose} in {path}: {weak}, and Loadframe acts on what is in it",
+            remedy=f"{remedy}, whose whole path only you and root may write to.",
         )
     if others_write(status, path):
         raise CageError(
             f"Loadframe does not {purpose} in {path}: other users can write to it (mode "
-            f"{stat.S_IMODE(status.st_mode):04o}), and what is in it would be acted on",
-            remedy=f"See what is in it, then `chmod 700 {path}`; or set {variable} to another folder of yours.",
+            f"{stat.S_IMODE(status.st_mode):04o}), and Loadframe acts on what is in it",
+            remedy=f"Check what is in it, then `chmod 700 {path}`; or set {variable} to another folder of yours.",
         )
     if not os.access(path, os.W_OK | os.X_OK):
         raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=f"{remedy} that can be written.")
@@ -235,7 +235,7 @@ def _open_lock(path: Path, flags: int = os.O_CREAT) -> int:
         if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
             return descriptor
         os.close(descriptor)
-        why = "it is not a regular file of ours"
+        why = "it is not a regular file of this user"
     raise CageError(f"Cannot use the lock {path}: {why}", remedy="Remove it: Loadframe makes it again.")
 
 
@@ -248,14 +248,14 @@ def _lock(descriptor: int, path: Path, within_s: float) -> None:
             if time.monotonic() > until:
                 raise CageError(
                     f"Another process has held {path} for {within_s:.0f} s",
-                    remedy=f"`fuser -v {path}` says which; end it, or let it go on.",
+                    remedy=f"`fuser -v {path}` shows it; end it, or let it continue.",
                 ) from None
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, 0.05)
         except OSError as error:
             raise CageError(
                 f"{path} cannot be locked: {error.strerror}",
-                remedy="Set LOADFRAME_STATE to a folder on a file system that has locks.",
+                remedy="Set LOADFRAME_STATE to a folder on a file system with locks.",
             ) from error
         else:
             return

@@ -75,7 +75,7 @@ def empty(shards: Sequence[str]) -> None:
 
 def settle(shards: Sequence[str]) -> int:
     """Wait for those who load, then finish what killed ones left prepared: committed where the first shard has
-    committed it, else taken back. How many files that were. psycopg.Error where a shard refuses, or somebody still
+    committed it, else rolled back. How many files that were. psycopg.Error where a shard refuses, or somebody still
     loads after PATIENCE."""
     with _alone(shards) as connections:
         return _settle(connections)

@@ -95,7 +95,7 @@ HOSTS: Mapping[str, Callable[[str, Path | None], str]] = {
 
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
-    """Connect to KIND or KIND:ADDRESS, for instance "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
+    """Connect to KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
 
     account: with what the user names an account, BY_OPTION or BY_STUDY.
     StudyError for an unknown kind, TargetError where the server does not let us in.

@@ -34,10 +34,10 @@ class Target(Protocol):
 
     def apply(self, state: TargetState) -> None:
         """Go to another state with as few restarts as possible; the data stay. What is in front of shards may start
-        anew for any change: it holds nothing but connections."""
+        again for any change: it holds nothing but connections."""
 
     def reset(self) -> None:
-        """Before a step: let high-water marks and caches of handles start anew, so that what is read after the step
+        """Before a step: let high-water marks and caches of handles start again, so that what is read after the step
         belongs to it."""
 
     def stop(self) -> None:
@@ -65,7 +65,7 @@ class Target(Protocol):
         """Whether it answers now. Never raises."""
 
     def version(self) -> str:
-        """Name and version, for instance "MariaDB 10.11.6"."""
+        """Name and version, for example "MariaDB 10.11.6"."""
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of the server's log; empty where it has none."""

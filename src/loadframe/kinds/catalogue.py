@@ -185,6 +185,6 @@ def _bytes(kind: str, spec: SettingSpec, value: SettingValue) -> int:
 
 def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:
     return StudyError(
-        f"target.settings.{spec.name} = {value!r} is nothing that {kind} takes",
+        f"{kind} does not accept target.settings.{spec.name} = {value!r}",
         remedy=f"Give {right}. (Source: {spec.source})" if spec.source else f"Give {right}.",
     )

@@ -37,11 +37,11 @@ def check(kind: str, known: frozenset[str], settings: Mapping[str, SettingValue]
             raise StudyError(
                 f"target.settings.{given}: a private instance does not take programs, libraries, files and other hosts "
                 "from a study",
-                remedy="Leave it out, or set up a server of your own with it and attach to it (target.attach).",
+                remedy="Omit it, or set up a server of your own with it and attach to it (target.attach).",
             )
         if isinstance(value, str) and not _is_plain(value):
             raise StudyError(
-                f"target.settings.{given} = {value!r} has more in it than words, numbers and lists",
+                f"target.settings.{given} = {value!r} contains more than words, numbers and lists",
                 remedy="Paths, line breaks and quotes are not passed on.",
             )
 

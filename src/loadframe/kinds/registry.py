@@ -98,7 +98,7 @@ def _sqlite_requirements() -> list[Requirement]:
 def _never_alone(lease: Lease, allowance: Allowance) -> Target:
     raise StudyError(
         "a bulk-loader loads into shards, and the study gives it none",
-        remedy="Add target.shards, for instance shards = 4.",
+        remedy="Add target.shards, for example shards = 4.",
     )
 
 
@@ -190,7 +190,7 @@ def make_shards(kind: str, *, lease: Lease, allowances: Mapping[str, Allowance])
         sharded = sorted(name for name, one in KINDS.items() if one.make_shards is not None)
         raise StudyError(
             f"target.shards: there is only one {kind}",
-            remedy=f"Leave it out; of these there may be several: {', '.join(sharded)}.",
+            remedy=f"Omit it; of these there may be several: {', '.join(sharded)}.",
         )
     return made(lease, allowances)
 

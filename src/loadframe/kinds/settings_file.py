@@ -44,7 +44,9 @@ def written(kind: str, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
         raise StudyError(f"no settings of {kind} are searched", remedy=f"Those of {', '.join(FORMS)} are.")
     for word in (word for setting_ in settings.items() for word in setting_ if isinstance(word, str)):
         if not word.isprintable():
-            raise StudyError(f"{word!a} is no part of a line in {form.file}", remedy="Give it without such characters.")
+            raise StudyError(
+                f"{word!a} does not belong in a line of {form.file}", remedy="Give it without such characters."
+            )
     lines = (form.line.format(name=name, value=_word(kind, form, name, value)) for name, value in settings.items())
     return form.file, form.head + "".join(f"{line}\n" for line in lines)
 

@@ -326,7 +326,7 @@ HARDWARE: tuple[LimitRule, ...] = (
     ),
     LimitRule(
         id="cpu.steal",
-        title="CPU time that the hypervisor gave to somebody else",
+        title="CPU time that the hypervisor gave to other machines",
         layer="hardware",
         use="system.cpu.steal",
         ceiling="one",

@@ -11,7 +11,7 @@ system.cpu.iowait                 | share | CPU idle while I/O was outstanding
 system.cpu.steal                  | share | CPU time the hypervisor gave to somebody else
 system.cpu.busiest                | share | the busiest CPU
 system.cpu.own                    | share | CPU time of the target and the driver, of all CPUs
-system.cpu.foreign                | share | CPU time of processes that belong to nobody in the study
+system.cpu.foreign                | share | CPU time of processes outside the study
 system.cpu.count                  | count | CPUs online
 system.cpu.frequency              | Hz    | speed of the fastest CPU, average
 system.cpu.frequency_drop         | share | the fastest CPU's speed, lowest below highest

@@ -87,17 +87,17 @@ class Step:
 UNSETTLED = "not-settled"
 
 FLAGS: Mapping[str, str] = {
-    UNSETTLED: "the warm-up had not ended when the window had to begin",
+    UNSETTLED: "the warm-up had not ended when the measurement window began",
     "errors": "some requests failed",
     "driver-limited": "the load driver was the bottleneck",
     "driver-beside": "the load driver had a quarter or more of the CPUs that the target was short of",
     "driver-lag": "requests waited for the load driver's own CPUs while others were idle",
-    "steal": "the hypervisor gave the CPU to somebody else",
-    "stranger": "processes that belong neither to the target nor to the driver used the CPU",
+    "steal": "the hypervisor gave the CPU to other machines",
+    "stranger": "processes outside the study used the CPU",
     "clock-step": "the wall clock was set",
     "frequency": "the CPUs changed their speed",
     "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
-    "ended-early": "the target was so far behind what it was offered that the step was ended before its time",
+    "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
 """The closed list of flags that a step can carry."""
 

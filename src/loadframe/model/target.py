@@ -18,10 +18,10 @@ class TargetState:
     """Everything that Loadframe decides about a target: what a treatment is made of.
 
     settings: the target's own settings, as configured (asked for, not necessarily what it gets).
-    limits: resource limits of the process by their name in setrlimit(2), for instance {"RLIMIT_NOFILE": 1024}, and of
-    its control group by their name in version 2, for instance {"cpu.max": 50000} (cages/cage.py says the units); of a
-    server that runs already also its value of "nice".
-    host: settings of the machine, for instance {"vm.swappiness": 10} (changes/host.py); what it does not name is as it
+    limits: resource limits of the process by their name in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}, and of
+    its control group by their name in version 2, for example {"cpu.max": 50000} (cages/cage.py says the units); of a
+    running server also its value of "nice".
+    host: settings of the machine, for example {"vm.swappiness": 10} (changes/host.py); what it does not name is as it
     was before the run.
     cpus: to which CPUs the target ("cage.cpus") and the load driver ("cage.driver.cpus") are bound; one that is not
     there is bound as the study declares it.
@@ -38,7 +38,7 @@ class Endpoint:
     """How a load driver reaches a target.
 
     address: a socket path, a file path or host:port, as `kind` needs it.
-    options: further words, for instance the user, the schema, or SQLite's per-connection pragmas.
+    options: further words, for example the user, the schema, or SQLite's per-connection pragmas.
     shards: of a target of several pieces, each of them in order; empty for one of one piece.
     attached: somebody else's server, with data of theirs: a workload works in a schema of its own, refuses to begin
     where there is one already, and drops it at the end.

@@ -97,7 +97,7 @@ def forecast(
     if system is not None and capacity is None:
         unexplained = (
             f"The resource used most is at {100 * max(float(used[-1]) for used in data.used.values()):.2g} % at load "
-            f"{data.loads[-1]:g}: where it is used up is out of sight. Measure higher loads."
+            f"{data.loads[-1]:g}: the load at which it saturates is not visible. Measure higher loads."
         )
     points = _points(data, system, observations, loads, weighed, calibrated)
     if capacity is not None:
@@ -221,7 +221,7 @@ def _notes(
         notes += _apart(saturation, capacity)
     left = [name for name in observations.resources if name not in {one.resource for one in saturation}]
     if saturation and left:
-        notes.append(f"Not seen rising with the throughput, and left out: {', '.join(left)}.")
+        notes.append(f"Left out, because they do not rise with the throughput: {', '.join(left)}.")
     weights = sorted(weighed.weights.items(), key=lambda one: -one[1])
     counted = [f"{WORDS[name]} {100 * weight:.0f} %" for name, weight in weights if weight >= LEAST_WEIGHT]
     said = "The mean of the scalability law and of models weighed by how well each foretold"
@@ -234,7 +234,7 @@ def _apart(saturation: Sequence[Saturation], capacity: ForecastCapacity) -> list
     notes = []
     close = [one.resource for one in saturation if one.at_load and one.at_load.low <= capacity.load.high]
     if len(close) > 1:
-        notes.append(f"Which of {', '.join(close)} saturates first cannot be told apart.")
+        notes.append(f"Which of {', '.join(close)} saturates first is not distinguishable.")
     soon = [one for one in saturation if one.at_load and one.at_load.value <= SOON * capacity.load.value]
     return notes + [
         f"A request needs {'more' if one.growth.low > 1 else 'less'} of {one.resource} the higher the load is: "

@@ -68,8 +68,7 @@ def too_little(observations: Observations) -> str | None:
         )
     if len(rows) < FEWEST_WINDOWS:
         return (
-            f"{len(rows)} windows at {len(loads)} loads do not show how much one differs from the next; measure more "
-            "loads, or these again."
+            f"{len(rows)} windows at {len(loads)} loads do not show their scatter; measure more loads, or these again."
         )
     return None
 
@@ -77,16 +76,13 @@ def too_little(observations: Observations) -> str | None:
 def nothing_rises(observations: Observations) -> str | None:
     """Why no resource tells what would saturate; None where one does."""
     if not observations.resources:
-        return (
-            "No utilisation of any resource was measured, so nothing tells what would saturate. "
-            "Give columns util.NAME, or a run."
-        )
+        return "No utilisation was measured, so the saturating resource is unknown. Give columns util.NAME, or a run."
     if rising(observations):
         return None
     most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
     return (
-        f"No resource is seen rising up to load {observations.loads[-1]:g}: the most used stays at "
-        f"{100 * most:.2g} %, or does not follow the throughput. What gives first is out of sight; measure higher "
+        f"No resource rises up to load {observations.loads[-1]:g}: the most used stays at "
+        f"{100 * most:.2g} %, or does not follow the throughput. The first limit is not visible; measure higher "
         "loads, or more resources."
     )
 
@@ -96,7 +92,7 @@ def too_few_alone(observations: Observations) -> str | None:
     loads = {row.load for row in systems.working(observations)}
     if len(loads) >= FEWEST_ALONE:
         return None
-    return f"And {len(loads)} loads are too few to go by the curve alone; measure at least {FEWEST_ALONE}."
+    return f"And {len(loads)} loads are too few to forecast from the curve alone; measure at least {FEWEST_ALONE}."
 
 
 def after(system: System, observations: Observations) -> str | None:

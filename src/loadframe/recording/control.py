@@ -221,7 +221,7 @@ class Recorder:
         self._silence = RecordingError(
             f"The recorder of {self.path} did not {what} within {ANSWER_TIMEOUT_S:.0f} s{why and ': '}{why}.",
             remedy="What it recorded until then is kept. "
-            + ("Find out who stopped it; run it again." if why else "The machine or its disk is stuck: run it again."),
+            + ("Find out what stopped it; run it again." if why else "The machine or its disk is stuck: run it again."),
         )
         process.kill()
         self._end()

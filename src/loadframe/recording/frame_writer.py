@@ -271,5 +271,5 @@ class FrameWriter:
     def _cannot_write(self, error: OSError) -> RecordingError:
         return RecordingError(
             f"The recording {self._path} cannot be written: {error.strerror}.",
-            remedy="Make room on the disk or choose another folder; what was written before stays readable.",
+            remedy="Free some space on the disk or choose another folder; what was written before stays readable.",
         )

@@ -221,7 +221,7 @@ class ProcessInWindow:
                 return None
             first, last = seen[pair[0]], seen[pair[1]]
             elapsed_s = last.at_s - first.at_s
-        # Not `growth`: a thread id that was given anew is no reason to lose the other threads.
+        # Not `growth`: a thread id that was given again is no reason to lose the other threads.
         return tuple(max(0, b - a) / elapsed_s for a, b in zip(first.numbers, last.numbers, strict=True))
 
 

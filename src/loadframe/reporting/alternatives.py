@@ -25,7 +25,7 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     told = [_apart(one.verdict, "over all loads"), *(_apart(each, _at(each, unit)) for each in ends)]
     said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
     if one.parting is not None:
-        what = "They part" if differ(one) else "Their ratio changes"
+        what = "They diverge" if differ(one) else "Their ratio changes"
         said.append(f"{what} {place_of(one.parting, one, unit)}.")
     if one.cold:
         told = [_apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
@@ -33,7 +33,7 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     mine, theirs = _causes(one.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
     for name, own, others in ((inv.study.target_kind, theirs, mine), (one.name, mine, theirs)):
         if alone := [cause for known, cause in own.items() if known not in others]:
-            said.append(f"Only {name}: {'; '.join(alone)}.")
+            said.append(f"Only in {name}: {'; '.join(alone)}.")
     return said
 
 

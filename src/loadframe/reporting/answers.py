@@ -13,7 +13,9 @@ def answer(inv: Investigation) -> str:
     disturbed = facts.disturbed_steps(inv)
     if inv.gain is not None or disturbed <= inv.conduct.steps / 2:
         return _answer(inv)
-    caution = f"{disturbed} of {inv.conduct.steps} steps were disturbed from outside: repeat it on a quieter machine."
+    caution = (
+        f"{disturbed} of {inv.conduct.steps} steps were disturbed from outside: repeat the run on a quieter machine."
+    )
     return f"{_answer(inv)} {caution}"
 
 
@@ -26,7 +28,7 @@ def _answer(inv: Investigation) -> str:
         case "cpu-saturated":
             return f"The CPU is the limit{_where_it_bends(inv)}; {_untouched(inv)}."
         case "driver-limited":
-            return f"The load driver is the bottleneck{_where_it_bends(inv)}; nothing is said of the target."
+            return f"The load driver is the bottleneck{_where_it_bends(inv)}; this run says nothing about the target."
         case "no-limit-reached":
             return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
         case "limit-without-remedy":
@@ -53,17 +55,19 @@ def _gain(inv: Investigation, gain: Verdict) -> str:
 def _lead(inv: Investigation) -> str:
     findings = facts.main_findings(inv)
     if not findings and not inv.rounds:
-        return "Nothing was found"
+        return "No cause was found"
     if not findings:
         return f"Throughput {words.curve_phrase(inv.rounds[0].curve, words.axis_unit(inv))}"
     first = findings[0]
     start = _start(inv, first)
     if first.id == OTHERS:
-        return "Others took the CPU while it was measured, so that what holds the target back was not judged"
+        return "Work outside the study took the CPU during the measurement, so the target's own limit was not judged"
     if first.status == "suspected":
-        return f"{start}. The suspected cause, not proved, is: {words.strip(first.title)}"
+        return f"{start}. The suspected cause (not proved): {words.strip(first.title)}"
     if first.status == "helped":
-        return f"{start}. A change for this cause helped; that it is the cause was not seen: {words.strip(first.title)}"
+        return (
+            f"{start}. A change for this cause helped, but its mechanism was not observed: {words.strip(first.title)}"
+        )
     confirmed = (finding for finding in findings if finding.status == "confirmed")
     titles = "; then: ".join(words.strip(finding.title) for finding in confirmed)
     return f"{start}: {titles}"
@@ -73,12 +77,12 @@ def _start(inv: Investigation, finding: Finding) -> str:
     """Where it gives way; a finding that acts from the first level on has no bend to speak of."""
     unit, reached = words.axis_unit(inv), finding.reached_at
     if reached is None:
-        return "Throughput is held back"
+        return "Throughput is limited"
     lowest = min((point.load for point in inv.rounds[0].curve.points), default=-math.inf)
     if reached.load <= lowest:
-        return f"Throughput is held back from {words.load(reached.load, unit)} on"
+        return f"Throughput is limited from {words.load(reached.load, unit)} on"
     if inv.rounds[0].curve.knee is None and inv.rounds[0].curve.cliff is None:
-        return f"From {words.about_load(reached, unit)} on something runs out"
+        return f"From {words.about_load(reached, unit)} on, something runs out"
     return f"Throughput gives way at {words.about_load(reached, unit)}"
 
 
@@ -101,22 +105,22 @@ def _highest(inv: Investigation) -> str:
 def _untouched(inv: Investigation) -> str:
     kept = len(facts.net_changes(inv))
     if not kept:
-        return "nothing is changed"
+        return "no change was kept"
     return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept"
 
 
 def _fruitless(inv: Investigation) -> str:
     tried = sum(len(round_.tried) for round_ in inv.rounds)
     if tried == 1:
-        return "the one remedy that was tried shows no proven gain"
-    return f"none of the {tried} remedies that were tried shows a proven gain" if tried else "no remedy was tried"
+        return "the one remedy tried shows no proven gain"
+    return f"none of the {tried} remedies tried shows a proven gain" if tried else "no remedy was tried"
 
 
-_STANDING = {"confirmed": "had been confirmed", "helped": "was what a change for it had helped against, not confirmed"}
+_STANDING = {"confirmed": "had been confirmed", "helped": "was suspected and a change for it had helped, not confirmed"}
 
 
 def _interrupted(inv: Investigation) -> str:
-    taken = "not every change could be taken back" if inv.conduct.standing else "every change was taken back"
+    taken = "not every change could be reverted" if inv.conduct.standing else "every change was reverted"
     begun = f"Interrupted after {inv.conduct.steps} steps; {taken}."
     findings = facts.main_findings(inv)
     proved = (
@@ -131,28 +135,28 @@ def _interrupted(inv: Investigation) -> str:
 
 
 def next_step(inv: Investigation) -> str:
-    """What gives next and at which load; where nothing is known of that, what to do next."""
+    """The next limit and its load; where nothing is known of that, what to do next."""
     if inv.next_limit:
         return _next_limit(inv, inv.next_limit)
     match inv.outcome.kind:
         case "interrupted":
             return f"Run it again to finish it; the finished steps are kept in {inv.run}."
         case "cpu-saturated":
-            return "More CPUs or less work per request would move it; no setting of the target does."
+            return "More CPUs or less work per request would move it; no setting of the target would."
         case "driver-limited":
             return (
                 "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
             )
         case "no-limit-reached":
             highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
-            return f"Load it further: add levels{highest}."
+            return f"Test higher loads: add levels{highest}."
         case "limit-without-remedy" if _first_id(inv) == DRIVER_BESIDE:
             return (
                 "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine; then the curve "
                 "is the target's."
             )
         case "limit-without-remedy":
-            return "Look at the remedies that were not tried, and why."
+            return "See which remedies were not tried, and why."
         case _:
             return "No further limit showed within the levels that were tested."
 
@@ -167,7 +171,7 @@ def _next_limit(inv: Investigation, limit: NextLimit) -> str:
     title = f"The limit {limit.id} is reached" if limit.title == limit.id else words.strip(words.sentence(limit.title))
     because = f" {words.sentence(limit.because)}" if limit.because else ""
     if limit.load is None:
-        return f"{title}, not within what was tested.{because}"
+        return f"{title}, beyond the tested levels.{because}"
     interval = _listed_interval(inv, limit) or LoadInterval(limit.load, limit.load, limit.load)
     if rounding.has_width(interval.low, interval.high):
         where = words.about_load(interval, words.axis_unit(inv))

@@ -10,7 +10,7 @@ from loadframe.model import Capacity, CapacityObjective
 from loadframe.reporting import rounding, words
 
 LEAST = 0.001
-CLASSES = {"meets": "meets", "misses": "misses", "undecided": "cannot be told"}
+CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 
 
 def capacity_json(found: Capacity) -> dict[str, Any]:
@@ -55,15 +55,15 @@ def answer(found: Capacity) -> str:
     wrong = f"wrong with a probability of {_probability(found.error_probability)}"
     match found.end:
         case "below-range":
-            return f"The capacity is below {high}, the lowest level: {wrong}. Load less."
+            return f"The capacity is below {high}, the lowest level: {wrong}. Test lower loads."
         case "above-range":
-            return f"The highest level, {low}, still meets the objective: {wrong}. Load more."
+            return f"The highest level, {low}, still meets the objective: {wrong}. Test higher loads."
     about = "" if found.load is None else words.load(found.load, unit)
     shown = " and ".join([f"{low} is shown to meet"] * bool(low) + [f"{high} to miss"] * bool(high))
     if found.end == "found":
         return f"Capacity: {about}. {shown[0].upper()}{shown[1:]}: {wrong}."
     return f"The capacity is not known to {100 * found.precision:g} %: about {about}" + (
-        f"; {shown}." if shown else "; no level is classified yet."
+        f"; {shown}." if shown else "; no level is decided yet."
     )
 
 
@@ -83,7 +83,10 @@ def _probability(value: float) -> str:
 def _loop(found: Capacity) -> str:
     if found.open_loop:
         return "Open loop: latencies count from the intended start of each request."
-    return "Closed loop: a request begins when the one before has ended, and latencies count from its own begin."
+    return (
+        "Closed loop: each client sends a request when its previous one has ended; latencies count "
+        "from the actual start."
+    )
 
 
 def _table(found: Capacity, unit: str) -> list[str]:

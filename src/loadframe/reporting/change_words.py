@@ -54,13 +54,13 @@ def price_sentences(price: Price) -> list[str]:
     return sentences
 
 
-TAKEN_BACK = "proved, and taken back as fresh blocks say the opposite"
+TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
 
 
 def trial_sentence(trial: Trial) -> str:
     """What became of a remedy that was tried."""
     if trial.fresh is None:
-        return f"{'kept' if trial.kept else 'taken back'}: {verdict_words.gain_sentence(trial.verdict)}"
+        return f"{'kept' if trial.kept else 'reverted'}: {verdict_words.gain_sentence(trial.verdict)}"
     fate = "kept" if trial.kept else TAKEN_BACK
     return f"{fate}: {verdict_words.gain_sentence(trial.fresh)}; {deciding_sentence(trial)}"
 

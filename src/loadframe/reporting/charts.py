@@ -119,13 +119,13 @@ def _evidence_drafts(inv: Investigation) -> Iterator[Draft]:
 
 def _footprint_drafts(inv: Investigation) -> Iterator[Draft]:
     for number, (what, title) in enumerate(OF_COMPONENTS.items(), start=1):
-        drawing, over = partial(plots.components, inv, what), f"{title} of each component over the load"
+        drawing, over = partial(plots.components, inv, what), f"{title} of each component by load"
         yield from _draft(f"footprint-component-{number}", over, "", drawing, HALF)
     shown = {name for finding in facts.main_findings(inv)[:1] for name, _ in plots.evidence_metrics(inv, finding)}
     for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
         if name not in shown:
             drawing = partial(plots.metric, inv, name)
-            yield from _draft(f"footprint-{number}", f"{title} over the load", name, drawing, HALF)
+            yield from _draft(f"footprint-{number}", f"{title} by load", name, drawing, HALF)
 
 
 def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size) -> Iterator[Draft]:
@@ -137,7 +137,7 @@ def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size) -> Iterat
 
 def ladder_chart(found: Ladder) -> Chart | None:
     """The waterfall of a ladder; None where nothing of it was measured."""
-    note = "Thin lines: 95 % intervals. Grey: measured, and taken back."
+    note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
     drawing = partial(waterfalls.waterfall, found)
     drafts = list(_draft("waterfall", "What each change gives", note, drawing, WIDE, NARROW))
     return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None

@@ -16,7 +16,7 @@ def sentences(conduct: Conduct) -> list[str]:
     again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
     told = [*standing_sentences(conduct.standing), f"{conduct.steps} steps were measured{again}"]
     told += [
-        f"a counter is blind in {one.steps} of {conduct.steps} steps, rules nothing out and confirms nothing: "
+        f"a counter did not work in {one.steps} of {conduct.steps} steps; it rules out and confirms nothing: "
         f"{one.because}"
         for one in conduct.blind
     ]
@@ -24,7 +24,7 @@ def sentences(conduct: Conduct) -> list[str]:
         f"{count} of {conduct.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in conduct.flags.items() if count
     ]
     if not any(conduct.flags.values()):
-        told.append("no step carries a flag")
+        told.append("no step was flagged")
     cost = f"{rounding.percent(conduct.recorder_cpu_share)} of one CPU and {show(conduct.recorder_rss_bytes, 'bytes')}"
     ticks = f"{conduct.late_ticks:,} of its {conduct.ticks:,} ticks came late"
     if conduct.ticks and math.isfinite(conduct.recorder_cpu_share):
@@ -48,8 +48,8 @@ def silence_sentence(inv: Investigation) -> str:
     if not found:
         return ""
     name, worst = max(found, key=lambda one: one[1].silence_ms)
-    still = "; the machine itself stood still" if worst.stalled_ms >= facts.SILENT_MS else ""
+    still = "; the whole machine stalled" if worst.stalled_ms >= facts.SILENT_MS else ""
     loads = {silence.load for _, silence in found}
-    often = f", at {len(loads)} loads in all" if len(loads) > 1 else ""
+    often = f", and at {len(loads)} loads in total" if len(loads) > 1 else ""
     at, longest = words.load(worst.load, words.axis_unit(inv)), words.milliseconds(worst.silence_ms)
-    return f"Nobody was answered for up to {longest} ({name}, at {at}{often}){still}."
+    return f"No request completed for up to {longest} ({name}, at {at}{often}){still}."

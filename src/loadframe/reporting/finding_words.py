@@ -22,7 +22,7 @@ COMPARISONS = {
 
 STATUS = {
     "confirmed": "confirmed: changing it moved the curve, and its own evidence receded",
-    "helped": "helped: a change for it moved the curve, and that this was the mechanism was not seen",
+    "helped": "helped: a change for it moved the curve, but the mechanism was not observed",
     "suspected": "suspected: no change has proved it",
     "refuted": "refuted: changing it did not move the curve",
 }

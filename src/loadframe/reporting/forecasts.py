@@ -92,7 +92,7 @@ def _hang(line: str) -> str:
 def _answer(forecast: Forecast, unit: str) -> str:
     capacity = forecast.capacity
     if capacity is None:
-        most = f"The most it can do cannot be told; {rounding.plain(forecast.at_least)} requests/s were measured."
+        most = f"The maximum is unknown; {rounding.plain(forecast.at_least)} requests/s were measured."
         return f"{most} {forecast.unexplained or ''}".rstrip()
     value, between = _interval(capacity.load)
     narrow = capacity.load.low == capacity.load.high
@@ -148,7 +148,7 @@ def _interval(estimate: Estimate) -> tuple[str, str]:
     if estimate.low <= 0 or not math.isfinite(estimate.high):
         low = f"{rounding.plain(estimate.low)} or more" if estimate.low > 0 else ""
         high = f"at most {rounding.plain(estimate.high)}" if math.isfinite(estimate.high) else ""
-        return rounding.plain(estimate.value), low or high or "cannot be told closer"
+        return rounding.plain(estimate.value), low or high or "not known more precisely"
     value, low, high = rounding.with_interval(estimate.value, estimate.low, estimate.high)
     return value, f"{low} to {high}"
 
@@ -167,7 +167,7 @@ def _resource(one: Saturation, unit: str) -> str:
 
 def _where(one: Saturation, unit: str) -> str:
     if one.at_load is None:
-        return "out of sight"
+        return "not visible"
     value, between = _interval(one.at_load)
     return f"{value} {unit} ({between})"
 

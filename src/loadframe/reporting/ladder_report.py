@@ -1,4 +1,4 @@
-"""A ladder, for people and programs: what each change gave, what was taken back, and which changes need one another."""
+"""A ladder, for people and programs: what each change gave, what was reverted, and which changes need one another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAD = ("change", "against the state before", "share", "lost without it", "")
 
 def ladder_json(found: Ladder) -> dict[str, Any]:
     """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
-    order; a kept one against the kept ones before it, in the same blocks as the total, a change that was taken back
+    order; a kept one against the kept ones before it, in the same blocks as the total, a change that was reverted
     against the state before it. share: of the total, in logarithms; null where the total is not proven or the change
     not kept."""
     return {
@@ -98,7 +98,7 @@ def answer(found: Ladder) -> str:
         return f"Stopped after {tried}.{_so_far(found)}"
     count, kept = len(found.rungs), len(found.kept)
     if found.total is None:
-        return f"None of the {count} changes is proven to be better than the state before it; all were taken back."
+        return f"None of the {count} changes is proven to be better than the state before it; all were reverted."
     unit = words.study_unit(found.study)
     gain = verdict_words.gain_sentence(found.total, unit)
     gain = f"{gain}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept."
@@ -125,9 +125,9 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
         if verdict is None or verdict.decision == "better":
             return f"kept, {verdict_words.MAY_OVERSTATE}" if verdict and verdict.may_overstate else "kept"
         if keeps_all:
-            return f"kept all the same: {verdict_words.DECISIONS[verdict.decision]}"
+            return f"kept anyway: {verdict_words.DECISIONS[verdict.decision]}"
         return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"
-    return f"{verdict_words.DECISIONS[rung.trial.decision]}: taken back" if rung.trial is not None else "taken back"
+    return f"{verdict_words.DECISIONS[rung.trial.decision]}: reverted" if rung.trial is not None else "reverted"
 
 
 def row(rung: Rung, *, keeps_all: bool = False) -> tuple[str, str, str, str, str]:
@@ -152,7 +152,7 @@ def _table(found: Ladder) -> list[str]:
 
 def paragraphs(found: Ladder) -> list[str]:
     """What the numbers alone do not say, in sentences."""
-    said = [f"The target cannot work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
+    said = [f"The target does not work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
     said += [interaction_sentence(one) for one in found.interactions]
     said += [f"What {rung.change} gives up: {rung.gives_up}" for rung in found.kept if rung.gives_up]
     return [*said, *found.warnings]
@@ -162,9 +162,9 @@ def interaction_sentence(one: Interaction) -> str:
     """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they need each other"."""
     much = f"{one.change} is worth {verdict_words.ratio_words(one.verdict)} as much as"
     if one.partner is None:
-        return f"At the top, {much} in its place in the order: what came after it changes what it gives"
+        return f"At the top, {much} at its place in the order: later changes alter what it gives"
     return f"With {one.partner}, {much} without it: they {_together(one.verdict)}"
 
 
 def _together(verdict: Verdict) -> str:
-    return "need each other" if verdict.decision == "better" else "do the same work in part"
+    return "depend on each other" if verdict.decision == "better" else "overlap"

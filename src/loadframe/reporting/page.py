@@ -85,7 +85,7 @@ def write_page(inv: Investigation, path: Path) -> None:
             temporary.unlink(missing_ok=True)
         raise RunError(
             f"The report cannot be written to {path}: {error.strerror or error}.",
-            remedy=f"Make room or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
+            remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
         ) from error
 
 

@@ -52,7 +52,7 @@ def proof_title(inv: Investigation) -> str:
     if len(drawn) == 1:
         return f"Throughput {before}"
     if after is None:
-        return f"Throughput {before}; after the change it is higher"
+        return f"Throughput {before}; higher after the change"
     return f"Throughput {before}; after the change it {words.curve_phrase(after, unit)}"
 
 
@@ -140,11 +140,11 @@ def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Drawing | 
 def side_by_side_title(inv: Investigation, one: Alternative) -> str:
     """The fact that it shows."""
     if one.parting is None:
-        return f"{inv.study.target_kind} and {one.name} over the load"
+        return f"{inv.study.target_kind} and {one.name} by load"
     where = alternatives.place_of(one.parting, one, words.axis_unit(inv))
     if not alternatives.differ(one):
         return f"The ratio of {inv.study.target_kind} and {one.name} changes {where}"
-    return f"{inv.study.target_kind} and {one.name} part {where}"
+    return f"{inv.study.target_kind} and {one.name} diverge {where}"
 
 
 def _bend_layers(each: facts.Series, x: alt.X, axis: ValueAxis, rank: int, *, terse: bool) -> list[alt.Chart]:
@@ -200,7 +200,7 @@ def latency_title(inv: Investigation) -> str:
     tables = [{p.load: p.latency_p95_ms for p in each.points if _has_latency(p)} for each in ends_of(inv)]
     common = set.intersection(*(set(table) for table in tables)) if tables else set()
     if not common:
-        return "p95 latency over the load"
+        return "p95 latency by load"
     level = max(common)
     said = [words.milliseconds(table[level]) for table in tables]
     values = f"{said[0]} before, {said[1]} after" if len(said) > 1 else said[0]

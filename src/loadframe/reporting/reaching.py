@@ -84,7 +84,7 @@ def difference(inv: Investigation, found: Reach, gain: Verdict) -> str:
     far = (max if gain.ratio > found.ratio else min)(loads, key=lambda load: ratios[load])
     went = f"from {rounding.plain(before[far])}/s to {rounding.plain(after[far])}/s"
     at = words.load(far, words.axis_unit(inv))
-    return f"the two differ as their loads do: a peak is each state's best, and at {at} it went {went}"
+    return f"the two ratios compare different loads: a peak is each state's best, and at {at} throughput went {went}"
 
 
 def _by_load(curve: Curve) -> dict[float, float]:
@@ -101,7 +101,7 @@ def _shift(what: str, ends: tuple[LoadInterval | None, LoadInterval | None], uni
     if before is None and after is None:
         return ""
     if after is None:
-        return f"{what} nowhere within the levels instead of {at}{_place(before, unit)}" if at else ""
+        return f"{what} nowhere within the tested levels; before, {at}{_place(before, unit)}" if at else ""
     instead = f" instead of {at}{_place(before, unit)}" if before is not None else ""
     return f"{what} {at}{_place(after, unit)}{instead}"
 

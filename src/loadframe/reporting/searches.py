@@ -54,7 +54,7 @@ def note(found: Tuning) -> str:
     lowest, _ = _range(found)
     told = ["Line: the best trial so far. Dotted: the start."]
     if found.told is not None:
-        blocks = "the blocks that decided" if found.told.may_overstate else "fresh blocks"
+        blocks = "the deciding blocks" if found.told.may_overstate else "fresh blocks"
         told.append(f"Square: the best settings in {blocks}, {verdict_words.confidence(found.told)} interval.")
     if any(each.ratio is None or each.ratio < lowest for each in found.trials):
         told.append("At the bottom: trials that failed, or came to less than is shown.")

@@ -36,7 +36,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         ("Asked", [inv.study.question]),
         *_states(inv),
         ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
-        *(("Beside", alternatives.sentences(inv, one)) for one in inv.alternatives),
+        *(("Versus", alternatives.sentences(inv, one)) for one in inv.alternatives),
         ("Restart", alternatives.survival_sentences(inv)),
         ("Stalls", [conduct_words.silence_sentence(inv)]),
         *_findings(inv),
@@ -82,7 +82,7 @@ def _findings(inv: Investigation) -> list[Part]:
         evidence = [f"- {finding_words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
         evidence += [f"- {said}" for said in (finding_words.mechanism_sentence(finding),) if said]
         room = max(2, room - len(evidence))
-        label = "Helped" if finding.status == "helped" else "Then" if parts else "Gave"
+        label = "Helped" if finding.status == "helped" else "Then" if parts else "Cause"
         parts.append((label, [finding_words.sentence(inv, finding), *evidence]))
     out = [item for _, items in facts.findings_and_ruled_out(inv)[:1] for item in _ruled_out(items)][:4]
     out += _ruled_out(facts.ruled_out_alone(inv))[:6]
@@ -126,9 +126,9 @@ def _changes(inv: Investigation) -> list[Part]:
     return [
         ("Changed", changes),
         ("Requests", [words.sentence(change_words.operations_sentence(trial, words.axis_unit(inv))) for trial in kept]),
-        ("Cut", _first(list(dict.fromkeys(cuts)))),
-        ("Price", list(dict.fromkeys(prices))),
-        ("Taken back", _first(taken_back)),
+        ("Clamped", _first(list(dict.fromkeys(cuts)))),
+        ("Cost", list(dict.fromkeys(prices))),
+        ("Reverted", _first(taken_back)),
         ("Not tried", _first(untried)),
     ]
 
@@ -143,7 +143,7 @@ def _ladder(inv: Investigation) -> list[Part]:
 
 def _trust(inv: Investigation) -> list[Part]:
     sentences = [words.sentence(text) for text in (*conduct_words.sentences(inv.conduct), *inv.warnings)]
-    return [("Trust", [" ".join(sentences)]), ("Took", [rounding.seconds(inv.seconds)])]
+    return [("Quality", [" ".join(sentences)]), ("Took", [rounding.seconds(inv.seconds)])]
 
 
 def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
@@ -151,7 +151,7 @@ def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     ratios = [verdict_words.level_ratio(each, comparison.axis_unit) for each in comparison.levels]
     parts: list[Part] = [
         ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
-        ("Besides", [f"- {_quantity(each)}" for each in comparison.quantities]),
+        ("Also", [f"- {_quantity(each)}" for each in comparison.quantities]),
         ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else []),
         ("Noise", [verdict_words.floor_sentence(comparison.verdict)] if comparison.verdict.floor else []),
         ("Method", [words.sentence(comparison.verdict.method)]),
@@ -167,7 +167,7 @@ def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
 def _quantity(row: Quantity) -> str:
     """ "p99: worse, 5.7 times (4.9 to 6.6), 10.6 before, 60 after"."""
     if row.verdict is None or row.before is None or row.after is None:
-        return f"{row.name}: not told, {row.because}"
+        return f"{row.name}: not judged, {row.because}"
     values = f"{rounding.plain(row.before)} before, {rounding.plain(row.after)} after"
     decision = verdict_words.DECISIONS[row.verdict.decision]
     return f"{row.name}: {decision}, {verdict_words.ratio_words(row.verdict)}, {values}"

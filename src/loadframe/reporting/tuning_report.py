@@ -24,9 +24,9 @@ from loadframe.reporting.json_shapes import verdict_json
 MOST_TRIALS = 8
 REASONS: Mapping[TrialReason, str] = {
     "start": "the start itself",
-    "diagnosis": "a remedy for what gave",
-    "search": "promised most",
-    "again": "tried before, made sure of",
+    "diagnosis": "a remedy for the cause found",
+    "search": "highest expected gain",
+    "again": "repeated to be sure",
 }
 
 
@@ -79,7 +79,7 @@ def answer(found: Tuning) -> str:
         return f"Stopped after {varied}; nothing was proved. Go on with --resume."
     if found.end == "nothing-better":
         return f"Nothing better was found in {varied}: leave the settings as they are."
-    assert found.verdict is not None and found.told is not None, "what was recommended was proved or not"
+    assert found.verdict is not None and found.told is not None, "the recommendation was proved"
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
         return f"{_gain(found, found.told)}{kept}. Found in {varied}{_before_it(found)}."
@@ -89,7 +89,7 @@ def answer(found: Tuning) -> str:
             f"No gain within the objective: the best of {varied} is {ratio} of the start "
             f"in fresh blocks, and misses the objective there{_after_it(found)}. Leave the settings as they are."
         )
-    first = "" if found.fresh is None else f", after {verdict_words.ratio(found.verdict)} in those that decided"
+    first = "" if found.fresh is None else f", after {verdict_words.ratio(found.verdict)} in the deciding blocks"
     return (
         f"No proven gain: the best of {varied} is {ratio} of the start in fresh "
         f"blocks{first}{_after_it(found)}. Leave the settings as they are."
@@ -103,12 +103,12 @@ def _gain(found: Tuning, told: Verdict) -> str:
 
 
 def deciding_sentence(found: Tuning) -> str:
-    """Whence the number of a proved gain is: "The gain is from fresh blocks; those that decided said 2.9 times (95 %
+    """Whence the number of a proved gain is: "The gain is from fresh blocks; the deciding blocks gave 2.9 times (95 %
     interval 2.1 to 4)."; "" where nothing is proved."""
     if found.end != "gained" or found.verdict is None:
         return ""
     if found.fresh is None:
-        return "No time was left for fresh blocks: the gain is from the blocks that decided, so it is likely too high."
+        return "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
     return words.sentence(f"the gain is {verdict_words.fresh_words(found.verdict)}")
 
 
@@ -117,7 +117,9 @@ def _before_it(found: Tuning) -> str:
     count = len(found.failed_proofs)
     if count == 0:
         return ""
-    return "; what had promised more did not hold" + (f" in {count} proofs" if count > 1 else " in its proof")
+    return "; settings with a higher expected gain did not hold" + (
+        f" in {count} proofs" if count > 1 else " in its proof"
+    )
 
 
 def _after_it(found: Tuning) -> str:
@@ -227,12 +229,12 @@ def asides(found: Tuning) -> list[tuple[str, str]]:
     said = []
     if found.verdict is not None:
         trials = f"{rounding.plain(found.expected)} times, after shrinkage"
-        said.append(("What the trials had promised", trials))
+        said.append(("Gain expected from the trials", trials))
     if found.objective is not None and found.verdict is not None:
         kept = f"Met {_blocks(found)} at every judged level." if found.objective.met else f"Missed {_blocks(found)}."
         said.append(("The objective", kept))
     if found.findings:
-        said.append(("What gave at the start", " ".join(words.sentence(title) for title in found.findings)))
+        said.append(("Cause found at the start", " ".join(words.sentence(title) for title in found.findings)))
     restart = [each.name for each in changed(found) if each.restart]
     if restart and found.end == "gained":
         said.append(("Needs a restart", words.and_list(restart)))

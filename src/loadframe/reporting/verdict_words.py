@@ -29,7 +29,7 @@ DECISIONS: Mapping[Decision, str] = {
 MARGINS: Mapping[Answer, str] = {
     "proven-worse": "it is proven to be worse by more than that",
     "proven-not-worse": "it is proven not to be worse by more than that",
-    "cannot-tell": "whether it is worse by more than that cannot be told from these data; measure more",
+    "cannot-tell": "these data do not show whether it is worse by more than that; measure more",
 }
 
 
@@ -83,14 +83,14 @@ def ratio_interval(verdict: Verdict | LadderStep) -> str:
     return f"{low} to {high}"
 
 
-MAY_OVERSTATE = "from the blocks that decided, may be overstated"
+MAY_OVERSTATE = "from the deciding blocks, may be overstated"
 
 
 def fresh_words(decided: Verdict) -> str:
-    """What the blocks said that decided, where fresh ones followed: "from fresh blocks; those that decided said 2.9
+    """What the blocks said that decided, where fresh ones followed: "from fresh blocks; the deciding blocks gave 2.9
     times (95 % interval 2.1 to 4)"."""
     interval = confident_interval(decided) or "no interval"
-    return f"from fresh blocks; those that decided said {ratio(decided)} times ({interval})"
+    return f"from fresh blocks; the deciding blocks gave {ratio(decided)} times ({interval})"
 
 
 USUAL = 0.95

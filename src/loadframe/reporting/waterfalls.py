@@ -38,19 +38,19 @@ def ladder(inv: Investigation, size: Size) -> Drawing | None:
 
 
 def waterfall(found: Ladder, size: Size) -> Drawing | None:
-    """Every change that was measured, on top of the kept ones before it; a change that was taken back is quiet, and the
+    """Every change that was measured, on top of the kept ones before it; a change that was reverted is quiet, and the
     next one begins where it began. Thin lines: 95 % intervals. None for none."""
     rows: list[Row] = []
     reached = 1.0
     for rung in found.rungs:
         if (verdict := rung.verdict) is None:
             continue
-        kind = "step" if rung.kept else "taken back"
+        kind = "step" if rung.kept else "reverted"
         share = f", {rounding.percent(rung.share)}" if rung.share is not None else ""
         label = (
             f"{verdict_words.ratio(verdict)} times{share}"
             if rung.kept
-            else f"{verdict_words.ratio(verdict)} times, taken back"
+            else f"{verdict_words.ratio(verdict)} times, reverted"
         )
         rows.append({"change": rung.change, "label": label, "kind": kind, **_beside(verdict, reached)})
         reached *= verdict.ratio if rung.kept else 1.0
@@ -79,7 +79,7 @@ def _waterfall(rows: list[Row], size: Size) -> Drawing:
     ticks = alt.Axis(tickCount=5, format=vega.number_format(highest))
     x = alt.X("from:Q", title="times the throughput before (log scale)", scale=scale, axis=ticks)
     y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(labelLimit=230, ticks=False, domain=False))
-    kinds = alt.Scale(domain=["step", "total", "taken back"], range=[AFTER, INK, BETWEEN])
+    kinds = alt.Scale(domain=["step", "total", "reverted"], range=[AFTER, INK, BETWEEN])
     colour = alt.Color("kind:N", legend=None, scale=kinds)
     base = vega.data(rows).encode(y=y)
     layers = [base.mark_bar(height=20).encode(x=x, x2=alt.X2("to:Q"), color=colour)]

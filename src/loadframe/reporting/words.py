@@ -91,15 +91,15 @@ def peak(state: StateSummary, unit: str) -> str:
 
 def state_sentence(state: StateSummary, unit: str) -> str:
     """Peak and knee of one state of the target."""
-    bend = f"bends at {load_interval(state.knee, unit)}" if state.knee else "does not bend within the levels"
+    bend = f"bends at {load_interval(state.knee, unit)}" if state.knee else "no bend within the tested levels"
     return f"peak {peak(state, unit)}; {bends(state.bend, unit) if state.bend else bend}"
 
 
 def bends(bend: Bend, unit: str) -> str:
-    """ "bends at 117 jobs (112 to 124), where mariadb.table_open_cache is full; by the curve alone at 90 jobs (60 to
+    """ "bends at 117 jobs (112 to 124), where mariadb.table_open_cache is full; the curve alone gives 90 jobs (60 to
     140)"."""
     alone = load_interval(bend.curve, unit)
-    return f"bends at {load_interval(bend.load, unit)}, where {bend.limit} is full; by the curve alone at {alone}"
+    return f"bends at {load_interval(bend.load, unit)}, where {bend.limit} is full; the curve alone gives {alone}"
 
 
 def curve_phrase(curve: Curve, unit: str) -> str:
@@ -114,17 +114,17 @@ def curve_phrase(curve: Curve, unit: str) -> str:
         case "decline" | "cliff":
             return f"falls after {bend}"
         case "plateau" if curve.knee is None:
-            return "does not grow with the load"
+            return "is flat over these levels"
         case "plateau":
             return f"levels off at {bend}"
         case "linear":
             return f"still grows at {load(last, unit)}"
 
 
-CLOSED_LOOP = "A closed loop: while a request waits, its client asks nothing else, and no latency tells of that."
+CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and the latencies do not show that."
 
 
-OPEN_LOOP = "An open loop: requests were offered at a rate, and latencies count from when each should have begun."
+OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency counts from the intended start."
 
 
 def curve_facts(curve: Curve, unit: str, bend: Bend | None = None) -> list[str]:

@@ -214,7 +214,7 @@ class RunFolder:
         *,
         series: polars.DataFrame | None = None,
     ) -> None:
-        """metrics.parquet and limits.parquet (round, id, ...): derived, made anew.
+        """metrics.parquet and limits.parquet (round, id, ...): derived, made again.
 
         metrics.parquet: step, treatment, level, metric, value, at_s. at_s null: the value over the step's window. Else
         the value at one tick (recording.series), with its step where it lies in a window.
@@ -362,7 +362,7 @@ class RunFolder:
         try:
             return read_counts(self._bytes(name, MOST_LOG_BYTES))
         except ValueError as error:
-            raise RunError(f"{self.place(name)} is no histogram of latencies: {error}", remedy=DAMAGED) from error
+            raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
 
     def stacks_text(self, name: str) -> str:
         """The collapsed stacks of a step that was sampled; bytes that are no text are told by U+FFFD."""

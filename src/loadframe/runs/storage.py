@@ -27,7 +27,7 @@ FOLDER_MODE, FILE_MODE = 0o755, 0o644
 PIECE_BYTES = 1 << 20
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 """What a file is called while it is written."""
-NO_LINKS = "Loadframe follows no links inside a run folder. Put the file itself there, or leave it out."
+NO_LINKS = "Loadframe follows no links inside a run folder. Put the file itself there, or omit it."
 KINDS = {
     stat.S_ISLNK: "a link",
     stat.S_ISDIR: "a folder",
@@ -137,8 +137,8 @@ class Storage:
             raise RunError(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
         if not (self._of_owner(found) or found.st_mode & stat.S_IROTH):
             raise RunError(
-                f"{self.path / name} does not belong to its folder's owner, and not all may read it",
-                remedy="It may be another name of a file elsewhere. `chmod a+r` it, or leave it out.",
+                f"{self.path / name} does not belong to its folder's owner, and it is not readable for all",
+                remedy="It may be another name of a file elsewhere. `chmod a+r` it, or omit it.",
             )
 
     def _of_owner(self, found: os.stat_result) -> bool:
@@ -261,7 +261,7 @@ def parts(name: str) -> list[str]:
     found = name.split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > 200 for part in found):
         raise RunError(
-            f"{name[:200]!a} is no name of a file in a run folder",
+            f"{name[:200]!a} is not the name of a file in a run folder",
             remedy="The file that names it was damaged or edited.",
         )
     return found

@@ -12,13 +12,13 @@ QUOTA_PERIOD_US = 100_000
 class ComponentCage(Table):
     """What one component is allowed. Everything but cpus and open_files needs control groups."""
 
-    cpus: Cpus = Field(None, description='CPUs it may use, for instance "0-1"')
+    cpus: Cpus = Field(None, description='CPUs it may use, for example "0-1"')
     cpu_quota: CpuQuota | None = Field(
-        None, ge=0.01, le=8192, description='CPU time in CPUs, for instance 0.5 or "50%": used up, it waits'
+        None, ge=0.01, le=8192, description='CPU time in CPUs, for example 0.5 or "50%": used up, it waits'
     )
-    memory: Size | None = Field(None, ge=1 << 20, description='memory, page cache included, for instance "512MiB"')
-    read_rate: Rate | None = Field(None, ge=1024, description='bytes read from the disk, for instance "40MB/s"')
-    write_rate: Rate | None = Field(None, ge=1024, description='bytes written to the disk, for instance "40MB/s"')
+    memory: Size | None = Field(None, ge=1 << 20, description='memory, page cache included, for example "512MiB"')
+    read_rate: Rate | None = Field(None, ge=1024, description='bytes read from the disk, for example "40MB/s"')
+    write_rate: Rate | None = Field(None, ge=1024, description='bytes written to the disk, for example "40MB/s"')
     read_iops: int | None = Field(None, ge=1, description="reads from the disk per second")
     write_iops: int | None = Field(None, ge=1, description="writes to the disk per second, flushes included")
     processes: int | None = Field(None, ge=1, description="processes and threads at once")
@@ -63,7 +63,7 @@ class CageTable(ComponentCage):
 
 
 class ChangeDriver(Table):
-    cpus: Cpus = Field(None, description='CPUs that the load driver may use, for instance "1"')
+    cpus: Cpus = Field(None, description='CPUs that the load driver may use, for example "1"')
 
 
 class ChangeCage(Table):
@@ -71,7 +71,7 @@ class ChangeCage(Table):
 
     open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE of the target")
     nice: Nice = None
-    cpus: Cpus = Field(None, description='CPUs that the target may use, for instance "0"')
+    cpus: Cpus = Field(None, description='CPUs that the target may use, for example "0"')
     driver: ChangeDriver = ChangeDriver()
 
     @property

@@ -26,11 +26,11 @@ class TargetTable(Table):
     kind: str
     settings: dict[str, SettingValue] = Field(default_factory=dict, description="the state it starts in")
     shards: int | None = Field(
-        None, ge=1, le=MOST_SHARDS, description="so many servers side by side, each in a cage of its own: [cage.shard]"
+        None, ge=1, le=MOST_SHARDS, description="number of servers side by side, each in its own cage: [cage.shard]"
     )
     attach: str | None = Field(
         None,
-        description="a server that runs already: its socket or HOST:PORT. Its settings are changed while it runs, and "
+        description="a running server: its socket or HOST:PORT. Its settings are changed while it runs, and "
         "put back at the end; the load has a schema of its own",
     )
     config: str | None = Field(
@@ -61,7 +61,8 @@ class RemediesTable(Table):
 
 class HostTable(Table):
     settings: dict[str, SettingValue] = Field(
-        default_factory=dict, description="of the whole machine, put back at the end; remedies.allow must name host"
+        default_factory=dict,
+        description="settings of the whole machine, reverted at the end; remedies.allow must name host",
     )
 
 
@@ -73,7 +74,7 @@ class TuneRange(Table):
 class TuneTable(Table):
     """What `loadframe tune` may vary."""
 
-    trials: int = Field(40, ge=1, le=10_000, description="the most there are, where the budget allows them")
+    trials: int = Field(40, ge=1, le=10_000, description="maximum number of trials, if the budget allows them")
     settings: dict[str, TuneRange | list[SettingValue]] | list[str] = Field(
         default_factory=list,
         description="names of settings, or each with its values or { from = .., to = .. }; none: those that "
@@ -82,7 +83,9 @@ class TuneTable(Table):
 
 
 class AlternativeTarget(Table):
-    kind: str | None = Field(None, description="another kind of target, measured in a cage like the study's target's")
+    kind: str | None = Field(
+        None, description="another kind of target, measured in the same cage as the study's target"
+    )
     settings: dict[str, SettingValue] = Field(
         default_factory=dict, description="what differs from target.settings; all of another kind's"
     )
@@ -173,7 +176,7 @@ class Study(Table):
 
     @property
     def target_cpus(self) -> dict[str, str]:
-        """To which CPUs a server that runs already is bound; a private one is bound from its start on."""
+        """To which CPUs a running server is bound; a private one is bound from its start on."""
         return {} if self.target.attach is None or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property

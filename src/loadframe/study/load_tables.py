@@ -45,7 +45,7 @@ def _no_switches(value: object) -> object:
 
 
 FEWEST_FORECAST_FROM = 2
-"""One level tells nothing of what grows."""
+"""One level does not show how throughput changes with load."""
 
 
 class LoadTable(Table):
@@ -64,7 +64,7 @@ class LoadTable(Table):
         if isinstance(levels, Spread):
             return levels
         if not levels:
-            raise ValueError("there are no levels; give at least one, for instance levels = [1, 2, 4, 8]")
+            raise ValueError("there are no levels; give at least one, for example levels = [1, 2, 4, 8]")
         for level in levels:
             if not LOWEST <= level <= HIGHEST:
                 raise ValueError(f"level {level:g} is impossible; levels are positive numbers up to {HIGHEST:g}")
@@ -99,9 +99,9 @@ class Within(Table):
     latency_p99_ms: float | None = Field(None, gt=0)
     latency_p999_ms: float | None = Field(None, gt=0)
     latency_max_ms: float | None = Field(None, gt=0)
-    error_ratio: float | None = Field(None, ge=0, lt=1, description="share of the requests that may fail")
+    error_ratio: float | None = Field(None, ge=0, lt=1, description="share of requests that may fail")
     loss_ratio: float | None = Field(
-        None, ge=0, lt=1, description="share of the requests that may fail or, on the axis rate, not be served in time"
+        None, ge=0, lt=1, description="share of requests that may fail or, on the axis rate, not be served in time"
     )
 
     @property
@@ -150,9 +150,7 @@ class MeasureTable(Table):
         "auto", description="extra steps below and past the bend that are sampled, where the budget has room"
     )
 
-    cold: bool = Field(
-        False, description="caches are measured beside each other with nothing cached, too: each step begins so"
-    )
+    cold: bool = Field(False, description="caches are also compared cold: each step starts with nothing cached")
 
     @model_validator(mode="after")
     def _fits(self) -> MeasureTable:

@@ -22,7 +22,7 @@ def duration_s(value: object) -> float:
         if seconds > LONGEST_S:
             raise ValueError(f"{value[:40]!r} is longer than a year")
         return seconds
-    raise ValueError(f'{value!r} is not a duration; write it with its unit, for instance "500ms", "3s" or "10m"')
+    raise ValueError(f'{value!r} is not a duration; write it with its unit, for example "500ms", "3s" or "10m"')
 
 
 SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$")
@@ -40,14 +40,14 @@ def size_bytes(value: object) -> int:
     MOST_BYTES."""
     if isinstance(value, str) and (match := SIZE.match(value)):
         return _bytes(match, value)
-    raise ValueError(f'{value!r} is not an amount of memory; write it with its unit, for instance "512MiB" or "2GB"')
+    raise ValueError(f'{value!r} is not an amount of memory; write it with its unit, for example "512MiB" or "2GB"')
 
 
 def rate_bytes_per_s(value: object) -> int:
     """Bytes per second from "40MB/s". ValueError for everything else."""
     if isinstance(value, str) and (match := SIZE.match(value.strip().removesuffix("/s"))) and "/s" in value:
         return _bytes(match, value)
-    raise ValueError(f'{value!r} is not a rate; write it with its unit, for instance "40MB/s" or "512KiB/s"')
+    raise ValueError(f'{value!r} is not a rate; write it with its unit, for example "40MB/s" or "512KiB/s"')
 
 
 def _bytes(match: re.Match[str], value: str) -> int:
@@ -69,7 +69,7 @@ def cpu_share(value: object) -> float:
         return float(match[1]) / 100
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    raise ValueError(f'{value!r} is not an amount of CPU time; write CPUs, for instance 0.5, or "50%" of one CPU')
+    raise ValueError(f'{value!r} is not an amount of CPU time; write CPUs, for example 0.5, or "50%" of one CPU')
 
 
 def show_duration(seconds: float) -> str:

@@ -36,7 +36,7 @@ def read_text(path: Path) -> str:
     try:
         data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
-            raise StudyError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="It is no study file.")
+            raise StudyError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="Give a study file.")
         return data.decode("utf-8")
     except FileNotFoundError:
         raise StudyError(f"there is no study {path}", remedy="Give the path of a TOML study file.") from None
@@ -63,7 +63,7 @@ def read_tables(text: str, name: str) -> dict[str, Any]:
         fact = f"{name} is not valid TOML: {error}"
         if error.key:
             fact = f"{_place(error.key, text, name, set())}: {error.key}: {error}"
-        raise StudyError(fact, remedy="Mend what is named above.") from error
+        raise StudyError(fact, remedy="Correct the keys named above.") from error
 
 
 def validate(
@@ -77,7 +77,7 @@ def validate(
 
 
 def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables with dotted keys replaced, for instance {"load.levels": [1, 2]}."""
+    """Tables with dotted keys replaced, for example {"load.levels": [1, 2]}."""
     for dotted, value in changes.items():
         _put(tables, dotted, value)
     return tables
@@ -95,7 +95,7 @@ def _apply(tables: dict[str, Any], override: str) -> str:
     if not separator or not re.fullmatch(parts, key):
         raise StudyError(
             f"--set {quoted(override)} is not of the form section.key=value",
-            remedy="For instance --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
+            remedy="For example --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
         )
     try:
         _put(tables, key, _value(value.strip()))

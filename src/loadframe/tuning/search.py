@@ -75,7 +75,7 @@ class Search:
         self._fitted = None
 
     def forget(self) -> None:
-        """No trial was observed: to tell them anew, against another measurement of the start."""
+        """No trial was observed: to tell them again, against another measurement of the start."""
         self.outcomes.clear()
         self._fitted = None
 

@@ -3,8 +3,8 @@
 Run as `python -P -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE FIRST STRIDE FILE...`.
 It prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file
 after the other, with the numbers FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs for a block before it
-can be read. SHARE: so much of the first file is sent before it is taken back, so that pipelines which start at one
-instant are at different places of their files; what is being loaded when the time is up is taken back too. Each block
+can be read. SHARE: so much of the first file is sent before it is rolled back, so that pipelines which start at one
+instant are at different places of their files; what is being loaded when the time is up is rolled back too. Each block
 of a file is one request: from when it is read until the loader has taken it, for the last block until the file is
 committed; and each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
 """

@@ -27,7 +27,7 @@ GRACE_S = 2.0
 """How long after its time a driver may still work on its last request before it is ended."""
 LOOK_EVERY_S = 2.0
 """How often it is looked whether a program that is waited for was stopped."""
-STOPPED_REMEDY = "Find out who stopped it, and run it again."
+STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES = 12
 
 
@@ -123,13 +123,13 @@ class ProcessDriver:
             raise self._failure(f"The driver {self._name} failed: {_ended(self._failed)}.")
         if self._stopped:
             raise WorkloadError(
-                f"The driver {self._name} did not end in its time: {self._stopped}.",
-                remedy=f"What it did until then is no measurement. {STOPPED_REMEDY}",
+                f"The driver {self._name} did not end in time: {self._stopped}.",
+                remedy=f"What it did until then does not count as a measurement. {STOPPED_REMEDY}",
             )
         requests = self._read()
         in_vain = not (requests.outcome == 0).any() and self._complained()
         if (in_vain or not len(requests)) and not self._killed:
-            raise self._failure(f"The driver {self._name} ended without a single request that succeeded.")
+            raise self._failure(f"The driver {self._name} ended without a single successful request.")
         return requests
 
     def _read(self) -> Requests:

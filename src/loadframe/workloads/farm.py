@@ -47,7 +47,7 @@ def install(endpoint: Endpoint, *, engine: str, payload_bytes: int, rows_per_tab
 
 
 def create_jobs(connection: Connection, jobs: Sequence[int], *, tables_per_job: int, engine: str) -> None:
-    """Create these jobs with their rows. A half-made job of an earlier attempt is made anew."""
+    """Create these jobs with their rows. A half-made job of an earlier attempt is made again."""
     # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
     # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
     execute(

@@ -56,12 +56,12 @@ class HttpOptions:
         0, 0, LARGEST_OBJECT, "size of the largest object, sizes between by their logarithms; 0: all as the smallest"
     )
     popularity: str = choice("uniform", ("uniform", "zipf"), "how often objects are asked for")
-    exponent: float = number(1.0, 0.1, 3.0, "of Zipf's law: the n-th object is asked for 1 / n ^ exponent as often")
+    exponent: float = number(1.0, 0.1, 3.0, "of Zipf's law: the n-th object is requested 1 / n ^ exponent as often")
     keep_alive: bool = switch(True, "connections stay open; false: a new one for each request")
-    compared: int = whole(8, 1, 1_000_000, "one in so many answers is compared with its object byte by byte")
+    compared: int = whole(8, 1, 1_000_000, "one in this many responses is compared with its object byte by byte")
     checked: str = choice("bytes", CHECKS, "all of that, status and length, or the status alone, where pages change")
     seed: int = whole(1, 0, 2**32 - 1, "contents and sizes follow from it")
-    connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: connections that ask")
+    connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: number of client connections")
 
 
 class Http:
@@ -290,7 +290,7 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
     except OSError as error:
         raise TargetError(
             f"The objects of the server at {endpoint.address} cannot be made: {error}",
-            remedy="Make room, or set LOADFRAME_SCRATCH to another place.",
+            remedy="Free some disk space, or set LOADFRAME_SCRATCH to another place.",
         ) from error
 
 

@@ -21,7 +21,7 @@ from loadframe.workloads.driving import GRACE_S, ProcessDriver
 
 SCRIPT = Path(__file__).with_name("http.lua")
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes")
-"""What became of a request, by the number in the request log."""
+"""The outcome of a request, by the number in the request log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """oltp: short transactions on a few large tables (targets: mariadb, postgres; axes: concurrency = threads, rate =
 requests/s).
 
-Each thread has a connection. read fetches one row by its key, update writes one row anew, transfer changes two rows in
+Each thread has a connection. read fetches one row by its key, update writes one row again, transfer changes two rows in
 one transaction. Rows are chosen evenly; with hot_rows, updates and transfers choose among few. sysbench runs oltp.lua:
 on the axis concurrency in a closed loop, where a request begins when the one before has ended; on the axis rate in an
 open loop, where requests begin when they should and `threads` connections serve them, first come, first served.
@@ -36,11 +36,13 @@ class OltpOptions:
     rows: int = whole(10_000, 1, 100_000_000, "rows in each table")
     payload_bytes: int = whole(200, 1, 60_000, "payload of each row in bytes")
     engine: str = choice("InnoDB", ENGINES, "storage engine of the tables, in MariaDB")
-    hot_rows: int = whole(0, 0, 100_000_000, "updates and transfers choose among so many rows of a table; 0: among all")
+    hot_rows: int = whole(
+        0, 0, 100_000_000, "number of rows of a table among which updates and transfers choose; 0: all"
+    )
     read: int = whole(8, 0, 1_000_000, "weight of read in the mix of requests")
     update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
     transfer: int = whole(1, 0, 1_000_000, "weight of transfer in the mix of requests")
-    threads: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve what is offered")
+    threads: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
 FILL_PERCENT = 80
@@ -119,7 +121,7 @@ class Oltp(databases.InOwnSchema):
         if options.engine != OltpOptions.engine:
             raise StudyError(
                 f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines",
-                remedy="Leave it out.",
+                remedy="Omit it.",
             )
         columns = f"id INT PRIMARY KEY, state INT NOT NULL, payload VARCHAR({options.payload_bytes}) NOT NULL"
         statements = []

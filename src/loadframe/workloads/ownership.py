@@ -34,7 +34,7 @@ def refusal(where: str, schema: str, drop: str) -> TargetError:
     """That the server has a schema of this name. drop: the statement that would remove it."""
     return TargetError(
         f"The server at {where} has a schema {schema!r} already, and Loadframe makes its own.",
-        remedy=f"Rename it. If nobody needs it, for instance because a run before the last boot left it: {drop};",
+        remedy=f"Rename it. If it is not needed, for example because a run before the last boot left it: {drop};",
     )
 
 

@@ -55,12 +55,12 @@ SCRIPTS = ("tpcb-like", "simple-update", "select-only")
 class PgbenchOptions:
     script: str = choice("tpcb-like", SCRIPTS, "which of pgbench's own scripts")
     file: str = text("", "path of a script of yours, in place of one of pgbench's own")
-    scale: int = whole(10, 1, 100_000, "so many branches; 10 tellers and 100,000 accounts for each")
+    scale: int = whole(10, 1, 100_000, "number of branches; 10 tellers and 100,000 accounts for each")
     fillfactor: int = whole(100, 10, 100, "how full the tables' pages are made, in per cent")
     protocol: str = choice("simple", ("simple", "extended", "prepared"), "how statements are sent")
     jobs: int = whole(1, 1, 256, "threads of pgbench, which share the clients")
-    max_tries: int = whole(1, 1, 1000, "a transaction that a deadlock or a conflict has ended is tried so often")
-    connections: int = whole(32, 1, MOST_CLIENTS, "axis rate: connections that serve what is offered")
+    max_tries: int = whole(1, 1, 1000, "how often a transaction is tried that a deadlock or conflict has ended")
+    connections: int = whole(32, 1, MOST_CLIENTS, "axis rate: connections that serve the offered load")
     latency_limit_ms: int = whole(
         0, 0, 3_600_000, "axis rate: a transaction that would begin so much too late is skipped, an error; 0: never"
     )
@@ -113,7 +113,7 @@ class Pgbench(databases.InOwnSchema):
         if said is not None:
             raise TargetError(
                 f"pgbench could not fill its tables at scale {scale}.",
-                remedy="Make room on the server's disk, or give workload.options a smaller scale.",
+                remedy="Free some space on the server's disk, or give workload.options a smaller scale.",
                 details=said,
             )
 
@@ -276,7 +276,7 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
         raise StudyError(
             f"workload.options.file = {options.file!r} has the line {words(found[0].decode(errors='replace'))}, which "
             "runs a program",
-            remedy="Leave the line out: a study runs no programs but those that it names.",
+            remedy="Omit the line: a study runs no programs but those that it names.",
         )
     return script
 

@@ -34,8 +34,8 @@ class BurstOptions:
     payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
     rows_per_table: int = whole(4, 1, 1000, "rows in each table of a new job")
     fan_out: int = whole(10, 1, 10_000, "jobs that each job submits")
-    reads: int = whole(200, 1, 10_000_000, "a listing job lists again until it has read so many jobs: a window to see")
-    listing_jobs: int = whole(32, 1, 10_000, "how many of the last jobs, half of them at most, list every job in full")
+    reads: int = whole(200, 1, 10_000_000, "a listing job repeats until it has read this many jobs")
+    listing_jobs: int = whole(32, 1, 10_000, "how many of the last jobs (at most half) list every job in full")
 
 
 class RenderFarmBurst:

@@ -27,7 +27,7 @@ MOST_THREADS = 4096
 MOST_PREPARING = 4
 """Threads that fill tables side by side; each fills its own."""
 CHANGES_SIZE = frozenset({"bulk_insert", "oltp_delete", "oltp_insert"})
-"""Scripts that leave more rows or fewer: their tables are made anew for each step. The others put back what they
+"""Scripts that leave more rows or fewer: their tables are made again for each step. The others put back what they
 delete."""
 
 
@@ -36,7 +36,7 @@ class SysbenchOptions:
     script: str = choice(
         "oltp_read_write", SCRIPTS, "the script; all its options and sysbench's own may stand beside it"
     )
-    connections: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve what is offered")
+    connections: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
@@ -66,7 +66,7 @@ class Sysbench(databases.InOwnSchema):
         if self.options.script.startswith("select_random") and self._given.get("tables", "1") != "1":
             raise StudyError(
                 f"workload.options.tables = {self._given['tables']}: sysbench's {self.options.script} has one table.",
-                remedy="Leave it out, or choose another script.",
+                remedy="Omit it, or choose another script.",
             )
 
     def check_level(self, level: float) -> int:
@@ -89,7 +89,7 @@ class Sysbench(databases.InOwnSchema):
             self._prepare(endpoint, threads=MOST_PREPARING)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Wait for the last driver to be gone; where the script changes the number of rows, make the tables anew."""
+        """Wait for the last driver to be gone; where the script changes the number of rows, make the tables again."""
         threads = self._threads(self.check_level(level))
         databases.await_drivers_gone(endpoint, self.describe_axis(level))
         if self.options.script in CHANGES_SIZE:

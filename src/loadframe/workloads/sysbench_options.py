@@ -100,7 +100,7 @@ def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
         if (why := RESERVED.get(name)) is not None:
             raise StudyError(
                 f"workload.options.{given} = {value!r}: Loadframe sets this option of sysbench itself.",
-                remedy=f"Leave it out of [workload.options], which has script and connections: {why}.",
+                remedy=f"Omit it of [workload.options], which has script and connections: {why}.",
             )
         known = installed(script).options
         if name not in known:
@@ -123,7 +123,7 @@ def _value(name: str, value: SettingValue, form: str) -> str:
         right, accepted = "text in one line", not isinstance(value, bool) and "\n" not in str(value)
     if not accepted:
         raise StudyError(
-            f"workload.options.{name} = {value!r} is no value for this option of sysbench.",
+            f"workload.options.{name} = {value!r} is not a value of this sysbench option.",
             remedy=f"It must be {right}.",
         )
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)

@@ -69,7 +69,7 @@ def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printe
             if time.monotonic() >= until:
                 raise WorkloadError(
                     f"Only some of {len(processes)} workers of {name} were ready after {READY_WITHIN_S:.0f} s.",
-                    remedy="The machine may be too small for so many; try a lower level.",
+                    remedy="The machine may be too small for this many; try a lower level.",
                 )
         if process.stdout.readline() != b"ready\n":
             process.wait()

@@ -74,7 +74,7 @@ def test_the_storys_configuration_has_one_copy_of_the_data_and_no_other_fault() 
         # names and values
         ([(ALL, "NoOfReplica", "1")], "settings", "error", "NoOfReplica=1", "no setting NoOfReplica"),
         ([("ndb_mgmd", "SendBufferMemory", "2M")], "settings", "error", "SendB", "[ndb_mgmd] has no setting"),
-        ([(ALL, "DataMemory", "512m")], "settings", "error", "DataMemory", "512m is nothing that [ndbd default] takes"),
+        ([(ALL, "DataMemory", "512m")], "settings", "error", "DataMemory", "does not accept DataMemory = 512m"),
         ([(ALL, "IndexMemory", "1G")], "settings", "warning", "IndexMemory", "deprecated"),
         ([(ALL, "__ndbmt_classic", "1")], "settings", "warning", "__ndbmt", "internal setting"),
         # durability
@@ -101,7 +101,7 @@ def test_a_planted_mistake_is_told_with_its_line_and_what_to_do(
         ("LockExecuteThreadsToCPU", "Did you mean LockExecuteThreadToCPU"),
         ("SendBufferMemory", "It belongs into [tcp] or [shm]."),
         ("Id", "Did you mean NodeId?"),
-        ("Colour", "Leave it out."),
+        ("Colour", "Omit it."),
     ],
 )
 def test_what_was_meant_is_guessed(name: str, remedy: str) -> None:
@@ -115,8 +115,8 @@ def test_what_was_meant_is_guessed(name: str, remedy: str) -> None:
         ([{POOL: "9"}], "warning", "take all 9 API slots"),
         ([{POOL: "8"}, {POOL: "8"}], "error", "want 16 connections (8 + 8), and there are 9 API slots"),
         ([{POOL: "2"}, {POOL: "8"}], "error", "want 10 connections (2 + 8), and there are 9 API slots"),
-        ([{POOL: "64"}], "error", "64 is nothing that mysqld takes"),
-        ([{POOL: "many"}], "error", "many is nothing that mysqld takes"),
+        ([{POOL: "64"}], "error", "mysqld does not accept"),
+        ([{POOL: "many"}], "error", "mysqld does not accept"),
         ([{}], "note", "one connection to the cluster"),
         ([{POOL: "2", f"{POOL}_nodeids": "4,5,6"}], "error", "3 numbers for 2 connections"),
         ([{POOL: "2", "ndb_connectstring": "nodeid=4,localhost"}], "error", "has a nodeid"),

@@ -100,7 +100,7 @@ def test_thread_configs_that_are_right(config: str) -> None:
     [
         ("", "kind of thread is missing"),
         ("ldm,", "kind of thread is missing"),
-        ("ldb", "'ldb' is no kind of thread"),
+        ("ldb", "'ldb' is not a kind of thread"),
         ("ldm{count=4}", "cannot be read"),
         ("ldm={cpubind=1,tc={cpubind=2}", "cannot be read|no kind|none of"),
         ("ldm={count=4,}", "none of count"),

@@ -69,12 +69,12 @@ def _raise_cage(limit: str, *reached_by: str) -> Builder:
         allowed = row.words.format(show(wanted, "bytes") if of_memory else wanted)
         return Remedy(
             id=f"{limit}.raise",
-            title=f"let {row.whose} give {allowed}",
+            title=f"raise {row.whose} to {allowed}",
             addresses=(limit, *reached_by),
             changes=(
-                Change("process", row.setting, after, round(wanted * row.scale), why="what the cage allows is used up"),
+                Change("process", row.setting, after, round(wanted * row.scale), why="the cage's allowance is used up"),
             ),
-            price=Price(note="the machine gives it to the target, and to nobody else"),
+            price=Price(note="the target may take it from the other processes of the machine"),
             source="Linux, Documentation/admin-guide/cgroup-v2.rst",
         )
 

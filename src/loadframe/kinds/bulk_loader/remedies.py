@@ -16,7 +16,7 @@ def _pool_of_loaders(situation: Situation) -> Remedy | None:
         id="bulk_loader.pool",
         title=f"keep {LOADERS} processes that load one file after the other",
         addresses=("spawn.per_file",),
-        changes=(server_change(situation, "pool", LOADERS, "no process and no connection is made for a file"),),
+        changes=(server_change(situation, "pool", LOADERS, "no file needs a new process or connection"),),
         price=Price(note=f"{LOADERS} connections to each shard stay open; no more files than that are loaded at once"),
         source="Start Small and Predict (bulk-ingest story): process creation dominates the loading of small files",
     )

@@ -8,7 +8,7 @@ SIGNATURES = (
     Signature(
         id="spawn.per_file",
         rank=Rank.PROCESSES,
-        title="a process is started for each file, and small files pay for it",
+        title="a process is started for each file, which costs small files the most",
         present=(
             Condition(
                 "loader.paging.minor_faults",

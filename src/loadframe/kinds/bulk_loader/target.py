@@ -36,7 +36,7 @@ SHARD = "shard_"
 LOADER = "loader"
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
-"""A file is loaded over a connection to each shard, by a transaction that all of them prepare, which PostgreSQL refuses
+"""A file is loaded over a connection to each shard, by a transaction that all of them prepare, which PostgreSQL refused
 unless it is told to allow it. Some connections are kept for who counts the rows and reads the counters."""
 
 
@@ -82,7 +82,7 @@ class BulkLoaderTarget:
         self._start_loader(own)
 
     def apply(self, state: TargetState) -> None:
-        """The loader starts anew where anything differs: it holds nothing but connections, which shards that restart
+        """The loader restarts where anything differs: it holds nothing but connections, which shards that restart
         would break."""
         own, behind = parted(check_settings(state.settings))
         self._shards.apply(TargetState({**PREPARED, **behind}, state.limits))

@@ -84,7 +84,7 @@ class Loader:
                 raise HungUpError  # whoever settles the shards may be at it already
             self._commit(file, parts)
         except BaseException:
-            self.close()  # what is not prepared is taken back with its connection
+            self.close()  # what is not prepared is rolled back with its connection
             raise
         client.send(LOADED)
 

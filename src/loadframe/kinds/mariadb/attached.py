@@ -105,13 +105,13 @@ class AttachedMariadb:
         self.settle()
         found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
         if name not in found:
-            raise TargetError(f"{self.words} has no setting {name}", remedy="Leave it out.")
+            raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
         return _canonical(name, found[name])
 
     def write(self, name: str, value: SettingValue) -> None:
         """One SET GLOBAL, and the wait for a buffer pool that is resized behind the answer."""
         if CATALOGUE.get(name) is None:
-            raise TargetError(f"{name} is not in the catalogue of settings of MariaDB", remedy="Leave it out.")
+            raise TargetError(f"{name} is not in the catalogue of settings of MariaDB", remedy="Omit it.")
         before = self.read(name)
         self._control.ask(f"SET GLOBAL {name} = %s", [("OFF", "ON")[value] if isinstance(value, bool) else value])
         until = time.monotonic() + RESIZED_WITHIN_S

@@ -119,14 +119,14 @@ class Control:
     def _refused(statement: str, error: Exception) -> TargetError:
         number, text = (*error.args, "", "")[:2]
         return TargetError(
-            f"MariaDB refuses `{shortened(statement)}`: {words(text or error)} (error {words(number)})",
+            f"MariaDB refused `{shortened(statement)}`: {words(text or error)} (error {words(number)})",
             remedy=REFUSED_REMEDY,
         )
 
     @staticmethod
     def _garbled(statement: str, said: object) -> TargetError:
         return TargetError(
-            f"What answers `{shortened(statement)}` is no MariaDB: {words(said) or type(said).__name__}",
+            f"What answers `{shortened(statement)}` is not MariaDB: {words(said) or type(said).__name__}",
             remedy="See which server listens there.",
         )
 

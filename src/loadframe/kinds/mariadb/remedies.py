@@ -30,18 +30,18 @@ def _raise_table_open_cache(situation: Situation) -> Remedy | None:
     note = "each open table takes memory and, for most engines, two file descriptors"
     if size > most:
         note += (
-            f"; {size:,} tables are wanted, the {situation.most_open_files:,} files this machine allows hold {most:,}"
+            f"; {size:,} tables are needed; the {situation.most_open_files:,} files this machine allows hold {most:,}"
         )
         size = most
     files = others + 2 * size
     return Remedy(
         id="mariadb.table_open_cache.raise",
-        title=f"let the table cache hold {size:,} tables",
+        title=f"set the table cache to {size:,} tables",
         addresses=("mariadb.table_open_cache",),
         changes=(
             *_file_chain(situation, files, "expect two files per cached table, and one for each connection"),
             server_change(
-                situation, "table_open_cache", size, "the tables that the highest level keeps in use, and a fifth more"
+                situation, "table_open_cache", size, "the tables that the highest level keeps in use, plus a fifth"
             ),
         ),
         price=Price(note=note),
@@ -53,8 +53,8 @@ def _raise_table_definition_cache(situation: Situation) -> Remedy | None:
     return raised_alone(
         situation,
         "mariadb.table_definition_cache",
-        "let the table definition cache hold {} definitions",
-        "the tables in use at the highest level, and a fifth more",
+        "set the table definition cache to {} definitions",
+        "the tables in use at the highest level, plus a fifth",
         "each cached definition takes memory",
         f"{DOCUMENTATION}, table_definition_cache",
     )
@@ -72,7 +72,7 @@ def _raise_max_connections(situation: Situation) -> Remedy | None:
         changes=(
             *_file_chain(situation, files, "each connection needs a descriptor besides the cached tables"),
             server_change(
-                situation, "max_connections", size, "the connections that the highest level opens, and a fifth more"
+                situation, "max_connections", size, "the connections that the highest level opens, plus a fifth"
             ),
         ),
         price=Price(note="each connection takes a thread and its buffers"),
@@ -89,9 +89,9 @@ def _raise_open_files(situation: Situation) -> Remedy | None:
         return None  # the machine allows no more
     return Remedy(
         id="process.open_files.raise",
-        title=f"let the target open {files:,} files",
+        title=f"allow the target {files:,} open files",
         addresses=("process.open_files", "mariadb.open_files_limit"),
-        changes=_file_chain(situation, files, "the files open at the highest level, and a fifth more"),
+        changes=_file_chain(situation, files, "the files open at the highest level, plus a fifth"),
         price=Price(note="kernel memory for each open file"),
         source="getrlimit(2), RLIMIT_NOFILE",
     )
@@ -102,9 +102,9 @@ def _raise_buffer_pool(situation: Situation) -> Remedy | None:
         situation,
         "innodb_buffer_pool_size",
         "mariadb.buffer_pool",
-        "give the buffer pool {}",
-        "pages that are asked for again stay in memory",
-        "memory, which the server takes as it is filled",
+        "set the buffer pool to {}",
+        "pages requested again stay in memory",
+        "memory, which the server takes as it fills",
         kind="mariadb",
         documentation=DOCUMENTATION,
     )
@@ -115,8 +115,8 @@ def _raise_redo_log(situation: Situation) -> Remedy | None:
         situation,
         "innodb_log_file_size",
         "mariadb.redo_log",
-        "let the redo log hold {}",
-        "pages are written less often before the log can go on",
+        "set the redo log to {}",
+        "the log can advance with fewer page writes",
         "disk space, and a longer recovery after a crash",
         kind="mariadb",
         documentation=DOCUMENTATION,
@@ -143,8 +143,8 @@ def _flush_log_each_second(situation: Situation) -> Remedy | None:
 def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...]:
     """The two links below every setting of MariaDB that costs descriptors, in the order in which they are raised."""
     return (
-        link(situation, "process", "RLIMIT_NOFILE", files, f"the server can have no more than the process: {why}"),
-        link(situation, "server", "open_files_limit", files, f"the server cuts its caches to this silently: {why}"),
+        link(situation, "process", "RLIMIT_NOFILE", files, f"the server cannot exceed its process's limit: {why}"),
+        link(situation, "server", "open_files_limit", files, f"the server silently clamps its caches to this: {why}"),
     )
 
 

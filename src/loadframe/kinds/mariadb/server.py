@@ -42,7 +42,7 @@ def known_options(mariadbd: str) -> frozenset[str]:
 
 @functools.cache
 def version(mariadbd: str) -> str:
-    """Name and version, for instance "MariaDB 10.11.6"."""
+    """Name and version, for example "MariaDB 10.11.6"."""
     found = re.search(r"Ver (\d+\.\d+\.\d+)", ask(mariadbd, "--no-defaults", "--version").stdout)
     return f"MariaDB {found[1]}" if found else "MariaDB of unknown version"
 
@@ -75,7 +75,7 @@ class Server(PrivateServer):
             self._install(installer)
         except OSError as error:
             raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
             ) from error
 
     def start(self, settings: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:

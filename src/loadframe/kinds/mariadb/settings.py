@@ -74,7 +74,7 @@ def _choice(
 
 _COMMITS = "0 and 2: about the last second of commits may be lost at power loss (0: also when the server dies)"
 _TIMEOUT = (
-    "more than 1: with innodb_flush_log_at_trx_commit 0 or 2 the commits of so many seconds may be lost at power loss"
+    "more than 1: with innodb_flush_log_at_trx_commit 0 or 2 the commits of that many seconds may be lost at power loss"
 )
 _EVENTS = (
     "all but 1: at power loss the last events may be missing in the binary log, so that its replicas, and backups that "

@@ -8,7 +8,7 @@ SIGNATURES = (
     Signature(
         id="mariadb.buffer_pool",
         rank=Rank.CACHES,
-        title="the buffer pool is too small for what is asked for",
+        title="the buffer pool is too small for the pages requested",
         present=(
             Condition(
                 "mariadb.pool_reads",
@@ -19,23 +19,22 @@ SIGNATURES = (
             ),
         ),
         absent=(OWN_CPU_BUSY,),
-        explanation="Pages are read from the disk again and again, because others have taken their place in memory.",
+        explanation="Pages are read from the disk repeatedly, because other pages displace them from memory.",
         explains_falling=True,
     ),
     Signature(
         id="mariadb.redo_log",
         rank=Rank.CACHES,
-        title="the redo log is too small for what is written",
+        title="the redo log is too small for the write load",
         present=(
-            Condition(
-                "mariadb.redo_fill", ">=", 0.75, "InnoDB flushes without regard to anything from 7/8 of the log on"
-            ),
+            Condition("mariadb.redo_fill", ">=", 0.75, "InnoDB flushes unconditionally from 7/8 of the log on"),
             Condition(
                 "mariadb.pages_flushed", ">=", 0.1, "one request in ten makes the server write a page", per_request=True
             ),
         ),
         absent=(OWN_CPU_BUSY,),
-        explanation="The log goes on only once the pages it protects are written; a small one has them written often.",
+        explanation="The log can advance only once the pages it protects are written; a small log forces these "
+        "writes often.",
         explains_falling=True,
     ),
     Signature(

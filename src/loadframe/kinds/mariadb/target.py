@@ -84,7 +84,7 @@ class MariadbTarget(PrivateTarget[Server]):
         self._state = wanted
 
     def reset(self) -> None:
-        """Close all cached tables and begin the high-water marks anew (FLUSH STATUS also zeroes counters: their rates
+        """Close all cached tables and begin the high-water marks again (FLUSH STATUS also zeroes counters: their rates
         have to be taken after it)."""
         control = self._talk()
         control.ask("FLUSH TABLES")
@@ -164,8 +164,8 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     for given in settings:
         if given.strip().lower().replace("-", "_") in RESERVED:
             raise StudyError(
-                f"target.settings.{given}: a private instance decides this itself",
-                remedy="Leave it out; table_cache is called table_open_cache." if "cache" in given else "Leave it out.",
+                f"target.settings.{given}: a private instance sets this itself",
+                remedy="Omit it; table_cache is called table_open_cache." if "cache" in given else "Omit it.",
             )
     passed_on.check("mariadb", frozenset(CATALOGUE.names()), settings, frozenset())
     known = {name.strip().lower().replace("-", "_") for name in settings} <= set(CATALOGUE.names())

@@ -39,11 +39,11 @@ def settings(case: Case) -> Iterator[Found]:
             try:
                 setting.read(entry.value)
             except ValueError as error:
-                fact = f"{entry.name} = {entry.value} is nothing that {section.heading} takes"
+                fact = f"{section.heading} does not accept {entry.name} = {entry.value}"
                 yield Found("error", entry.line, fact, f"Give {error}.", setting.source)
             if setting.deprecated:
                 successor = SUCCESSORS.get(setting.name)
-                remedy = f"Use {successor} instead." if successor else "Leave it out."
+                remedy = f"Use {successor} instead." if successor else "Omit it."
                 yield Found("warning", entry.line, f"{entry.name} is deprecated", remedy, setting.source)
 
 
@@ -52,7 +52,7 @@ def _unknown(section: Section, name: str, line: int) -> Found:
     source = next(iter(known.values())).source
     if name.startswith("__"):
         fact = f"{name} is an internal setting, of which nothing is known here"
-        return Found("warning", line, fact, "Leave it out unless the makers of MySQL Cluster ask for it.", CONFIG_INFO)
+        return Found("warning", line, fact, "Omit it unless the makers of MySQL Cluster ask for it.", CONFIG_INFO)
     later = [new for old, new in SUCCESSORS.items() if old.lower() == name.lower() and new.lower() in known]
     alike = difflib.get_close_matches(name.lower(), known, n=2, cutoff=CLOSE)
     close = later or [known[word].name for word in alike]
@@ -62,7 +62,7 @@ def _unknown(section: Section, name: str, line: int) -> Found:
     elif close:
         remedy = f"Did you mean {' or '.join(close)}?"
     else:
-        remedy = "Leave it out."
+        remedy = "Omit it."
     return Found("error", line, f"{section.heading} has no setting {name}", remedy, source)
 
 

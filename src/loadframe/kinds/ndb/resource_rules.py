@@ -36,7 +36,7 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
     written = server.options.get(POOL, "")
     pool = whole(written) or 0
     if written and not 1 <= pool <= POOL_MOST:
-        fact = f"{POOL} = {written} is nothing that mysqld takes"
+        fact = f"mysqld does not accept {POOL} = {written}"
         yield Found("error", None, fact, f"Give a number from 1 to {POOL_MOST}.", OPTIONS, server.file)
         return
     if server.connections == 1:
@@ -52,7 +52,7 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
         yield Found("error", None, fact, "Give one number for each connection.", OPTIONS, server.file)
     if pool > 1 and re.search(r"nodeid\s*=", server.options.get("ndb_connectstring", ""), re.I):
         fact = f"ndb_connectstring has a nodeid, and {POOL} = {pool} wants {pool} of them"
-        yield Found("error", None, fact, f"Leave it out there; use {POOL}_nodeids.", OPTIONS, server.file)
+        yield Found("error", None, fact, f"Omit it there; use {POOL}_nodeids.", OPTIONS, server.file)
 
 
 def _on_one_host(case: Case) -> bool:

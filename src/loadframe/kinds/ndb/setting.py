@@ -29,7 +29,7 @@ class Setting:
     """A setting in one kind of section.
 
     low, high: bounds of a number, None where none are known. choices: the words or numbers allowed, where they are
-    listed. default: None where there is none. unit: of a number, "" for a count. restart: what has to be started anew
+    listed. default: None where there is none. unit: of a number, "" for a count. restart: what has to be restarted
     for a new value, a key of settings.RESTARTS. takes: the memory or disk space that its value takes. first: what has
     to be as this needs it, so that it can have its value, or an effect. deprecated: it is still read.
     """

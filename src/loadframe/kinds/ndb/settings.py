@@ -23,7 +23,7 @@ RESTARTS = {
     "IS": "the whole cluster, its data restored from a backup",
     "": "not said",
 }
-"""What has to be started anew for a new value (manual, table 25.15)."""
+"""What has to be restarted for a new value (manual, table 25.15)."""
 
 MEMORY = {
     "DataMemory": 1,
@@ -53,7 +53,7 @@ TAKES = {
     PER_LDM: "so much memory for each LDM thread",
     "MaxNoOfSubscriptions": "108 bytes of memory each",
     "MaxNoOfSubscribers": "16 bytes of memory each",
-    "NoOfFragmentLogFiles": "so many files of FragmentLogFileSize on disk, for each of NoOfFragmentLogParts",
+    "NoOfFragmentLogFiles": "number of files of FragmentLogFileSize on disk, for each of NoOfFragmentLogParts",
     "RecoveryWork": "so much disk space for checkpoints beyond the data",
 }
 

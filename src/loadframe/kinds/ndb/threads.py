@@ -81,7 +81,7 @@ def by_config(text: str) -> tuple[Threads, ...]:
 
 def _threads(kind: str, written: str | None) -> Threads:
     if kind not in MOST:
-        raise ValueError(f"{kind!r} is no kind of thread; there are {', '.join(MOST)}")
+        raise ValueError(f"{kind!r} is not a kind of thread; there are {', '.join(MOST)}")
     given = dict(_parameters(kind, written)) if written and written.strip() else {}
     binding = [name for name in BINDINGS if name in given]
     if len(binding) > 1:

@@ -77,7 +77,8 @@ LIMITS: tuple[LimitRule, ...] = (
         ceiling="one",
         unit="share",
         loud=False,
-        source=f"{DOCUMENTATION}, aio: a worker that reads from a disk answers nobody meanwhile; near: half of the "
+        source=f"{DOCUMENTATION}, aio: a worker that reads from a disk serves no other request meanwhile; near: "
+        "half of the "
         "time, our choice",
         configured="worker_processes",
         chain=("disk.busy",),

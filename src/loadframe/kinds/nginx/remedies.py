@@ -34,13 +34,11 @@ def _raise_worker_connections(situation: Situation) -> Remedy | None:
     files = OTHER_FILES + FILES_PER_CONNECTION * each
     return Remedy(
         id=f"{limit}.raise",
-        title=f"let each worker have {each:,} connections",
+        title=f"allow {each:,} connections per worker",
         addresses=(limit,),
         changes=(
             *_worker_files(situation, files, "a descriptor for each connection, and one for its file"),
-            server_change(
-                situation, "worker_connections", each, "the connections of the highest level, and a fifth more"
-            ),
+            server_change(situation, "worker_connections", each, "the connections of the highest level, plus a fifth"),
         ),
         price=Price(note="memory for each connection in every worker, from the start"),
         source="nginx documentation, worker_connections: it cannot exceed the limit on open files",
@@ -63,7 +61,7 @@ def _raise_worker_files(situation: Situation) -> Remedy | None:
         return None  # the machine allows no more
     return Remedy(
         id="nginx.worker_rlimit_nofile.raise",
-        title=f"let each worker open {files:,} files",
+        title=f"allow {files:,} open files per worker",
         addresses=("nginx.worker_rlimit_nofile", "process.open_files"),
         changes=_worker_files(situation, files, "two for each connection of a worker, and others"),
         price=Price(note="kernel memory for each open file"),
@@ -91,7 +89,7 @@ def _more_workers(situation: Situation) -> Remedy | None:
         title=f"start {cpus} workers",
         addresses=("nginx.worker_processes",),
         changes=(server_change(situation, "worker_processes", cpus, "one for each CPU that it may use"),),
-        price=Price(note="the CPUs are nobody else's meanwhile"),
+        price=Price(note="the CPUs are then not free for other processes"),
         source="nginx documentation, worker_processes",
     )
 
@@ -101,9 +99,9 @@ def _read_in_threads(situation: Situation) -> Remedy | None:
         return None
     return Remedy(
         id="nginx.aio.threads",
-        title="read files in threads of their own",
+        title="read files in a thread pool",
         addresses=("nginx.blocked_workers",),
-        changes=(server_change(situation, "aio", "threads", "a worker serves others while the disk is read"),),
+        changes=(server_change(situation, "aio", "threads", "a worker serves other requests while the disk is read"),),
         price=Price(note="32 threads in each worker; a file that is in memory takes a little longer"),
         source="nginx documentation, aio: threads",
     )

@@ -33,7 +33,7 @@ NO_DESCRIPTOR = b"(24: "
 NO_CONNECTION = b" worker_connections are not enough"
 """A client's connection was closed at once, or, where REUSED is in the line too, others were for it."""
 NO_WORKER = b" cannot be respawned"
-"""A worker has ended at its start, for instance because there is no memory for its connections; its master lives on."""
+"""A worker has ended at its start, for example because there is no memory for its connections; its master lives on."""
 REUSED = b"reusing connections"
 """A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
 KEPT_FREE = 16
@@ -54,7 +54,7 @@ def required() -> str:
 
 @functools.cache
 def version(nginx: str) -> str:
-    """Name and version, for instance "nginx 1.22.1"."""
+    """Name and version, for example "nginx 1.22.1"."""
     said = ask(nginx, "-v").stderr
     found = re.search(r"nginx/(\S+)", said)
     return f"nginx {found[1]}" if found else "nginx of unknown version"
@@ -97,7 +97,7 @@ class Server(PrivateServer):
             self.files.chmod(0o755)
         except OSError as error:
             raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
             ) from error
 
     def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
@@ -143,7 +143,7 @@ class Server(PrivateServer):
             if time.monotonic() > deadline:
                 raise TargetError(
                     f"nginx has not changed its workers after {RELOAD_TIMEOUT_S:.0f} s",
-                    remedy="A worker ends when its last request is done: is somebody still connected?",
+                    remedy="A worker ends when its last request is done: is a client still connected?",
                     details=self.log_tail(),
                 )
             time.sleep(LOOK_EVERY_S)

@@ -8,7 +8,7 @@ SIGNATURES = (
     Signature(
         id="nginx.worker_rlimit_nofile",
         rank=Rank.WORKERS,
-        title="a worker has no descriptor left for clients that come",
+        title="a worker has no descriptor left for new clients",
         present=(
             Condition(
                 "nginx.descriptors_refused", ">=", 1.0, "accept_mutex_delay, 500 ms: each keeps all clients waiting"
@@ -21,27 +21,27 @@ SIGNATURES = (
     Signature(
         id="nginx.blocked_workers",
         rank=Rank.WORKERS,
-        title="workers wait for the disk and answer nobody meanwhile",
+        title="workers wait for the disk and serve no other requests meanwhile",
         present=(Condition("nginx.worker_blocked", ">=", 0.5, "a worker is one thread: it waits half of the time"),),
         absent=(OWN_CPU_BUSY,),
-        explanation="A worker that reads a file from the disk serves none of its other connections until it has it.",
+        explanation="While a worker reads a file from the disk, it serves none of its other connections.",
         explains_falling=True,
     ),
     Signature(
         id="nginx.keepalive",
         rank=Rank.WORKERS,
-        title="connections are not kept for the next request",
+        title="connections are not kept alive",
         present=(Condition("nginx.accepts", ">=", 0.5, "one request in two needs a new connection", per_request=True),),
         absent=(Condition("nginx.connections_refused", ">", 1.0, "it is connections that are refused"),),
-        explanation="Making a connection costs client and server more than a small answer.",
+        explanation="Opening a connection costs client and server more than a small response.",
     ),
     Signature(
         id="nginx.worker_processes",
         rank=Rank.WORKERS,
-        title="the workers are at the limit of a CPU each",
+        title="the workers are at the limit of one CPU each",
         present=(Condition("nginx.worker_cpu", ">=", 0.9, "a worker is one thread and can use one CPU at most"),),
         absent=(CPU_BUSY,),
-        explanation="There are fewer workers than CPUs, and those that are idle cannot help.",
+        explanation="There are fewer workers than CPUs, so the idle CPUs cannot help.",
     ),
 )
 

@@ -147,7 +147,7 @@ class AttachedPostgres:
     def write(self, name: str, value: SettingValue) -> None:
         """ALTER SYSTEM (RESET for ""), then a reload, and the wait until it was read."""
         if (spec := CATALOGUE.get(name)) is None:
-            raise TargetError(f"{name} is not in the catalogue of settings of PostgreSQL", remedy="Leave it out.")
+            raise TargetError(f"{name} is not in the catalogue of settings of PostgreSQL", remedy="Omit it.")
         if value == "":
             self._control.ask(f"ALTER SYSTEM RESET {name}")
         else:
@@ -265,7 +265,7 @@ def read_service(path: Path) -> dict[str, str]:
         ) from error
     except configparser.Error as error:
         raise TargetError(
-            f"{path} is no connection service file: {' '.join(str(error).split())}",
+            f"{path} is not a connection service file: {' '.join(str(error).split())}",
             remedy="Its form: [NAME], then lines such as host=..., user=..., password=...",
         ) from error
     return dict(parser[parser.sections()[0]]) if parser.sections() else {}

@@ -159,11 +159,11 @@ class Control:
 
 def _refused(statement: str, error: Exception) -> TargetError:
     """What the server says, without the statement where it is long."""
-    return TargetError(f"PostgreSQL refuses `{shortened(statement)}`: {words(error)}", remedy=REFUSED_REMEDY)
+    return TargetError(f"PostgreSQL refused `{shortened(statement)}`: {words(error)}", remedy=REFUSED_REMEDY)
 
 
 def _garbled(statement: str, said: object) -> TargetError:
     return TargetError(
-        f"What answers `{shortened(statement)}` is no PostgreSQL: {words(said)}",
+        f"What answers `{shortened(statement)}` is not PostgreSQL: {words(said)}",
         remedy="See which server listens there.",
     )

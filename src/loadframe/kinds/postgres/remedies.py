@@ -13,7 +13,7 @@ def _raise_postgres_connections(situation: Situation) -> Remedy | None:
         situation,
         "postgres.max_connections",
         "allow {} connections",
-        "the connections that the highest level opens, and a fifth more",
+        "the connections that the highest level opens, plus a fifth",
         "each connection is a process with memory of its own; needs a restart",
         f"{DOCUMENTATION}, max_connections",
     )
@@ -24,9 +24,9 @@ def _raise_shared_buffers(situation: Situation) -> Remedy | None:
         situation,
         "shared_buffers",
         "postgres.shared_buffers",
-        "give the shared buffers {}",
-        "pages that are asked for again stay in memory",
-        "memory, which the server takes as it is filled; needs a restart",
+        "set the shared buffers to {}",
+        "pages requested again stay in memory",
+        "memory, which the server takes as it fills; needs a restart",
         kind="postgres",
         documentation=DOCUMENTATION,
     )
@@ -53,12 +53,12 @@ def _commit_without_waiting(situation: Situation) -> Remedy | None:
         return None
     return Remedy(
         id="postgres.synchronous_commit.off",
-        title="let commits not wait for the disk",
+        title="commit without waiting for the disk",
         addresses=("disk.fsync",),
         changes=(server_change(situation, "synchronous_commit", "off", "commits no longer wait for the disk"),),
         price=Price(
             durability="the last commits, of up to three times wal_writer_delay (0.6 s), may be lost when the server "
-            "or the machine dies; the database stays sound"
+            "or the machine dies; the database stays consistent"
         ),
         source=f"{DOCUMENTATION}, Asynchronous Commit",
     )

@@ -60,7 +60,7 @@ def _described(postgres: str) -> list[tuple[str, str]]:
 
 @functools.cache
 def version(postgres: str) -> str:
-    """Name and version, for instance "PostgreSQL 15.18"."""
+    """Name and version, for example "PostgreSQL 15.18"."""
     found = re.search(r"\(PostgreSQL\) (\d+\S*)", ask(postgres, "--version").stdout)
     return f"PostgreSQL {found[1]}" if found else "PostgreSQL of unknown version"
 
@@ -112,7 +112,7 @@ class Server(PrivateServer):
                 self._copy(like)
         except OSError as error:
             raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
             ) from error
 
     def _initialise(self, initdb: str) -> None:

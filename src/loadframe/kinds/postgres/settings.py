@@ -80,7 +80,8 @@ def _choice(
 
 _COMMITS = (
     "off: the last commits, of up to three times wal_writer_delay (0.6 s), may be lost when the server or the machine "
-    "dies; the database stays sound. local, remote_write: with synchronous standbys, what these have not on disk yet, "
+    "dies; the database stays consistent. local, remote_write: with synchronous standbys, what these have not on "
+    "disk yet, "
     "when one of them takes over"
 )
 _DELAY = "more than 200 ms: with synchronous_commit off, commits of up to three times that may be lost"

@@ -14,12 +14,13 @@ SIGNATURES = (
             Condition("system.disk.flushes_per_request", ">=", 0.1, "the log is flushed for one request in ten"),
         ),
         absent=(OWN_CPU_BUSY, DIRECT_RECLAIM, DISK_IDLE),
-        explanation="The disk must confirm a commit before it is done; connections flush for one another, and wait.",
+        explanation="A commit is done only when the disk has confirmed it; connections flush for one another, and "
+        "wait.",
     ),
     Signature(
         id="postgres.shared_buffers",
         rank=Rank.CACHES,
-        title="the shared buffers are too small for what is asked for",
+        title="the shared buffers are too small for the pages requested",
         present=(
             Condition(
                 "postgres.blocks_read",
@@ -31,7 +32,7 @@ SIGNATURES = (
             Condition("postgres.waiting_io", ">=", 0.2, "on average a connection in five waits for data files"),
         ),
         absent=(OWN_CPU_BUSY,),
-        explanation="Pages are read again and again, because others have taken their place in the shared buffers.",
+        explanation="Pages are read repeatedly, because other pages displace them from the shared buffers.",
         explains_falling=True,
     ),
     Signature(
@@ -40,7 +41,10 @@ SIGNATURES = (
         title="checkpoints come as fast as the write-ahead log grows",
         present=(
             Condition(
-                "postgres.checkpoints_requested", ">=", 0.1, "documentation: checkpoint_warning, 30 s; thrice as often"
+                "postgres.checkpoints_requested",
+                ">=",
+                0.1,
+                "documentation: checkpoint_warning, 30 s; three times as often",
             ),
             Condition(
                 "postgres.wal_pages", ">=", 0.1, "one request in ten writes a whole page to the log", per_request=True

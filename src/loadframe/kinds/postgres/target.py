@@ -245,7 +245,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     names = {given: given.strip().lower().replace("-", "_") for given in settings}
     for given, name in names.items():
         if name in RESERVED:
-            raise StudyError(f"target.settings.{given}: a private instance decides this itself", remedy="Leave it out.")
+            raise StudyError(f"target.settings.{given}: a private instance sets this itself", remedy="Omit it.")
     catalogue = frozenset(CATALOGUE.names())
     if catalogue.issuperset(names.values()):
         return CATALOGUE.check(settings)

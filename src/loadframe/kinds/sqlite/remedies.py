@@ -16,7 +16,7 @@ def _write_ahead_log(situation: Situation) -> Remedy | None:
         changes=(
             server_change(situation, "journal_mode", "WAL", "one append and one flush per commit instead of several"),
         ),
-        price=Price(note="two more files beside the database; every process that uses it must be on this machine"),
+        price=Price(note="two more files next to the database; every process that uses it must be on this machine"),
         source="SQLite, Write-Ahead Logging",
     )
 

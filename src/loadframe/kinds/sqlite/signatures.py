@@ -16,7 +16,7 @@ SIGNATURES = (
             ),
         ),
         absent=(OWN_CPU_BUSY,),
-        explanation="Only one writer can hold the lock; more workers queue up or sleep and retry.",
+        explanation="Only one writer can hold the lock; additional workers queue up, or sleep and retry.",
         explains_falling=True,
     ),
 )

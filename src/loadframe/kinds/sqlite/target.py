@@ -65,7 +65,7 @@ class SqliteTarget:
         if state.limits:
             raise StudyError(
                 f"SQLite has no process of its own that {', '.join(state.limits)} could hold",
-                remedy="Leave the limits out, or study a server.",
+                remedy="Omit the limits, or study a server.",
             )
         CATALOGUE.check(state.settings)
 
@@ -154,7 +154,7 @@ class SqliteTarget:
 
     def _started(self) -> dict[str, SettingValue]:
         if self._settings is None:
-            raise TargetError("SQLite is asked before it was started", remedy="Call start first.")
+            raise TargetError("SQLite was asked before it was started", remedy="Call start first.")
         return self._settings
 
     def _pragmas(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -180,15 +180,15 @@ class SqliteTarget:
                 connection.close()
         except sqlite3.Error as error:
             raise TargetError(
-                f"SQLite refuses: {error} ({self._file}, {dict(settings) or 'default settings'})",
-                remedy="End every other process that has the file open, and see that the disk is not full.",
+                f"SQLite refused: {error} ({self._file}, {dict(settings) or 'default settings'})",
+                remedy="End every other process that has the file open, and check that the disk is not full.",
             ) from error
 
     def _expect(self, connection: sqlite3.Connection, name: str, wanted: SettingValue) -> None:
         found = _ask(connection, name)
         if found != wanted:
             raise TargetError(
-                f"SQLite keeps {name} = {found} where {wanted} was asked for",
+                f"SQLite keeps {name} = {found}; {wanted} was requested",
                 remedy="End every other process that has the file open.",
             )
 

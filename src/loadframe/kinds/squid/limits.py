@@ -32,7 +32,8 @@ LIMITS: tuple[LimitRule, ...] = (
         unit="count",
         loud=True,
         source=f"{DOCUMENTED}, max_filedescriptors, less those that it reserves (mgr:info: a quarter, at most 100): "
-        "then nobody is accepted, no connection kept, and fetches fail; /proc/PID/fd; near: 80 %, as for RLIMIT_NOFILE",
+        "then no client is accepted, no connection is kept, and fetches fail; /proc/PID/fd; near: 80 %, as for "
+        "RLIMIT_NOFILE",
         configured="max_filedescriptors",
         errors="squid.requests_failed",
         chain=("process.open_files",),

@@ -36,7 +36,7 @@ class Manager:
             self._connection = _connection(port)
 
     def page(self, name: str) -> str | None:
-        """One page of the manager, for instance "info"; None where it does not answer."""
+        """One page of the manager, for example "info"; None where it does not answer."""
         with self._lock:
             for _ in range(2):  # the connection that was kept may have been closed meanwhile
                 try:

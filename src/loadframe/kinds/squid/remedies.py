@@ -26,8 +26,8 @@ def _more_connections(situation: Situation) -> Remedy | None:
     return raised_alone(
         situation,
         "squid.client_ip_max_connections",
-        "let a client have {} connections",
-        "a connection for each client of the highest level, and a fifth more",
+        "allow {} connections per client",
+        "a connection for each client of the highest level, plus a fifth",
         "descriptors for each connection",
         f"{DOCUMENTED}, client_ip_max_connections",
     )
@@ -43,7 +43,7 @@ def _more_descriptors(situation: Situation) -> Remedy | None:
         return None
     return Remedy(
         id=f"{limit}.raise",
-        title=f"let it have {files:,} descriptors",
+        title=f"allow {files:,} descriptors",
         addresses=(limit,),
         changes=(
             link(situation, "process", "RLIMIT_NOFILE", files, "max_filedescriptors cannot exceed it"),
@@ -61,8 +61,8 @@ def _more_memory(situation: Situation) -> Remedy | None:
         situation,
         "cache_mem",
         "squid.cache_mem",
-        "let it keep {} of objects in memory",
-        "objects that are asked for again are neither read nor fetched again",
+        "keep up to {} of objects in memory",
+        "objects requested again are neither read nor fetched again",
         "memory",
         kind="squid",
         documentation=DOCUMENTED,
@@ -74,9 +74,9 @@ def _more_disk(situation: Situation) -> Remedy | None:
         situation,
         "cache_dir_size",
         "squid.cache_dir_size",
-        "let it store {}",
-        "objects that are asked for again are not fetched again",
-        "room on the disk; it begins with nothing cached where cache_dir_kind is rock",
+        "store up to {}",
+        "objects requested again are not fetched again",
+        "disk space; the cache starts empty where cache_dir_kind is rock",
         kind="squid",
         documentation=DOCUMENTED,
         on_disk=True,

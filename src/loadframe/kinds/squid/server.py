@@ -65,7 +65,7 @@ def required() -> str:
 
 @functools.cache
 def version(squid: str) -> str:
-    """Name and version, for instance "Squid 5.7"."""
+    """Name and version, for example "Squid 5.7"."""
     said = ask(squid, "-v").stdout
     found = re.search(r"Version (\S+)", said)
     return f"Squid {found[1]}" if found else "Squid of unknown version"
@@ -103,7 +103,7 @@ class Server(PrivateServer):
             self.give(self.log)
         except OSError as error:
             raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
             ) from error
 
     def check(self, state: TargetState, origin: str, allowance: Allowance) -> None:
@@ -181,7 +181,7 @@ class Server(PrivateServer):
         status, said = self.said_to_its_end(self._command(self.configuration, "-z"), allowance)
         if status != 0:
             raise TargetError(
-                f"Squid cannot prepare {place}", remedy="Make room, or set LOADFRAME_SCRATCH.", details=said
+                f"Squid cannot prepare {place}", remedy="Free some disk space, or set LOADFRAME_SCRATCH.", details=said
             )
 
     def _place(self, settings: Mapping[str, SettingValue]) -> Path | None:

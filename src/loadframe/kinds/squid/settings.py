@@ -56,7 +56,7 @@ CATALOGUE = Catalogue(
         ),
         _integer(
             "cache_dir_l1", 1, 256, 16, dynamic=False, source=f"{DOCUMENTED}, cache_dir; not of rock",
-            takes="so many folders, with l2 more in each",
+            takes="number of folders, with l2 more in each",
         ),
         _integer(
             "cache_dir_l2", 1, 256, 16, dynamic=False,
@@ -78,7 +78,7 @@ CATALOGUE = Catalogue(
         # the process, and what it may hold
         _integer(
             "workers", 1, 1, 1, dynamic=False,
-            source="more than one meet in /run/squid, which is the installed server's and nobody else's",
+            source="more than one meet in /run/squid, which belongs to the installed server alone",
         ),
         _integer("max_filedescriptors", 32, MOST, None, dynamic=False, takes="a table in memory, from the start"),
         _switch("memory_pools", True),

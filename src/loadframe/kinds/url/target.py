@@ -1,4 +1,4 @@
-"""A server that runs already, known by its address alone: it is asked, and nothing of it is seen but its answers.
+"""A running server, known by its address alone: it is asked, and nothing of it is seen but its answers.
 
 What answers there is somebody's: on another machine it is loaded only where the study says that its owner has
 authorised it.
@@ -23,11 +23,11 @@ TIMEOUT_S = 10.0
 PATH = re.compile(r"/[!-~]*")
 """Printable, without blanks: as it is sent."""
 
-EXAMPLE = "For instance http://127.0.0.1:8080."
+EXAMPLE = "For example http://127.0.0.1:8080."
 
 CATALOGUE = Catalogue(
     kind="url",
-    source="url, for instance http://127.0.0.1:8080, and paths, for instance '/ /about'; it has no others",
+    source="url, for example http://127.0.0.1:8080, and paths, for example '/ /about'; it has no other settings",
     specs=(
         SettingSpec("url", "text", False, source="RFC 9110"),
         SettingSpec("paths", "text", False, default="/", source="RFC 9110; separated by blanks"),
@@ -35,7 +35,7 @@ CATALOGUE = Catalogue(
 )
 
 UNSEEN = (
-    "Of the target nothing is seen but its answers: no process, no counter, no limit. What gives in it cannot be named."
+    "Loadframe sees only this target's responses: no process, no counter, no limit. It cannot name a cause inside it."
 )
 
 
@@ -71,8 +71,8 @@ class UrlTarget:
         """TargetError for any other state."""
         if check_settings(state.settings) != self._known().settings:
             raise TargetError(
-                "Nothing of a server that is known by its address alone can be changed",
-                remedy="Leave the change out, or let Loadframe start a server of its own.",
+                "A server known only by its address cannot be changed",
+                remedy="Omit the change, or let Loadframe start a server of its own.",
             )
 
     def reset(self) -> None:
@@ -150,7 +150,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     paths = str(checked["paths"]).split()
     if not paths or (wrong := next((path for path in paths if not PATH.fullmatch(path)), None)) is not None:
         raise StudyError(
-            f"target.settings.paths: {wrong!r} is no path" if paths else "target.settings.paths names none",
+            f"target.settings.paths: {wrong!r} is not a path" if paths else "target.settings.paths names none",
             remedy="Paths begin with / and are separated by blanks: '/ /about'.",
         )
     return {"url": checked["url"], "paths": " ".join(paths)}

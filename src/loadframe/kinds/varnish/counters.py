@@ -50,7 +50,7 @@ class Counters:
                 found[_known(point.contents.name.decode())] = int(point.contents.ptr[0])
             return 0
 
-        self._api.VSM_Status(self._vsm)  # notices a cache process that was started anew
+        self._api.VSM_Status(self._vsm)  # notices a cache process that was restarted
         self._api.VSC_Iter(self._vsc, self._vsm, _EACH(each), None)
         return found
 

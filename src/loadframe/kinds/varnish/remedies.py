@@ -24,11 +24,11 @@ def _more_threads(situation: Situation) -> Remedy | None:
     each = round_up(total / whole(situation.effective, "thread_pools", 2))
     return Remedy(
         id="varnish.thread_pool_max.raise",
-        title=f"let each pool have {each:,} threads",
+        title=f"allow {each:,} threads per pool",
         addresses=("varnish.threads",),
         changes=(
             server_change(
-                situation, "thread_pool_max", each, "a thread for each client of the highest level, and a fifth more"
+                situation, "thread_pool_max", each, "a thread for each client of the highest level, plus a fifth"
             ),
         ),
         price=Price(note="a stack and workspaces for each thread"),
@@ -42,9 +42,9 @@ def _more_storage(situation: Situation) -> Remedy | None:
         situation,
         "storage_size",
         "varnish.storage",
-        "let it store {}",
-        "objects that are asked for again are not fetched again",
-        "room on the disk, at once" if on_disk else "memory",
+        "store up to {}",
+        "objects requested again are not fetched again",
+        "disk space, taken at once" if on_disk else "memory",
         kind="varnish",
         documentation=DOCUMENTATION,
         on_disk=on_disk,

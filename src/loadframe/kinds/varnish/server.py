@@ -38,7 +38,7 @@ def required(name: str) -> str:
 
 @functools.cache
 def version(varnishd: str) -> str:
-    """Name and version, for instance "Varnish 7.1.1"."""
+    """Name and version, for example "Varnish 7.1.1"."""
     said = ask(varnishd, "-V")
     found = re.search(r"varnish-(\d[\w.]*)", said.stderr + said.stdout)
     return f"Varnish {found[1]}" if found else "Varnish of unknown version"
@@ -75,7 +75,7 @@ class Server(PrivateServer):
             self.make_folders(self.directory, self.store)
         except OSError as error:
             raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Make room, or set LOADFRAME_SCRATCH."
+                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
             ) from error
 
     def start(
