@@ -12,9 +12,11 @@ from typing import Any, get_args
 
 import pytest
 
+from loadframe.analysis.frame_classes import ROWS as FRAMES
 from loadframe.diagnosis.mechanism import TRACES
 from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
+from loadframe.knowledge.frame import FrameRow
 from loadframe.knowledge.kinds import FOLDER, Page, rows, tables
 from loadframe.knowledge.limit import LimitRule
 from loadframe.knowledge.metric import Agreement, Derived
@@ -34,6 +36,7 @@ ROWS: Mapping[type, Any] = {
     Derived: DERIVED,
     Agreement: (*OF_SERVERS, *OF_CONNECTIONS),
     Signature: SIGNATURES,
+    FrameRow: FRAMES,
 }
 
 
@@ -87,8 +90,7 @@ def test_every_kind_that_has_rows_is_found() -> None:
 
 
 def _kinds_with(page: Page) -> set[str]:
-    name = {"metrics": "ROWS", "limits": "LIMITS", "signatures": "SIGNATURES", "remedies": "BUILDERS"}[page]
-    return set(tables(page, name, object))
+    return set(tables(page, {"metrics": "ROWS", "remedies": "BUILDERS"}.get(page, page.upper()), object))
 
 
 def test_metrics_are_called_after_the_kind_that_counts_them() -> None:
@@ -111,8 +113,8 @@ def test_what_is_no_such_row_is_refused() -> None:
 def test_the_tables_are_put_together_without_what_touches_a_server() -> None:
     """They find the pages by name, which no contract of imports can see."""
     program = (
-        "import sys, loadframe.metrics.agreements, loadframe.ledger.rules, loadframe.diagnosis.findings, "
-        "loadframe.diagnosis.mechanism, loadframe.diagnosis.remedies; print(*sys.modules)"
+        "import sys, loadframe.analysis.frame_classes, loadframe.metrics.agreements, loadframe.ledger.rules, "
+        "loadframe.diagnosis.findings, loadframe.diagnosis.mechanism, loadframe.diagnosis.remedies; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = [name for name in done.stdout.split() if name.startswith("loadframe.")]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from itertools import chain
+
+from loadframe.knowledge.frame import FrameRow, Scope
+from loadframe.knowledge.kinds import rows
 
 KERNEL_SUFFIX = "_[k]"
 
@@ -34,24 +36,13 @@ CLASSES: Mapping[str, str] = {
 }
 """Every class and what it is called. The last three are for stacks that no row matches."""
 
-Scope = Literal["kernel", "user"]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Functions of one class."""
-
-    class_id: str
-    scope: Scope
-    pattern: str
-    source: str
-
-
-ROWS: tuple[Row, ...] = (
-    Row("running", "user", r"\[running or runnable\]", "state R in /proc/PID/task/TID/stat, proc(5)"),
-    Row("lock", "user", r"\[futex: lock\]", "FUTEX_WAIT, futex(2); glibc nptl/lowlevellock.c"),
-    Row("condition", "user", r"\[futex(: condition)?\]", "FUTEX_WAIT_BITSET, futex(2); glibc nptl/futex-internal.c"),
-    Row(
+_OF_ANY_PROGRAM: tuple[FrameRow, ...] = (
+    FrameRow("running", "user", r"\[running or runnable\]", "state R in /proc/PID/task/TID/stat, proc(5)"),
+    FrameRow("lock", "user", r"\[futex: lock\]", "FUTEX_WAIT, futex(2); glibc nptl/lowlevellock.c"),
+    FrameRow(
+        "condition", "user", r"\[futex(: condition)?\]", "FUTEX_WAIT_BITSET, futex(2); glibc nptl/futex-internal.c"
+    ),
+    FrameRow(
         "lock",
         "kernel",
         r"(native|__pv)_queued_spin_lock_slowpath|queued_(read|write)_lock_slowpath|osq_lock"
@@ -59,22 +50,14 @@ ROWS: tuple[Row, ...] = (
         r"|rt_mutex_slowlock.*|_*futex_.*|do_futex|get_futex_key|plist_(add|del)",
         "Linux kernel/locking/, kernel/futex/",
     ),
-    Row("lock", "kernel", r"(flock|posix)_lock_inode.*|fcntl_setlk|locks_lock_inode_wait", "Linux fs/locks.c"),
-    Row(
+    FrameRow("lock", "kernel", r"(flock|posix)_lock_inode.*|fcntl_setlk|locks_lock_inode_wait", "Linux fs/locks.c"),
+    FrameRow(
         "lock",
         "user",
         r"_*lll_(un)?lock_(wait|wake).*|_*(GI_)?_*pthread_(mutex|rwlock|spin|cond)_.*|_*futex_.*",
         "glibc nptl/",
     ),
-    Row(
-        "lock",
-        "user",
-        r"ut_delay|(srw_mutex|ssux_lock|srw_lock|rw_lock)\w*(<.*>)?::.*|MDL_(lock|context|wait)::.*"
-        r"|thr_(multi_)?(lock|unlock)|lock_wait\w*",
-        "MariaDB storage/innobase/sync/, sql/mdl.cc, mysys/thr_lock.c",
-    ),
-    Row("lock", "user", r"s_lock|perform_spin_delay|LWLock\w+|LockAcquire\w*|ProcSleep", "PostgreSQL storage/lmgr/"),
-    Row(
+    FrameRow(
         "reclaim",
         "kernel",
         r"shrink_(lruvec|node|slab|folio_list|inactive_list|active_list|one|many).*|do_shrink_slab|try_to_free_(mem_cgroup_)?pages"
@@ -82,7 +65,7 @@ ROWS: tuple[Row, ...] = (
         r"|__?mem_cgroup_out_of_memory|swap_(write|read)_?(page|folio).*|do_swap_page|evict_folios",
         "Linux mm/vmscan.c, mm/compaction.c, mm/page_io.c",
     ),
-    Row(
+    FrameRow(
         "copy",
         "kernel",
         r"_?copy_(to|from)_iter.*|copy_page_(to|from)_iter.*|copy_folio_(to|from)_iter.*|copy_user_.*|rep_movs_alternative"
@@ -90,15 +73,15 @@ ROWS: tuple[Row, ...] = (
         r"|skb_copy_datagram_.*",
         "Linux lib/iov_iter.c, arch/*/lib/copy_*",
     ),
-    Row("copy", "user", r"_*(GI_)?_*(mem(cpy|move|pcpy))(_\w+)?", "glibc sysdeps/*/multiarch/mem*"),
-    Row(
+    FrameRow("copy", "user", r"_*(GI_)?_*(mem(cpy|move|pcpy))(_\w+)?", "glibc sysdeps/*/multiarch/mem*"),
+    FrameRow(
         "fault",
         "kernel",
         r"asm_exc_page_fault|exc_page_fault|do_(user_addr_fault|page_fault|translation_fault|anonymous_page|(read_|cow_|shared_)?fault(_around)?|wp_page)"
         r"|_*handle_mm_fault|handle_pte_fault|filemap_(fault|map_pages)|clear_(page|huge_page|folio).*|wp_page_copy|el[01]_da",
         "Linux mm/memory.c, arch/x86/mm/fault.c, arch/arm64/mm/fault.c",
     ),
-    Row(
+    FrameRow(
         "io",
         "kernel",
         r"vfs_fsync_range|do_fsync|\w+_sys_(fsync|fdatasync|sync_file_range)|\w+_sync_file|ext4_fsync_\w+|xfs_file_fsync"
@@ -108,20 +91,20 @@ ROWS: tuple[Row, ...] = (
         r"|page_cache_ra_.*|read_pages|iomap_dio_.*|__blockdev_direct_IO",
         "Linux block/, fs/sync.c, fs/jbd2/, mm/filemap.c",
     ),
-    Row(
+    FrameRow(
         "network",
         "kernel",
         r"_*tcp_.*|_*udp_.*|_*ip6?_.*|_*inet6?_.*|_*sock_.*|_*sys_(send|recv)(to|from|msg|mmsg)?|_*sk_.*|_*skb_.*|_*unix_.*"
         r"|_*netif_.*|net_rx_action|net_tx_action|_*dev_queue_xmit.*|_*napi_.*|loopback_xmit|process_backlog|nf_.*|virtnet_.*",
         "Linux net/",
     ),
-    Row(
+    FrameRow(
         "network",
         "kernel",
         r"do_sys_poll|do_poll.*|_*pollwait|poll_(freewait|schedule_timeout|select_finish)|do_select|core_sys_select|ep_\w+|do_epoll_\w+",
         "Linux fs/select.c, fs/eventpoll.c",
     ),
-    Row(
+    FrameRow(
         "files",
         "kernel",
         r"do_sys_open(at2)?|do_filp_open|path_openat|do_dentry_open|link_path_walk.*|path_(lookup|parent)at|filename_\w+"
@@ -130,13 +113,13 @@ ROWS: tuple[Row, ...] = (
         r"|ext4_.*|xfs_.*|btrfs_.*|shmem_.*|generic_perform_write|filemap_(read|get_\w+)|_*find_get_block\w*|(generic|file|touch)_\w*time",
         "Linux fs/namei.c, fs/open.c, fs/file_table.c, mm/filemap.c, fs/ext4/",
     ),
-    Row(
+    FrameRow(
         "timer",
         "kernel",
         r"(hrtimer|do|common|clock)_nsleep\w*|(hrtimer|do|clock)_nanosleep\w*|\w+_sys_(clock_)?nanosleep|msleep\w*|usleep_\w+",
         "Linux kernel/time/",
     ),
-    Row(
+    FrameRow(
         "scheduling",
         "kernel",
         r"_*schedule|finish_task_switch|try_to_wake_up|wake_up_q|ttwu_\w+|(en|de)queue_(task|entity).*|pick_next_\w+|_*pick_task\w*"
@@ -144,27 +127,29 @@ ROWS: tuple[Row, ...] = (
         r"|asm_sysvec_reschedule_ipi|prepare_task_switch|switch_mm\w*|do_sched_yield|__x64_sys_sched_yield",
         "Linux kernel/sched/",
     ),
-    Row(
+    FrameRow(
         "allocation",
         "user",
         r"_*(libc_)?(malloc|calloc|realloc|free|cfree|memalign)|_*int_(malloc|free|realloc)\w*|malloc_consolidate"
-        r"|unlink_chunk|tcache_\w+|sysmalloc|(je|tc|mi)_\w*alloc\w*|(je|tc|mi)_free\w*|operator (new|delete)(\[\])?"
-        r"|(alloc|free)_root|my_(malloc|free|realloc)|sqlite3(DbM|M)alloc\w*|palloc0?|pfree|AllocSet\w+",
-        "glibc malloc/, jemalloc, tcmalloc, mimalloc; MariaDB mysys/; SQLite; PostgreSQL utils/mmgr/",
+        r"|unlink_chunk|tcache_\w+|sysmalloc|(je|tc|mi)_\w*alloc\w*|(je|tc|mi)_free\w*|operator (new|delete)(\[\])?",
+        "glibc malloc/, jemalloc, tcmalloc, mimalloc",
     ),
-    Row(
+    FrameRow(
         "allocation",
         "kernel",
         r"\w+_sys_(brk|mmap|munmap|madvise|mremap)|do_mmap|vm_mmap_pgoff|_*vm_munmap|do_madvise",
         "Linux mm/mmap.c, mm/madvise.c",
     ),
-    Row(
+    FrameRow(
         "process",
         "kernel",
         r"kernel_clone|copy_process|do_exec\w*|bprm_execve|load_elf_binary|do_exit|do_group_exit|exit_mmap|kernel_wait4|do_wait",
         "Linux kernel/fork.c, kernel/exit.c, fs/exec.c",
     ),
 )
+
+ROWS = (*_OF_ANY_PROGRAM, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
+"""Those of the kernel and its libraries, then those of each kind of server (`kinds/NAME/frames.py`)."""
 
 
 def _compiled(scope: Scope) -> tuple[tuple[re.Pattern[str], str], ...]:

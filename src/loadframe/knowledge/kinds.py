@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeVar
 
-Page = Literal["metrics", "limits", "signatures", "remedies"]
+Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 FOLDER = Path(__file__).parents[1] / "kinds"
 
 Row = TypeVar("Row")
