@@ -23,7 +23,7 @@ from loadframe.knowledge.metric import Agreement, Derived
 from loadframe.knowledge.signature import Condition, Signature, Trace
 from loadframe.ledger.derived import DERIVED
 from loadframe.ledger.rules import KIND_OF, RULES
-from loadframe.metrics import METRICS
+from loadframe.metrics import IN_FRONT, METRICS
 from loadframe.metrics.agreements import OF_CONNECTIONS, OF_SERVERS
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/knowledge.json").read_text())
@@ -90,12 +90,19 @@ def test_every_kind_that_has_rows_is_found() -> None:
 
 
 def _kinds_with(page: Page) -> set[str]:
-    return set(tables(page, {"metrics": "ROWS", "remedies": "BUILDERS"}.get(page, page.upper()), object))
+    names = {"metrics": ("ROWS", "IN_FRONT"), "remedies": ("BUILDERS",)}.get(page, (page.upper(),))
+    return {kind for name in names for kind in tables(page, name, object)}
 
 
 def test_metrics_are_called_after_the_kind_that_counts_them() -> None:
     for kind, text in tables("metrics", "ROWS", str).items():
         assert {row.partition(".")[0] for row in text.strip().splitlines()} == {kind}
+
+
+def test_a_component_in_front_of_shards_has_metrics_and_a_cage() -> None:
+    assert IN_FRONT == ("loader",)
+    assert {"loader.cpu.cores", "loader.cage.cpu"} <= METRICS.keys()
+    assert "cage.loader.cpu_quota" in BUILDERS
 
 
 def test_a_rule_is_known_by_the_kind_that_brought_it() -> None:

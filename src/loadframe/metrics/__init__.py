@@ -9,12 +9,13 @@ of a target in several pieces); server counters begin with the kind of the serve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
-from loadframe.knowledge.kinds import tables
+from loadframe.knowledge.kinds import rows, tables
 from loadframe.metrics import cages, components, machine
 from loadframe.metrics.conventions import CONVENTIONS as CONVENTIONS
 
-IN_FRONT = ("loader",)
+IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
 """Components in front of a target's shards; each has a cage with limits of its own."""
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""

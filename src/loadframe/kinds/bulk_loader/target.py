@@ -15,6 +15,7 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.json_text import write_json
+from loadframe.kinds.bulk_loader.metrics import IN_FRONT
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
 from loadframe.kinds.postgres import target as postgres
 from loadframe.kinds.postgres.shards import PostgresShards
@@ -33,7 +34,7 @@ CATALOGUE = Catalogue(
     "the loader's settings are pool and batch_bytes; those of its shards begin with shard_",
 )
 SHARD = "shard_"
-LOADER = "loader"
+LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
 """A file is loaded over a connection to each shard, by a transaction that all of them prepare, which PostgreSQL refused

@@ -1,0 +1,6 @@
+"""The components of a bulk loader: its counters are those of its shards."""
+
+from __future__ import annotations
+
+IN_FRONT = ("loader",)
+"""It stands in front of the shards."""
