@@ -1,0 +1,198 @@
+"""Records that other distributions add to a registry: each is the object of an entry point, loaded when asked for.
+
+An entry point that cannot be used ends nothing else. Who names it reads which distribution it is from, what is wrong
+and what to do; `loadframe doctor` lists it. Specification:
+https://packaging.python.org/en/latest/specifications/entry-points/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import Distribution, EntryPoint, distributions
+from typing import Generic, Protocol, TypeVar
+
+from loadframe.errors import StudyError
+from loadframe.model import Requirement
+from loadframe.said import words
+
+
+class Named(Protocol):
+    @property
+    def kind(self) -> str:
+        """The word that a study has for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An entry point that cannot be used. distribution: name and version."""
+
+    kind: str
+    distribution: str
+    fact: str
+    remedy: str
+
+    def error(self, key: str) -> StudyError:
+        """For a study that names it. key: where it does."""
+        return StudyError(f"{key} = {self.kind!r} is from {self.distribution}: {self.fact}", remedy=self.remedy)
+
+    def requirement(self) -> Requirement:
+        """For `loadframe doctor`."""
+        return Requirement(self.kind, f"entry point of {self.distribution}", None, f"{self.fact}. {self.remedy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """point: None where the distribution's entry points cannot be read."""
+
+    distribution: str
+    point: EntryPoint | None
+    fact: str = ""
+
+
+Record = TypeVar("Record", bound=Named)
+
+
+class Registry(Mapping[str, Record], Generic[Record]):
+    """Records by their kind: Loadframe's own first, then those of other distributions, by name.
+
+    A kind of our own is found without a look at other distributions. Of theirs a look-up loads the one that it names;
+    iterating loads all of them, and leaves out those that cannot be used (`broken`).
+    """
+
+    def __init__(self, group: str, record: type[Record], own: Callable[[], Iterable[Record]]) -> None:
+        """group: of the entry points. record: what their objects must be. own: those of this package, in order."""
+        self._group = group
+        self._record = record
+        self._make_own = own
+        self._loaded: dict[str, Record | Broken] = {}
+
+    def __getitem__(self, kind: str) -> Record:
+        if kind in self.own:
+            return self.own[kind]
+        found = self._load(kind)
+        if found is None or isinstance(found, Broken):
+            raise KeyError(kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        yield from (kind for kind in self._names if not isinstance(self._load(kind), Broken))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @cached_property
+    def own(self) -> Mapping[str, Record]:
+        """Those of this package."""
+        return {record.kind: record for record in self._make_own()}
+
+    def why_not(self, kind: str) -> Broken | None:
+        """Why a kind that another distribution offers cannot be used; None for one that nobody offers."""
+        found = None if kind in self.own else self._load(kind)
+        return found if isinstance(found, Broken) else None
+
+    def broken(self) -> tuple[Broken, ...]:
+        """Every entry point that cannot be used."""
+        loaded = (self._load(kind) for kind in self._names)
+        return (*self._unusable, *(found for found in loaded if isinstance(found, Broken)))
+
+    def needs(self, kind: str, ask: Callable[[Record], Iterable[Requirement]]) -> list[Requirement]:
+        """What a record needs on the machine. One of another distribution that fails when asked is missing
+        itself. KeyError."""
+        if kind in self.own:
+            return list(ask(self.own[kind]))
+        try:
+            return list(ask(self[kind]))
+        except Exception as error:  # what a stranger's function raises must end no command of ours
+            if kind not in self:
+                raise
+            (offer,) = (one for one in self._offers if one.point is not None and one.point.name == kind)
+            fact = f"it does not say what it needs: {_shown(error)}"
+            return [Broken(kind, offer.distribution, fact, AUTHOR).requirement()]
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _names(self) -> list[str]:
+        """What other distributions offer and we have not."""
+        return sorted({offer.point.name for offer in self._offers if offer.point is not None} - self.own.keys())
+
+    @property
+    def _unusable(self) -> Iterator[Broken]:
+        """What is not even tried: unreadable entry points, and names of our own."""
+        for offer in self._offers:
+            if offer.point is None:
+                yield Broken(self._group, offer.distribution, offer.fact, _repair(offer.distribution))
+            elif offer.point.name in self.own:
+                fact = f"Loadframe has a {offer.point.name} of its own, which is used"
+                yield Broken(offer.point.name, offer.distribution, fact, "Its author must give it another name.")
+
+    @cached_property
+    def _offers(self) -> tuple[Offer, ...]:
+        found: dict[str, tuple[Offer, ...]] = {}
+        for distribution in distributions():
+            if (offers := _offered(distribution, self._group)) and offers[0].distribution not in found:
+                found[offers[0].distribution] = offers  # the first on the path is the one that is imported
+        return tuple(offer for offers in found.values() for offer in offers)
+
+    def _load(self, kind: str) -> Record | Broken | None:
+        """The record or what is wrong with it; None where nobody offers it."""
+        if kind not in self._loaded:
+            offers = [offer for offer in self._offers if offer.point is not None and offer.point.name == kind]
+            if not offers:
+                return None
+            self._loaded[kind] = self._tried(kind, offers)
+        return self._loaded[kind]
+
+    def _tried(self, kind: str, offers: list[Offer]) -> Record | Broken:
+        (first, *others), whose = offers, " and ".join(offer.distribution for offer in offers)
+        if others:
+            return Broken(kind, whose, "both offer it", "Uninstall all of them but one.")
+        assert first.point is not None, "only what could be read is offered"
+        try:
+            record = first.point.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is a stranger's, and must end no command of ours
+            return Broken(kind, whose, f"its entry point does not load: {_shown(error)}", _repair(whose))
+        if not isinstance(record, self._record):
+            fact = f"{first.point.value} is of type {type(record).__name__}, not {self._record.__name__}"
+            return Broken(kind, whose, fact, AUTHOR)
+        if record.kind != kind:
+            fact = f"{first.point.value} calls itself {words(record.kind)!r}, and its entry point is {kind!r}"
+            return Broken(kind, whose, fact, AUTHOR)
+        return record
+
+
+AUTHOR = "Its author must mend that; until then, uninstall it."
+
+
+def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
+    """What a distribution offers in a group. Those that say nothing of it are not looked at any closer."""
+    try:
+        text = distribution.read_text("entry_points.txt") or ""
+    except (OSError, UnicodeDecodeError):  # whether it offers anything cannot be told: it may be anything's
+        return ()
+    if f"[{group}]" not in text:
+        return ()
+    whose = _called(distribution)
+    try:
+        return tuple(Offer(whose, point) for point in distribution.entry_points.select(group=group))
+    except Exception as error:  # noqa: BLE001 - as it is parsed, for example by an unpacking that fails
+        return (Offer(whose, None, f"its entry_points.txt cannot be read: {_shown(error)}"),)
+
+
+def _called(distribution: Distribution) -> str:
+    """Name and version."""
+    try:
+        return f"{words(distribution.metadata['Name'])} {words(distribution.version)}"
+    except Exception:  # noqa: BLE001 - without a METADATA file each version of Python raises something else
+        return "a distribution without a name"
+
+
+def _repair(distribution: str) -> str:
+    return f"Install {distribution.partition(' ')[0]} again, in a version for this Loadframe, or uninstall it."
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {words(error)}" if words(error) else type(error).__name__
