@@ -18,8 +18,8 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds import registry
-from loadframe.kinds.base import Target
+from loadframe.kinds import attached, registry
+from loadframe.kinds.base import Cache, Target
 from loadframe.metrics import METRICS
 from loadframe.metrics.agreements import OF_SERVERS
 from loadframe.model import Endpoint, SettingValue, TargetState
@@ -106,6 +106,39 @@ EXAMPLES = {
     ),
 }
 RATES = {"1/s", "bytes/s", "s/s"}
+STARTED = [kind for kind, row in registry.KINDS.own.items() if row.by_address is None]
+
+
+def test_every_registered_kind_that_we_start_has_an_example() -> None:
+    assert sorted(EXAMPLES) == sorted(STARTED)
+
+
+@pytest.mark.parametrize("kind", STARTED)
+def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
+    """Studies are checked by the record, and carried out by the target: the two must say the same."""
+    row, named = registry.KINDS[kind], registry.components(kind, None)
+    if row.before:
+        with pytest.raises(StudyError, match="shards"):
+            registry.make(kind, lease=lease, allowance=Allowance())
+        named = registry.components(kind, 1)
+        target = registry.make_shards(kind, lease=lease, allowances={name: Allowance() for name in named})
+    else:
+        target = registry.make(kind, lease=lease, allowance=Allowance())
+    assert (row.kind, target.kind, target.embedded) == (kind, kind, row.embedded)
+    assert isinstance(target, Cache) is row.cache
+    assert row.catalogue.kind in (kind, row.ruled_as)
+    assert row.ruled_as == "" or row.ruled_as in registry.KINDS.own
+    assert target.pids() == ()
+
+
+@pytest.mark.parametrize("kind", attached.kinds())
+def test_what_can_be_attached_to_says_where_it_is_and_with_what_password(kind: str) -> None:
+    known = attached.attachable(kind)
+    assert known is not None
+    assert known.host_of("db.example:1", None) == "db.example"
+    assert known.host_of("/run/a.socket", None) == ""
+    assert known.password.isupper()
+    assert known.head == "" or known.head.endswith("]\n")
 
 
 @pytest.fixture
@@ -341,7 +374,15 @@ def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(target
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
         registry.make("oracle", lease=lease, allowance=Allowance())
-    assert "mariadb, nginx, nginx-cache, postgres, sqlite, squid, url, varnish" in caught.value.remedy
+    assert ", ".join(sorted(registry.KINDS)) in caught.value.remedy
+    assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
+
+
+def test_a_cluster_is_read_and_never_started(lease: Lease) -> None:
+    with pytest.raises(StudyError, match="no MySQL Cluster") as caught:
+        registry.make("ndb", lease=lease, allowance=Allowance())
+    assert "loadframe ndb CONFIG" in caught.value.remedy
+    assert "ndb" not in registry.KINDS
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:

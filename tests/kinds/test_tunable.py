@@ -6,10 +6,10 @@ import pytest
 
 from loadframe.kinds.mariadb.options import parse_options
 from loadframe.kinds.registry import KINDS, check_settings, setting
-from loadframe.kinds.settings_file import FORMS, written
-from loadframe.kinds.tunable import TUNABLES, Tunable
+from loadframe.kinds.settings_file import written
+from loadframe.kinds.tunable import Tunable
 
-ROWS = [(kind, row) for kind, rows in TUNABLES.items() for row in rows]
+ROWS = [(kind, row) for kind, known in KINDS.own.items() for row in known.tunables]
 
 
 @pytest.mark.parametrize(("kind", "row"), ROWS, ids=[f"{kind}-{row.name}" for kind, row in ROWS])
@@ -30,8 +30,10 @@ def test_a_setting_that_may_give_durability_up_names_its_safe_values(kind: str, 
         assert [value for value in (*row.values, *row.relaxed) if spec.weakens(value)] == list(row.relaxed)
 
 
-def test_a_kind_has_a_form_for_its_file() -> None:
-    assert FORMS.keys() == TUNABLES.keys()
+def test_what_is_tuned_can_be_written_to_a_file_of_the_target() -> None:
+    tuned = {kind for kind, _ in ROWS}
+    assert tuned == set(KINDS.own) - {"bulk-loader", "url"}, "one is made of shards, the other is not changed"
+    assert tuned == {kind for kind, known in KINDS.own.items() if known.file is not None}
 
 
 def test_what_is_written_for_mariadb_is_what_it_reads() -> None:

@@ -12,10 +12,8 @@ from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
 from loadframe.errors import MissingTool, StudyError
 from loadframe.host.processes import available_cpus
+from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
-from loadframe.kinds.attached import HOSTS
-from loadframe.kinds.attached import KINDS as ATTACHABLE
-from loadframe.kinds.url import target as url
 from loadframe.study import Study
 from loadframe.study.cage_tables import ChangeCage
 from loadframe.workloads import http
@@ -55,15 +53,28 @@ def check_study(study: Study) -> None:
 def _check_loads(study: Study, workload: Workload) -> None:
     """That the workload can load the target, and on the axis that is asked for."""
     kind, form, axis = study.workload.kind, study.target.form, study.load.axis
-    if form in workload.target_kinds:
+    if _loads(workload, form):
         return
     known = {name: workloads.make(kind, study.workload.options, axis=name) for name in sorted(workloads.axes(kind))}
-    others = [name for name, other in known.items() if form in other.target_kinds]
+    others = [name for name, other in known.items() if _loads(other, form)]
     raise StudyError(
         f"workload {kind!r} cannot load a target of kind {form!r}" + (f" on the axis {axis!r}" if others else ""),
         remedy=(f"On these axes it can: {', '.join(others)}. On {axis} it" if others else "It")
-        + f" loads: {', '.join(sorted(workload.target_kinds))}.",
+        + f" loads: {', '.join(sorted(_loaded_by(workload)))}.",
     )
+
+
+def _loads(workload: Workload, form: str) -> bool:
+    """Whether it loads a target: it names that, or that names it."""
+    if form in workload.target_kinds:
+        return True
+    row = targets.KINDS.get(form)
+    return row is not None and workload.kind in row.loaded_by
+
+
+def _loaded_by(workload: Workload) -> frozenset[str]:
+    """All that it loads, for advice."""
+    return workload.target_kinds | {kind for kind, row in targets.KINDS.items() if workload.kind in row.loaded_by}
 
 
 def _check_times(study: Study, workload: Workload) -> None:
@@ -110,11 +121,12 @@ def _check_cages(study: Study) -> None:
 
 def _check_address(study: Study) -> None:
     """What is known by its address alone is loaded only with its owner's consent, has no cage, and is not changed."""
-    kind, target = url.UrlTarget.kind, study.target
-    if target.kind != kind:
-        if any(each.target.kind == kind for each in study.alternative):
+    if targets.kind_named(study.target.kind).by_address is None:
+        others = (targets.KINDS.get(each.target.kind or "") for each in study.alternative)
+        if by_address := [row.kind for row in others if row is not None and row.by_address is not None]:
             raise StudyError(
-                "an alternative of kind url: a running server cannot be caged for a side-by-side comparison",
+                f"an alternative of kind {by_address[0]}: a running server cannot be caged for a side-by-side "
+                "comparison",
                 remedy="Give it a study of its own, and compare the two runs.",
             )
         return
@@ -142,11 +154,12 @@ def check_consent(study: Study) -> None:
 def _host_of(study: Study) -> str:
     """The host of a running server; "" for a socket, and for a server of our own."""
     target = study.target
-    if target.kind == url.UrlTarget.kind:
-        return url.address_of(str(url.check_settings(target.settings)["url"]))[0]
-    if target.attach is None or target.kind not in HOSTS:
+    row = targets.kind_named(target.kind)
+    if row.by_address is not None:
+        return row.by_address.host_of(target.settings)
+    if target.attach is None or row.attachable is None:
         return ""
-    return HOSTS[target.kind](target.attach, Path(target.option_file) if target.option_file else None)
+    return row.attachable.host_of(target.attach, Path(target.option_file) if target.option_file else None)
 
 
 def _check_attached(study: Study) -> None:
@@ -157,10 +170,10 @@ def _check_attached(study: Study) -> None:
         if given := [name for name, value in of_others.items() if value]:
             raise StudyError(f"target.{given[0]} is for a running server", remedy="Add target.attach.")
         return
-    if target.kind not in ATTACHABLE:
+    if targets.kind_named(target.kind).attachable is None:
         raise StudyError(
             f"target.attach: a running {target.kind} cannot be attached to",
-            remedy=f"Of these it can: {', '.join(sorted(ATTACHABLE))}.",
+            remedy=f"Of these it can: {', '.join(attached.kinds())}.",
         )
     if target.shards is not None or any(each.target.kind not in (None, target.kind) for each in study.alternative):
         raise StudyError(
@@ -222,7 +235,8 @@ def _check_restart(study: Study) -> None:
 
 def unseen(study: Study) -> tuple[str, ...]:
     """What of the study's target nobody can see, and what of its answers nobody has looked at, in words."""
-    target = (url.UNSEEN,) if study.target.kind == url.UrlTarget.kind else ()
+    row = targets.KINDS.get(study.target.kind)  # of a run that was measured with more kinds than there are now, None
+    target = (row.by_address.unseen,) if row is not None and row.by_address is not None else ()
     checked = str(study.workload.options.get("checked")) if study.workload.kind == http.Http.kind else ""
     return (*target, *((http.UNCHECKED[checked],) if checked in http.UNCHECKED else ()))
 
@@ -279,7 +293,7 @@ def _check_changes(study: Study) -> None:
 
 def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> None:
     """That a target of this kind can have what a change or an alternative gives it."""
-    if kind == url.UrlTarget.kind:
+    if targets.kind_named(kind).by_address is not None:
         raise StudyError(
             f"{whose}: a running server cannot be changed", remedy="Change it yourself, and compare two runs."
         )
@@ -306,10 +320,10 @@ def _check_nice(study: Study, whose: str, nice: int | None) -> None:
 
 def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:
     """Both are there at once, each in a cage of its own."""
-    if kind not in workload.target_kinds:
+    if not _loads(workload, kind):
         raise StudyError(
             f"alternative {name!r}: workload {study.workload.kind!r} cannot load a target of kind {kind!r}",
-            remedy=f"It loads: {', '.join(sorted(workload.target_kinds))}.",
+            remedy=f"It loads: {', '.join(sorted(_loaded_by(workload)))}.",
         )
     alone = [each for each in (study.target.kind, kind) if targets.kind_named(each).embedded]
     if alone or study.target.shards is not None:
@@ -322,7 +336,7 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
 
 def _check_programs(study: Study) -> None:
     kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
-    needed = [requirement for kind in kinds for requirement in targets.kind_named(kind).requirements()]
+    needed = [requirement for kind in kinds for requirement in targets.requirements(kind)]
     needed = needed if study.target.attach is None else []
     needed += workloads.check(study.workload.kind)
     missing = [requirement for requirement in needed if requirement.found is None]

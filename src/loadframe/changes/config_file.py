@@ -16,7 +16,7 @@ from pathlib import Path
 from loadframe.errors import ChangeError, TargetError, UserError
 from loadframe.host import identity
 from loadframe.json_text import write_json
-from loadframe.kinds.attached import Attached, again
+from loadframe.kinds.attached import Attached, again, attachable
 from loadframe.model import SettingValue
 
 RESTARTED_WITHIN_S = 120.0
@@ -26,8 +26,6 @@ LONGEST_S = 3 * RESTARTED_WITHIN_S + SETTLED_WITHIN_S
 NAME = "configuration file"
 MOST_BYTES = 1_000_000
 BETWEEN = "; "
-HEADS = {"mariadb": "[mysqld]\n", "postgres": ""}
-"""The lines before the settings, by the kind of server."""
 
 
 class ConfigFile:
@@ -35,10 +33,11 @@ class ConfigFile:
 
     def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
         """path: of a name that the server reads. restart: the command that restarts it. server: its address, as
-        Attached has it."""
+        Attached has it. ValueError where that is of a kind that cannot be attached to."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
         self._aside = path.with_name(f"{path.name}.aside")
         self._underway = False
+        self._head = _head(server["kind"])
         self.words = words
         self.address: Mapping[str, str] = {
             **server,
@@ -56,7 +55,7 @@ class ConfigFile:
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])
-        if server["kind"] not in HEADS or not (isinstance(restart, list) and all(isinstance(w, str) for w in restart)):
+        if not (isinstance(restart, list) and all(isinstance(word, str) for word in restart)):
             raise ValueError(f"{server['kind']!r} is not restarted with {address['restart']}")
         found = cls(Path(address["path"]), restart, server, address["words"])
         found._underway = True
@@ -77,7 +76,7 @@ class ConfigFile:
         for path in (self._path, self._aside):
             with suppress(FileNotFoundError):
                 text = self._ours(path).decode("utf-8", "replace")
-                return BETWEEN.join(text.removeprefix(HEADS[self._server["kind"]]).splitlines())
+                return BETWEEN.join(text.removeprefix(self._head).splitlines())
         return ""
 
     def _ours(self, path: Path) -> bytes:
@@ -104,7 +103,7 @@ class ConfigFile:
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
-                self._write_aside(HEADS[self._server["kind"]] + "".join(lines))
+                self._write_aside(self._head + "".join(lines))
                 self._aside.replace(self._path)
             elif self._path.exists():
                 self._path.replace(self._aside)  # of this name it is not read, and tells of a restart that is due
@@ -180,6 +179,14 @@ class ConfigFile:
 
 
 BY_HAND = "See the server's own log; `loadframe changes revert` takes the file away and restarts it."
+
+
+def _head(kind: str) -> str:
+    """The lines before the settings. ValueError for a kind that cannot be attached to."""
+    known = attachable(kind)
+    if known is None:
+        raise ValueError(f"a {kind!r} is not restarted")
+    return known.head
 
 
 def _silent(address: Mapping[str, str]) -> str | None:

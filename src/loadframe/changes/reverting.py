@@ -25,10 +25,6 @@ from loadframe.host.state import locked, remove_torn, state_directory
 if TYPE_CHECKING:
     from loadframe.kinds.attached import Attached
 
-WAY_IN = (
-    "It may be down, or its password may be neither in the option file nor in the environment now (MYSQL_PWD, "
-    "PGPASSWORD): `loadframe changes revert` tries again."
-)
 BY_HAND = (
     "Put it back where it was changed, with `loadframe changes revert`, or by hand (`loadframe changes list` shows "
     "what it was); then delete {file}."
@@ -124,12 +120,13 @@ def _put_back(record: Record, change: Standing) -> Outcome:
     if (why := _elsewhere(record, change)) is not None:
         file = lists.folder() / f"{record.id}.json"
         return Outcome("failed", change, None, f"{cannot(change)}: {why}. {BY_HAND.format(file=file)}")
-    if (kind := change.place["kind"]) not in KINDS:
+    kind = change.place["kind"]
+    if (find := _way_to(kind)) is None:
         return Outcome("failed", change, None, f"{cannot(change)}: this version does not know what {kind!r} is")
     try:
-        place = KINDS[kind](change.place)
+        place = find(change.place)
     except UserError as error:
-        return Outcome("failed", change, None, f"{cannot(change)}: {error.fact}. {WAY_IN}")
+        return Outcome("failed", change, None, f"{cannot(change)}: {error.fact}. {_way_in(change)}")
     except (KeyError, ValueError) as error:
         return Outcome("failed", change, None, f"{cannot(change)}: its address is not complete ({error})")
     was, now = change.place.get("thing", ""), place.address.get("thing", "")
@@ -140,6 +137,27 @@ def _put_back(record: Record, change: Standing) -> Outcome:
 
 def _host(address: Mapping[str, str]) -> Place:
     return Host(Path(address["root"]))
+
+
+def _way_to(kind: str) -> Callable[[Mapping[str, str]], Place] | None:
+    """How a place of a kind, one of KINDS or a server that can be attached to, is found again; None for any other."""
+    if kind in KINDS:
+        return KINDS[kind]
+    from loadframe.kinds.attached import attachable  # as in `_server`
+
+    return _server if attachable(kind) is not None else None
+
+
+def _way_in(change: Standing) -> str:
+    """What to see to where a server does not let us in."""
+    from loadframe.kinds.attached import attachable  # as in `_server`
+
+    known = attachable(change.place.get("server", change.place["kind"]))
+    password = f" ({known.password})" if known is not None else ""
+    return (
+        f"It may be down, or its password may be neither in the option file nor in the environment now{password}: "
+        "`loadframe changes revert` tries again."
+    )
 
 
 def _server(address: Mapping[str, str]) -> Attached:
@@ -164,11 +182,9 @@ def _schema(address: Mapping[str, str]) -> Place:
 
 KINDS: Mapping[str, Callable[[Mapping[str, str]], Place]] = {
     "host": _host,
-    "mariadb": _server,
-    "postgres": _server,
     "process": ServerProcess.at,
     "config": _config_file,
     "schema": _schema,
 }
-"""How a place is found again by its address. UserError where it does not let us in; KeyError, ValueError for an address
-that is none."""
+"""How a place is found again by its address, beside the kinds of servers that can be attached to. UserError where it
+does not let us in; KeyError, ValueError for an address that is none."""

@@ -197,12 +197,13 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     words = f"{target.version()}, started for study {study.study.name}"
     words += f" as one of its {shards} shards" if shards is not None else ""
     asked, used = {**state.settings, **state.limits}, target.effective()
-    kinds = frozenset({"process", kind, kind.removesuffix("-cache")})
+    row = targets.kind_named(kind)
+    kinds = frozenset({"process", kind, row.ruled_as or kind})
     if pid is None:
         place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
-    if "option_file" not in endpoint.options:  # a web server or a cache, which has no accounts: it is asked as it is
+    if row.attachable is None:  # a web server or a cache, which has no accounts: it is asked as it is
         return Subject(words, Place(pid=pid), kinds, target, asked, used, process=_process(pid))
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
     server = enter()
@@ -380,14 +381,11 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
     return replace(limit, exhausted_at=runs_out_in(times, uses, limit.ceiling))
 
 
-WORKED_OUT = frozenset({"open_files_limit"})
-"""Settings that a server sets to what it needs and gets, so that the value in use says nothing about what was asked."""
-
-
 def _asked(subject: Subject) -> dict[str, float]:
     """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked"); 0 for what
     the server worked out itself."""
-    worked_out = dict.fromkeys(WORKED_OUT & subject.effective.keys(), 0)
+    row = targets.KINDS.get(_kind(subject))
+    worked_out = dict.fromkeys(row.worked_out & subject.effective.keys() if row is not None else (), 0)
     settings = {**subject.effective, **worked_out, **subject.configured}
     numbers = ((name, as_number(value)) for name, value in settings.items())
     return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}

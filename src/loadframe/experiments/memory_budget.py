@@ -9,9 +9,12 @@ import numpy as np
 
 from loadframe.analysis.exhaustion import demand_at
 from loadframe.ledger.reading import as_number
+from loadframe.metrics import METRICS
 from loadframe.model import SettingValue, Step
 
-KINDS = ("mariadb", "postgres")
+AT_FULL = ".memory_at_full"
+KINDS = tuple(name.removesuffix(AT_FULL) for name in METRICS if name.endswith(AT_FULL))
+"""Of servers whose connections take memory: those that have a metric of it."""
 FEWEST_COUNTS = 3
 """Numbers of connections from which a line through the memory that they take can be told."""
 
@@ -45,5 +48,5 @@ def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingVa
         pairs = [(metrics[names[0]], metrics[names[1]]) for metrics in known]
         expected = memory_at_full(kind, pairs, {**known[-1], **asked})
         if expected is not None:
-            found[f"{kind}.memory_at_full"] = expected
+            found[f"{kind}{AT_FULL}"] = expected
     return [replace(step, metrics={**step.metrics, **found}) for step in steps] if found else list(steps)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from loadframe.bench.attached import is_dynamic
 from loadframe.errors import StudyError
 from loadframe.kinds import registry as targets
-from loadframe.kinds.tunable import TUNABLES, Tunable, tunable
+from loadframe.kinds.tunable import Tunable
 from loadframe.model import CLIENT_AXES, SettingValue
 from loadframe.study import Study
 from loadframe.study.declaration import TuneRange
@@ -33,10 +33,11 @@ class Varied:
 def check(study: Study) -> None:
     """StudyError where there is nothing to vary, or where the study asks for what it does not allow."""
     kind = study.target.kind
-    if kind not in TUNABLES or study.target.shards is not None:
+    if not _tunables(kind) or study.target.shards is not None:
+        known = ", ".join(sorted(name for name, row in targets.KINDS.items() if row.tunables))
         raise StudyError(
             f"Loadframe knows no settings to tune for a {study.target.form}",
-            remedy=f"`tune` works on one server of kind {', '.join(sorted(TUNABLES))}.",
+            remedy=f"`tune` works on one server of kind {known}.",
         )
     for name in study.tune.settings:
         _row(study, name)
@@ -50,7 +51,7 @@ def vary(
     of memory is searched that the study does not give. StudyError where nothing is left to vary."""
     kind = study.target.kind
     connections = _connections(study, effective)
-    named = list(study.tune.settings) or [row.name for row in TUNABLES[kind]]
+    named = list(study.tune.settings) or [row.name for row in _tunables(kind)]
     names = sorted(named, key=lambda name: first.index(name) if name in first else len(first))
     dimensions: list[Dimension] = []
     left_out: dict[str, str] = {}
@@ -82,16 +83,21 @@ def vary(
     return Varied(Space(tuple(dimensions), most), left_out)
 
 
+def _tunables(kind: str) -> tuple[Tunable, ...]:
+    return targets.kind_named(kind).tunables
+
+
 def _row(study: Study, name: str) -> Tunable:
     """How far a setting may be varied: as the study says, else as the table does."""
     kind, asked = study.target.kind, study.tune.settings
     canonical = name.strip().lower().replace("-", "_")
-    row, spec = tunable(kind, canonical), targets.setting(kind, canonical)
+    row = next((each for each in _tunables(kind) if each.name == canonical), None)
+    spec = targets.setting(kind, canonical)
     given = asked[name] if isinstance(asked, dict) else []
     if spec is None:
         raise StudyError(
             f"tune.settings: {kind} has no setting {name!r} that Loadframe knows well enough to vary",
-            remedy=f"Known: {', '.join(each.name for each in TUNABLES[kind])}.",
+            remedy=f"Known: {', '.join(each.name for each in _tunables(kind))}.",
         )
     if not given:
         if row is None:

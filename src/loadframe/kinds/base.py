@@ -1,8 +1,10 @@
-"""What every target can do. One contract suite (tests/targets) runs against each of them."""
+"""What every target can do, and every server that runs already. One contract suite (tests/kinds) runs against each
+target."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -80,3 +82,73 @@ class Cache(Protocol):
 
     def empty(self) -> None:
         """Forget all that is cached. It must have been stopped."""
+
+
+class Attached(Protocol):
+    """A connection to a server that somebody else started. All methods raise TargetError where it does not answer."""
+
+    kind: str
+    address: Mapping[str, str]
+    """How it is found again: kind, address, option_file, user, number (of its name; "" for a socket). No secret."""
+    words: str
+    """Where it is, for people."""
+    counter_specs: tuple[CounterSpec, ...]
+
+    def counters(self) -> dict[str, float]:
+        """The counters now, by CounterSpec.name; one that this server does not have is absent."""
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The settings as the server uses them."""
+
+    def read(self, name: str) -> SettingValue:
+        """A setting of the catalogue, as `write` takes it, once the server has settled."""
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Set it for all new connections, without a restart. TargetError where the server refuses that."""
+
+    def settle(self) -> None:
+        """Wait until no other connection of the account changes a setting or the load's schema: a server goes on with
+        the statement of a client that was killed, or did not wait. TargetError where it does so for too long."""
+
+    def configured(self) -> dict[str, SettingValue]:
+        """The settings as asked for, as far as that can be read."""
+
+    def pid(self) -> int | None:
+        """Its process; None where it is on another machine or hidden."""
+
+    def listener(self) -> int | None:
+        """The same for certain, as the kernel knows who listens at a socket; None by network, where only the server's
+        word says which process it is."""
+
+    def pids(self) -> tuple[int, ...]:
+        """All its processes, that one first; empty where it is out of sight."""
+
+    def local(self) -> bool:
+        """Whether it is on this machine."""
+
+    def endpoint(self) -> Endpoint:
+        """How a load driver reaches it, with a schema of its own; `attached`."""
+
+    def version(self) -> str:
+        """Name and version."""
+
+    def describe(self) -> str:
+        """Where it is, in words."""
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+
+
+class Attach(Protocol):
+    """Connects to servers of one kind. account: with what the user names an account, for advice. number: the address
+    of its name, where that was decided before."""
+
+    def __call__(
+        self, address: str, *, option_file: Path | None, user: str, account: str, number: str = ""
+    ) -> Attached:
+        """Raises as `attached.attach` does."""
+
+
+def shard_name(number: int) -> str:
+    """The component's name, from 1 on: it names its folder, its cage and its metrics."""
+    return f"shard{number}"

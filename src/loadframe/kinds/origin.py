@@ -7,10 +7,17 @@ from pathlib import Path
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, unprivileged_user
+from loadframe.kinds.nginx import server
 from loadframe.kinds.nginx.server import Server
 from loadframe.kinds.nginx.status import Status
+from loadframe.model import Requirement
 
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
+
+
+def requirements() -> list[Requirement]:
+    """What it needs on this machine, and whether it is there."""
+    return server.requirements()
 
 
 class Origin:

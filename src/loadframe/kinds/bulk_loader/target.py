@@ -17,10 +17,11 @@ from loadframe.host.processes import Allowance
 from loadframe.json_text import write_json
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
+from loadframe.kinds.postgres import server as postgres_server
 from loadframe.kinds.postgres import target as postgres
 from loadframe.kinds.postgres.shards import PostgresShards
 from loadframe.kinds.private_server import PrivateServer, write_secret
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
 from loadframe.version import __version__
 
 OURS = "bulk_loader_server.py"
@@ -179,6 +180,11 @@ class _Server(PrivateServer):
     def pids(self) -> tuple[int, ...]:
         """The listening process, and those that load at this moment."""
         return () if self.pid is None else (self.pid, *children(self.pid))
+
+
+def requirements() -> list[Requirement]:
+    """Those of its shards."""
+    return postgres_server.requirements()
 
 
 def connection(shard: Endpoint) -> dict[str, str]:

@@ -22,7 +22,7 @@ from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
 from loadframe.kinds.private_server import LAST_LINES, PrivateServer, ask, installed, needed, write_readable
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import Requirement, SettingValue, TargetState
 
 INSTALL = "apt-get install nginx"
 RELOAD_TIMEOUT_S = 30.0
@@ -40,6 +40,11 @@ KEPT_FREE = 16
 """Of this many connections one is to be free: with fewer a worker closes idle ones (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
 """Of a worker's connections the two sockets that listen and the channel to the master take one each."""
+
+
+def requirements() -> list[Requirement]:
+    """What it needs on this machine, and whether it is there."""
+    return [Requirement("nginx", "nginx", program(), INSTALL)]
 
 
 def program() -> str | None:

@@ -25,6 +25,8 @@ from loadframe.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.postgres_connection import CARRIED, NUMBER, check_parameters, guarded
 from loadframe.said import words
 
+PASSWORD = "PGPASSWORD"
+"""The environment variable in which libpq looks for a password."""
 SOCKETS = "/var/run/postgresql"
 """Debian's folder of sockets."""
 NAMES = ("postgres", "postmaster")
@@ -112,7 +114,7 @@ class AttachedPostgres:
             raise TargetError(
                 f"Cannot attach to {self.describe()}: {error.fact}",
                 remedy=f"Where a PostgreSQL listens there, name an account with {account} (a connection service file); "
-                "its password may be in PGPASSWORD or a password file.",
+                "its password may be in {PASSWORD} or a password file.",
             ) from error
         if number < 10000 * OLDEST:
             raise TargetError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import shutil
 import signal
@@ -16,7 +17,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.postgres.settings import CATALOGUE
 from loadframe.kinds.private_server import Account, PrivateServer, ask, write_readable, write_secret
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.postgres_programs import program
 
 INSTALL = "apt-get install postgresql"
@@ -30,6 +31,13 @@ OLDEST = 14
 LOCKED = 'lock file "postmaster.pid" already exists'
 REFUSED = b" 53300 FATAL"
 """too_many_connections (errcodes.txt) in a line of the log, whose prefix ends in the SQLSTATE."""
+
+
+def requirements() -> list[Requirement]:
+    """What it needs on this machine, and whether it is there."""
+    programs = [Requirement("postgres", name, program(name), INSTALL) for name in ("postgres", "initdb")]
+    package = "importable" if importlib.util.find_spec("psycopg") else None
+    return [*programs, Requirement("postgres", "Python package psycopg", package, "pip install 'loadframe[postgres]'")]
 
 
 def required(name: str) -> str:

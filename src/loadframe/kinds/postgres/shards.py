@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
+from loadframe.kinds.base import shard_name
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
@@ -102,11 +103,6 @@ class PostgresShards:
     @property
     def _first(self) -> PostgresTarget:
         return next(iter(self._shards.values()))
-
-
-def shard_name(number: int) -> str:
-    """The component's name, from 1 on: it names its folder, its cage and its metrics."""
-    return f"shard{number}"
 
 
 OF_THE_MOST = frozenset(

@@ -156,6 +156,11 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     return {"url": checked["url"], "paths": " ".join(paths)}
 
 
+def host_of(settings: Mapping[str, SettingValue]) -> str:
+    """The host that these settings name. StudyError."""
+    return address_of(str(check_settings(settings)["url"]))[0]
+
+
 def address_of(url: str) -> tuple[str, int]:
     """Host and port. StudyError for what is not http://HOST[:PORT]."""
     try:

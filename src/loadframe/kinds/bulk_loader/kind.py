@@ -1,0 +1,31 @@
+"""A bulk loader before database shards as a kind of target."""
+
+from __future__ import annotations
+
+from loadframe.errors import StudyError
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.base import Target
+from loadframe.kinds.bulk_loader.target import CATALOGUE, LOADER, BulkLoaderTarget, check_settings, requirements
+from loadframe.kinds.kind import KindOfTarget
+
+
+def _never_alone(lease: Lease, allowance: Allowance) -> Target:
+    raise StudyError(
+        "a bulk-loader loads into shards, and the study gives it none",
+        remedy="Add target.shards, for example shards = 4.",
+    )
+
+
+KINDS = (
+    KindOfTarget(
+        BulkLoaderTarget.kind,
+        _never_alone,
+        CATALOGUE,
+        check_settings,
+        requirements,
+        embedded=BulkLoaderTarget.embedded,
+        make_shards=lambda lease, allowances: BulkLoaderTarget(lease=lease, allowances=allowances),
+        before=(LOADER,),
+    ),
+)

@@ -1,0 +1,93 @@
+"""What there is to say of a kind of server: the record by which it registers itself, in `kinds/NAME/kind.py`, or in
+another distribution by an entry point of the group `loadframe.kinds`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.base import Attach, Target
+from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.tunable import Tunable
+from loadframe.model import Requirement, SettingValue
+
+Settings = Mapping[str, SettingValue]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """The server's own settings file. file: its name. head: its first lines. line: with {name} and {value} in it.
+    quotes: around a word. size: after a number of bytes. words: for false and true."""
+
+    file: str
+    line: str
+    head: str = ""
+    quotes: str = ""
+    size: str = ""
+    words: tuple[str, str] = ("off", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Attachable:
+    """A running server of this kind can be read and changed. host_of: by the address in a study and the option file,
+    the host, "" for a socket of this machine; raises as `attach` does. head: the first lines of a configuration file
+    that its restart reads. password: the environment variable that may have one."""
+
+    attach: Attach
+    host_of: Callable[[str, Path | None], str]
+    head: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class ByAddress:
+    """A server that runs already and is known by its address alone: it is loaded, never started or changed.
+
+    host_of: by the settings that name it. StudyError. unseen: what a study of it cannot observe, in a sentence or two.
+    """
+
+    host_of: Callable[[Settings], str]
+    unseen: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindOfTarget:
+    """A kind of server that a study may name as `target.kind`.
+
+    check_settings: into the form in which `effective` answers; StudyError. requirements: what it needs on this machine.
+    embedded: as of its target. make_shards: for kinds that are made of shards, or of which there may be several side by
+    side; given what each component is allowed. before: the components in front of the shards. cache: whether it is a
+    base.Cache. tunables: what `tune` may vary, the most promising first. file: how what it found is written; kinds with
+    tunables have one. worked_out: settings that the server sets to what it needs and gets, so that the value in use
+    says nothing of what was asked. ruled_as: the kind whose rules of the ledger hold for it too. loaded_by: workloads
+    that load it besides those whose `target_kinds` name it: its endpoint has what they need.
+    """
+
+    kind: str
+    make: Callable[[Lease, Allowance], Target]
+    catalogue: Catalogue
+    check_settings: Callable[[Settings], dict[str, SettingValue]]
+    requirements: Callable[[], list[Requirement]]
+    embedded: bool = False
+    make_shards: Callable[[Lease, Mapping[str, Allowance]], Target] | None = None
+    before: tuple[str, ...] = ()
+    cache: bool = False
+    tunables: tuple[Tunable, ...] = ()
+    file: SettingsFile | None = None
+    attachable: Attachable | None = None
+    by_address: ByAddress | None = None
+    worked_out: frozenset[str] = frozenset()
+    ruled_as: str = ""
+    loaded_by: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyRead:
+    """A kind of server of which Loadframe reads files alone: what a study that names it as its target is told."""
+
+    kind: str
+    fact: str
+    remedy: str

@@ -1,0 +1,29 @@
+"""PostgreSQL as a kind of target: one server, or several side by side as shards."""
+
+from __future__ import annotations
+
+from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
+from loadframe.kinds.postgres.attached import PASSWORD, AttachedPostgres, host_of
+from loadframe.kinds.postgres.server import requirements
+from loadframe.kinds.postgres.settings import CATALOGUE
+from loadframe.kinds.postgres.shards import PostgresShards
+from loadframe.kinds.postgres.target import PostgresTarget, check_settings
+from loadframe.kinds.postgres.tunables import TUNABLES
+
+FILE = SettingsFile("tuned.conf", "{name} = {value}", quotes="'", size="B")
+"""It reads a bare number of shared_buffers in pages, of max_wal_size in megabytes: bytes need their B
+(https://www.postgresql.org/docs/current/config-setting.html)."""
+KINDS = (
+    KindOfTarget(
+        PostgresTarget.kind,
+        lambda lease, allowance: PostgresTarget(lease=lease, allowance=allowance),
+        CATALOGUE,
+        check_settings,
+        requirements,
+        embedded=PostgresTarget.embedded,
+        make_shards=lambda lease, allowances: PostgresShards(lease=lease, allowances=list(allowances.values())),
+        tunables=TUNABLES,
+        file=FILE,
+        attachable=Attachable(AttachedPostgres, host_of, head="", password=PASSWORD),
+    ),
+)

@@ -1,0 +1,29 @@
+"""SQLite as a kind of target."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from loadframe.kinds.kind import KindOfTarget, SettingsFile
+from loadframe.kinds.sqlite.settings import CATALOGUE
+from loadframe.kinds.sqlite.target import SqliteTarget
+from loadframe.kinds.sqlite.tunables import TUNABLES
+from loadframe.model import Requirement
+
+
+def requirements() -> list[Requirement]:
+    return [Requirement("sqlite", "SQLite", sqlite3.sqlite_version, "part of Python")]
+
+
+KINDS = (
+    KindOfTarget(
+        SqliteTarget.kind,
+        lambda lease, allowance: SqliteTarget(lease=lease, allowance=allowance),
+        CATALOGUE,
+        CATALOGUE.check,
+        requirements,
+        embedded=SqliteTarget.embedded,
+        tunables=TUNABLES,
+        file=SettingsFile("tuned.sql", "PRAGMA {name} = {value};"),
+    ),
+)

@@ -1,0 +1,18 @@
+"""A server that runs already and is known by its address alone, as a kind of target."""
+
+from __future__ import annotations
+
+from loadframe.kinds.kind import ByAddress, KindOfTarget
+from loadframe.kinds.url.target import CATALOGUE, UNSEEN, UrlTarget, check_settings, host_of
+
+KINDS = (
+    KindOfTarget(
+        UrlTarget.kind,
+        lambda lease, allowance: UrlTarget(),
+        CATALOGUE,
+        check_settings,
+        list,
+        embedded=UrlTarget.embedded,
+        by_address=ByAddress(host_of, UNSEEN),
+    ),
+)
