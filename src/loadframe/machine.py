@@ -36,10 +36,14 @@ CAGED = {
 
 def examine(root: Path = Path("/")) -> list[Requirement]:
     """Everything that `loadframe doctor` shows; found is None where it is missing. root: for recorded trees."""
-    rows = targets.check()
-    for kind in workloads.KINDS:
-        rows += workloads.check(kind)
-    return [*dict.fromkeys(rows), *_recording(root), *_profiles(), *_cage(root), *_drivers(), *_places()]
+    return [
+        *dict.fromkeys((*targets.check(), *workloads.check())),
+        *_recording(root),
+        *_profiles(),
+        *_cage(root),
+        *_drivers(),
+        *_places(),
+    ]
 
 
 def _recording(root: Path) -> list[Requirement]:

@@ -25,7 +25,8 @@ from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import step_files
 from loadframe.workloads.bulk_ingest_files import InputFile, make_file
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import read_options, whole, whole_level
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import read_options, rules, whole, whole_level
 from loadframe.workloads.together import Worker, start_together
 
 MOST_PIPELINES = 256
@@ -230,3 +231,8 @@ def _explained() -> Iterator[None]:
         raise TargetError(
             f"A shard refused: {str(error).strip()}", remedy="Check that it runs and that its disk has space left."
         ) from error
+
+
+KIND = KindOfWorkload(
+    BulkIngest.kind, BulkIngest, rules(BulkIngestOptions), requirements, other_axes={"files_per_gib": BulkIngestBySize}
+)

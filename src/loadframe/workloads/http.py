@@ -28,8 +28,9 @@ from loadframe.said import words
 from loadframe.workloads import http_driver, step_files
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
-from loadframe.workloads.options import choice, number, read_options, switch, whole, whole_level
+from loadframe.workloads.options import choice, number, read_options, rules, switch, whole, whole_level
 from loadframe.workloads.pages import CHECKS, Pages, alike
 from loadframe.workloads.requirements import demand, program
 
@@ -372,3 +373,8 @@ def ask(endpoint: Endpoint, path: str) -> tuple[int, bytes]:
         ) from error
     finally:
         connection.close()
+
+
+KIND = KindOfWorkload(
+    Http.kind, Http, rules(HttpOptions), requirements, other_axes={"rate": HttpAtRate, "working_set": HttpByWorkingSet}
+)

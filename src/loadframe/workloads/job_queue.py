@@ -18,7 +18,8 @@ from loadframe.host.environment import importing, python
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import read_options, whole, whole_level
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import read_options, rules, whole, whole_level
 from loadframe.workloads.together import Worker, start_together
 
 MOST_WORKERS = 1024
@@ -130,3 +131,6 @@ def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
                 f"SQLite refused to prepare the job queue in {endpoint.address}: {error}.",
                 remedy="Check that the file and its folder can be written, and that the disk has space left.",
             ) from error
+
+
+KIND = KindOfWorkload(JobQueue.kind, JobQueue, rules(JobQueueOptions), requirements)

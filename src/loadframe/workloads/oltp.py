@@ -19,8 +19,9 @@ from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, mariadb, postgres, sysbench
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.mariadb import ENGINES
-from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
+from loadframe.workloads.options import choice, mix_of, read_options, rules, whole, whole_level
 from loadframe.workloads.requirements import demand, program, python_package
 from loadframe.workloads.sysbench import OURS, start_script
 
@@ -176,3 +177,6 @@ class OltpAtRate(AtRate, Oltp):
         """Start sysbench; requests arrive for duration_s. What has not begun by then is not asked any more."""
         rate = self.check_level(level)
         return self._start(endpoint, folder, duration_s, threads=self.options.threads, rate=rate)
+
+
+KIND = KindOfWorkload(Oltp.kind, Oltp, rules(OltpOptions), requirements, other_axes={"rate": OltpAtRate})

@@ -29,7 +29,8 @@ from loadframe.said import words
 from loadframe.workloads import databases, postgres, step_files
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-from loadframe.workloads.options import choice, read_options, text, whole, whole_level
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import choice, read_options, rules, text, whole, whole_level
 from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
 from loadframe.workloads.request_log import Requests
 from loadframe.workloads.requirements import demand, python_package
@@ -306,3 +307,6 @@ def _command(endpoint: Endpoint) -> list[str]:
     given = postgres.parameters(endpoint)
     words = [f"--{name}={given[key]}" for name, key in (("host", "host"), ("port", "port"), ("username", "user"))]
     return [postgres_program("pgbench") or "pgbench", *words, given["dbname"]]
+
+
+KIND = KindOfWorkload(Pgbench.kind, Pgbench, rules(PgbenchOptions), requirements, other_axes={"rate": PgbenchAtRate})

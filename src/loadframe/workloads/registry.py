@@ -1,70 +1,34 @@
-"""Every workload by its kind. A new one is added here and in docs/writing-a-workload.md."""
+"""Every workload by its kind. Nothing is added here: a workload registers itself in its own module, one of another
+distribution by an entry point of the group `loadframe.workloads`. How: docs/writing-a-workload.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
+from loadframe import workloads
+from loadframe.entry_points import Registry
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Requirement, SettingValue
-from loadframe.workloads import (
-    bulk_ingest,
-    farm,
-    http,
-    job_queue,
-    oltp,
-    pgbench,
-    render_farm,
-    render_farm_burst,
-    sysbench_oltp,
-)
 from loadframe.workloads.base import Workload
-from loadframe.workloads.options import OptionRule, did_you_mean, rules
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import did_you_mean
 
-Make = Callable[[Mapping[str, SettingValue], Allowance], Workload]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
-    other_axes: how it is made for load axes beside the usual one."""
-
-    make: Make
-    options: Mapping[str, tuple[OptionRule, SettingValue]]
-    requirements: Callable[[str], tuple[Requirement, ...]]
-    other_axes: Mapping[str, Make] = field(default_factory=dict)
+GROUP = "loadframe.workloads"
+"""Of entry points."""
 
 
-KINDS: Mapping[str, Kind] = {
-    "bulk-ingest": Kind(
-        bulk_ingest.BulkIngest,
-        rules(bulk_ingest.BulkIngestOptions),
-        bulk_ingest.requirements,
-        {"files_per_gib": bulk_ingest.BulkIngestBySize},
-    ),
-    "http": Kind(
-        http.Http,
-        rules(http.HttpOptions),
-        http.requirements,
-        {"rate": http.HttpAtRate, "working_set": http.HttpByWorkingSet},
-    ),
-    "job-queue": Kind(job_queue.JobQueue, rules(job_queue.JobQueueOptions), job_queue.requirements),
-    "oltp": Kind(oltp.Oltp, rules(oltp.OltpOptions), oltp.requirements, {"rate": oltp.OltpAtRate}),
-    "pgbench": Kind(
-        pgbench.Pgbench, rules(pgbench.PgbenchOptions), pgbench.requirements, {"rate": pgbench.PgbenchAtRate}
-    ),
-    "render-farm": Kind(render_farm.RenderFarm, rules(render_farm.RenderFarmOptions), farm.requirements),
-    "render-farm-burst": Kind(
-        render_farm_burst.RenderFarmBurst, rules(render_farm_burst.BurstOptions), farm.requirements
-    ),
-    "sysbench": Kind(
-        sysbench_oltp.Sysbench,
-        rules(sysbench_oltp.SysbenchOptions),
-        sysbench_oltp.requirements,
-        {"rate": sysbench_oltp.SysbenchAtRate},
-    ),
-}
+def _own() -> Iterator[KindOfWorkload]:
+    """Every `KIND` of a module here, in the modules' alphabetical order."""
+    for name in sorted(found.name for found in pkgutil.iter_modules(workloads.__path__)):
+        record = getattr(import_module(f"{workloads.__name__}.{name}"), "KIND", None)
+        if isinstance(record, KindOfWorkload):
+            yield record
+
+
+KINDS = Registry(GROUP, KindOfWorkload, _own)
 
 
 def make(
@@ -82,15 +46,21 @@ def axes(kind: str) -> frozenset[str]:
 
 
 def check(*kinds: str) -> list[Requirement]:
-    """What these kinds (none given: all of them) need on the machine and whether it is there. StudyError for an unknown
-    kind."""
-    return [requirement for kind in kinds or KINDS for requirement in _kind(kind).requirements(kind)]
+    """What these kinds (none given: all of them) need on the machine and whether it is there. Kinds of other
+    distributions that cannot be used are missing. StudyError for an unknown kind."""
+    for kind in kinds:
+        _kind(kind)
+    needed = [one for kind in kinds or KINDS for one in KINDS.needs(kind, lambda row: row.requirements(row.kind))]
+    return needed if kinds else [*needed, *(broken.requirement() for broken in KINDS.broken())]
 
 
-def _kind(kind: str) -> Kind:
-    if kind not in KINDS:
-        raise StudyError(
-            f"There is no workload {kind!r}.",
-            remedy=f"{did_you_mean(kind, list(KINDS))}workload.kind must be one of: {', '.join(KINDS)}.",
-        )
-    return KINDS[kind]
+def _kind(kind: str) -> KindOfWorkload:
+    found = KINDS.get(kind)
+    if found is not None:
+        return found
+    if (broken := KINDS.why_not(kind)) is not None:
+        raise broken.error("workload.kind")
+    raise StudyError(
+        f"There is no workload {kind!r}.",
+        remedy=f"{did_you_mean(kind, list(KINDS))}workload.kind must be one of: {', '.join(KINDS)}.",
+    )

@@ -16,8 +16,9 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm, sysbench
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.mariadb import ENGINES, connected, drop_schema
-from loadframe.workloads.options import choice, mix_of, read_options, whole, whole_level
+from loadframe.workloads.options import choice, mix_of, read_options, rules, whole, whole_level
 from loadframe.workloads.requirements import demand
 from loadframe.workloads.sysbench import OURS, start_script
 
@@ -127,3 +128,6 @@ class RenderFarm:
     def remove(self, endpoint: Endpoint) -> None:
         """Drop the farm's database."""
         drop_schema(endpoint)
+
+
+KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), farm.requirements)

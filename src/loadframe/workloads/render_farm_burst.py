@@ -18,8 +18,9 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm, step_files, sysbench
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.mariadb import ENGINES, await_drivers_gone, connected, drop_schema
-from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.options import choice, read_options, rules, whole, whole_level
 from loadframe.workloads.requirements import demand
 from loadframe.workloads.sysbench import OURS, start_script
 
@@ -121,3 +122,6 @@ class RenderFarmBurst:
             payload_bytes=self.options.payload_bytes,
             rows_per_table=self.options.rows_per_table,
         )
+
+
+KIND = KindOfWorkload(RenderFarmBurst.kind, RenderFarmBurst, rules(BurstOptions), farm.requirements)

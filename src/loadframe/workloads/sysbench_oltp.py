@@ -18,7 +18,8 @@ from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
 from loadframe.workloads.at_rate import AtRate
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import choice, read_options, whole, whole_level
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import choice, read_options, rules, whole, whole_level
 from loadframe.workloads.requirements import demand, program, python_package
 from loadframe.workloads.sysbench import run_script, start_script
 from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
@@ -137,3 +138,8 @@ class SysbenchAtRate(AtRate, Sysbench):
 
     def _rate(self, level: int) -> float | None:
         return level
+
+
+KIND = KindOfWorkload(
+    Sysbench.kind, Sysbench, rules(SysbenchOptions), requirements, other_axes={"rate": SysbenchAtRate}
+)

@@ -1,0 +1,26 @@
+"""What there is to say of a workload: the record by which it registers itself, as `KIND` in its own module, or in
+another distribution by an entry point of the group `loadframe.workloads`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from loadframe.host.processes import Allowance
+from loadframe.model import Requirement, SettingValue
+from loadframe.workloads.base import Workload
+from loadframe.workloads.options import OptionRule
+
+Make = Callable[[Mapping[str, SettingValue], Allowance], Workload]
+
+
+@dataclass(frozen=True)
+class KindOfWorkload:
+    """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
+    other_axes: how it is made for load axes beside the usual one."""
+
+    kind: str
+    make: Make
+    options: Mapping[str, tuple[OptionRule, SettingValue]]
+    requirements: Callable[[str], tuple[Requirement, ...]]
+    other_axes: Mapping[str, Make] = field(default_factory=dict)
