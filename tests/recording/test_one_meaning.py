@@ -13,7 +13,8 @@ from loadframe.recording import snapshot_kernel, snapshot_machine
 from loadframe.recording.cage_metrics import cage_metrics
 from loadframe.recording.derivation import put_together
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import Facts, Tick
+from loadframe.recording.frames import TASK, Facts, Tick
+from loadframe.recording.metrics import window_metrics
 from loadframe.recording.sampling import SLOW_SYSTEM_FILES, SYSTEM_FILES
 from loadframe.recording.series import metric_series
 from loadframe.recording.snapshot import Pair, Place, read, take
@@ -99,7 +100,7 @@ def series_of(path: Path, ticks: Sequence[Tick]) -> dict[str, list[float]]:
 
 def put_together_as_a_step(series: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Of two ticks: a rate has one value, a level two."""
-    return {metric: put_together(metric, values) for metric, values in series.items()}
+    return {metric: put_together(metric.removeprefix("target."), values) for metric, values in series.items()}
 
 
 def test_the_ledger_and_a_step_and_the_series_say_the_same_of_the_same_texts(tree: Path, tmp_path: Path) -> None:
@@ -123,6 +124,43 @@ def test_the_ledger_and_a_step_and_the_series_say_the_same_of_the_same_texts(tre
     series = put_together_as_a_step(series_of(tmp_path / "a.lfr", ticks))
     of_windows_alone = {"system.clock.step", "system.cpu.frequency_drop"}
     assert step.keys() - series.keys() <= of_windows_alone
+    assert {name: series[name] for name in step.keys() & series.keys()} == pytest.approx(
+        {name: step[name] for name in step.keys() & series.keys()}
+    )
+
+
+def of_a_process(
+    pid: int, count: int, *, parent: int = 1, started_s: float = 0.0, inherited: int = 0
+) -> dict[str, bytes]:
+    """At a tick, everything of a process with two threads; `count` is what grew."""
+    counters = f"{7 * count} {10 * inherited} {count} 0 {count} {count} {inherited} 0"
+    stat = f"{pid} (a) b) S {parent} 1 1 0 -1 0 {counters} 20 0 1 0 {100 * started_s:.0f} 0 {500 + count}\n".encode()
+    row = b"%d (a) b) R 1" % pid
+    return {
+        f"target:{pid}:/proc/{pid}/stat": stat,
+        f"target:{pid}:/proc/{pid}/io": b"syscw: %d\nread_bytes: %d\nwrite_bytes: 0\n" % (count, 512 * count),
+        f"target:{pid}:/proc/{pid}/limits": b"Limit   Soft\nMax open files   %d   9999   files\n" % (pid * 100),
+        f"target:{pid}:/proc/{pid}/status": b"RssFile:\t8 kB\nRssShmem:\t%d kB\n" % (pid * 4),
+        f"target:{pid}:cpu": b"%d\n" % (20_000_000 * count + 5),
+        f"target:{pid}:fd": b"%d\n" % (pid + count % 10),
+        f"target:{pid}:threads": b"2\n",
+        f"target:{pid}:tasks": TASK.pack(pid, len(row), 0, 0) + row,
+    }
+
+
+def test_a_step_and_the_series_say_the_same_of_processes_that_come_and_go(tmp_path: Path) -> None:
+    """7 stays, 8 is its child and ends, 9 is born, 10 is older but was not followed before."""
+    first = of_a_process(7, 100, inherited=50) | of_a_process(8, 20, parent=7)
+    last = of_a_process(7, 160, inherited=90) | of_a_process(9, 30, started_s=1.5) | of_a_process(10, 900)
+    ticks = [Tick(1.0, 1e9, first, FACTS), Tick(2.0, 1e9 + 1, last, FACTS)]
+    step = {name: value for name, value in window_metrics(ticks, 1.0, 2.0).items() if name.startswith("target.")}
+    assert step["target.cpu.cores"] == pytest.approx(0.02 * 60 + (40 - 2 * 20) / 100 + 0.02 * 30)
+    assert step["target.paging.minor_faults"] == 7 * 60 + (400 - 7 * 20) + 7 * 30
+    assert (step["target.open_files"], step["target.open_files.limit"]) == (10, 1000)
+    series = put_together_as_a_step(series_of(tmp_path / "a.lfr", ticks))
+    assert step.keys() - series.keys() == {"target.threads.polling"}, (
+        "a few threads are asked at each tick where they sleep"
+    )
     assert {name: series[name] for name in step.keys() & series.keys()} == pytest.approx(
         {name: step[name] for name in step.keys() & series.keys()}
     )

@@ -44,17 +44,23 @@ class Derivation:
         return b"\n".join(entries[name] for name in names) if names else None
 
     def reading(self, entries: Mapping[str, bytes]) -> Any:
-        """What it said at a tick that has it, the sources beside it among the entries."""
-        return self.parse(self.text(entries), *(entries.get(name, b"") for name in self.beside))
+        """What it said at a tick, the sources beside it among the entries. RecordingError where it said nothing, or
+        something damaged."""
+        text = self.text(entries)
+        if text is None:
+            raise RecordingError(f"{self.source} was not recorded.")
+        return self.parse(text, *[entries.get(name, b"") for name in self.beside])
 
     def at(self, reading: object, page_bytes: int) -> Metrics:
         """What one reading tells, of a machine with pages of this size."""
+        if not self.levels:
+            return {}
         found = gather(partial(part, reading) for part in self.levels)
         return found | {metric: page_bytes * found[metric] for metric in IN_PAGES & found.keys()}
 
     def between(self, first: object, last: object, elapsed_s: float) -> Metrics:
         """What two readings tell."""
-        return gather(partial(part, first, last, elapsed_s) for part in self.rates)
+        return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
 
 class Track:
@@ -71,19 +77,26 @@ class Track:
         """What a tick tells, with the reading of each source before it, however many ticks ago."""
         self._heard |= {name: entries[name] for name in self._beside & entries.keys()}
         texts = {**self._heard, **entries} if self._heard else entries
-        return gather(partial(self._of, row, at_s, texts) for row in self._rows if row.text(entries) is not None)
-
-    def _of(self, row: Derivation, at_s: float, texts: Mapping[str, bytes]) -> Metrics:
-        reading = row.reading(texts)
-        found = row.at(reading, self._page_bytes)
-        before = self._before.get(row.source)
-        self._before[row.source] = at_s, reading
-        if before is not None and at_s > before[0]:
-            found |= row.between(before[1], reading, at_s - before[0])
+        found: Metrics = {}
+        for row in self._rows:
+            if row.source not in entries and "*" not in row.source:
+                continue
+            try:
+                reading = row.reading(texts)
+            except RecordingError:  # absent, or damaged: as if it had said nothing
+                continue
+            found |= row.at(reading, self._page_bytes)
+            before = self._before.get(row.source)
+            self._before[row.source] = at_s, reading
+            if before is not None and at_s > before[0]:
+                found |= row.between(before[1], reading, at_s - before[0])
         return found
 
 
-AVERAGE = frozenset({"system.processes.running", "system.processes.blocked", "system.cpu.frequency"})
+AVERAGE = frozenset(
+    {"system.processes.running", "system.processes.blocked", "system.cpu.frequency"}
+    | {f"threads.{state}" for state in ("running", "blocked", "sleeping")}
+)
 LOWEST = frozenset({"system.memory.available"})
 LATEST = frozenset(
     {"system.cpu.count", "system.memory.limit", "system.files.limit"}

@@ -16,7 +16,7 @@ from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
 from loadframe.recording.derivation import gather
 from loadframe.recording.frames import Tick
-from loadframe.recording.process_metrics import (
+from loadframe.recording.process_window import (
     ProcessInWindow,
     component_metrics,
     followed_processes,
@@ -72,7 +72,7 @@ def window_metrics(
     metrics |= gather([partial(_recorder, window), partial(_foreign, window, processes)])
     metrics |= _stalling(window)
     for component, members in by_component.items():
-        for name, value in component_metrics(window, members).items():
+        for name, value in component_metrics(members).items():
             if f"{component}.{name}" in METRICS:
                 metrics[f"{component}.{name}"] = value
     for component in caged_components(window):

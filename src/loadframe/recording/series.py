@@ -1,6 +1,5 @@
 """A whole recording as a table, for metrics.parquet: what a window says (recording.metrics) is about its edges; this is
-about the way between them. The machine and the cages are derived as they are there (system_metrics, cage_metrics); what
-is read of processes is in series_columns.py."""
+about the way between them. All of it is derived as it is there."""
 
 from __future__ import annotations
 
@@ -16,14 +15,12 @@ import polars
 from loadframe.errors import RecordingError
 from loadframe.metrics import METRICS
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.recording import procfs
 from loadframe.recording.cage_metrics import CAGE, FILES
 from loadframe.recording.derivation import Track
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
-from loadframe.recording.process_metrics import STATES
+from loadframe.recording.process_metrics import KINDS, ComponentTrack, split_source
 from loadframe.recording.readers import RecordingReader
-from loadframe.recording.series_columns import IN_PAGES, PROCESS, RESIDENT, SHARED, Column
 from loadframe.recording.system_metrics import MACHINE
 
 
@@ -37,9 +34,9 @@ class MetricSeries:
     warnings: tuple[str, ...] = ()
 
 
-MOST_ENTRIES = 2_000_000
-"""Of a recording that is made into a table tick by tick: 5 us each. A small server's has 40 in a tick, so 80 minutes;
-from longer ones moments are taken (benchmarks/report.py)."""
+MOST_ENTRIES = 1_000_000
+"""Of a recording that is made into a table tick by tick: some 10 us of CPU each. A small server's has 40 in a tick, so
+40 minutes; from longer ones moments are taken (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
@@ -55,7 +52,7 @@ def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
         ticks = reader.all_ticks(most_entries=MOST_ENTRIES)
         thinned = reader.thinned
         warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
-    warnings += [_text(tick.entries[UNRECORDED]) for tick in ticks if UNRECORDED in tick.entries]
+    warnings += [tick.entries[UNRECORDED].decode("utf-8", "replace") for tick in ticks if UNRECORDED in tick.entries]
     with in_words(f"No table can be made of the recording {path.name}", RecordingError, room_bytes=ROOM_BYTES):
         table = _metric_table(ticks, facts, gaps=not thinned)
     return MetricSeries(table, tuple(dict.fromkeys(warnings)))
@@ -68,7 +65,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
         orient="row",
     ).unique("at_s", keep="first", maintain_order=True)
     sampled = [tick for tick in ticks if tick.sample]
-    parts = [_machine(sampled, facts, gaps=gaps), _components(sampled, facts), _thread_states(sampled), _service(ticks)]
+    parts = [_recorded(sampled, facts, gaps=gaps), _service(ticks)]
     return (
         polars.concat(parts)
         .filter(polars.col("value").is_not_null() & polars.col("value").is_finite())
@@ -78,38 +75,55 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
     )
 
 
-# --- the machine and its cages --------------------------------------------------------------------------------------
+# --- what is recorded at ticks --------------------------------------------------------------------------------------
 
 
-def _machine(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
-    """Columns at_s, metric, value: of the machine, of the control groups of each component, and the gaps between ticks
-    where all of them are here."""
+def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
+    """Columns at_s, metric, value: of the machine, of the processes and control groups of each component, and the gaps
+    between ticks where all of them are here."""
     found = _Columns()
-    tracks: dict[str, Track] = {"": Track(MACHINE, facts.page_bytes)}
-    split: dict[str, tuple[str, str]] = {}
+    machine = Track(MACHINE, facts.page_bytes)
+    cages: dict[str, Track] = {}
+    components: dict[str, ComponentTrack] = {}
+    split: dict[str, tuple[str, int | None, str]] = {}
     before_s = None
     for tick in ticks:
+        at_s = tick.monotonic_s
         caged: dict[str, dict[str, bytes]] = {}
+        followed: dict[str, dict[int, dict[str, bytes]]] = {}
         for name, text in tick.entries.items():
             if name not in split:
-                group = _CAGED.fullmatch(name)
-                split[name] = (group[1], group[2]) if group else ("", "")
-            folder, file = split[name]
-            if file in FILES:
-                caged.setdefault(folder, {})[file] = text
-        found.add(tick.monotonic_s, "", tracks[""].step(tick.monotonic_s, tick.entries))
+                split[name] = _split(name)
+            owner, pid, word = split[name]
+            if pid is not None:
+                followed.setdefault(owner, {}).setdefault(pid, {})[word] = text
+            elif owner:
+                caged.setdefault(owner, {})[word] = text
+        found.add(at_s, "", machine.step(at_s, tick.entries))
         for folder, entries in caged.items():
-            track = tracks.setdefault(folder, Track(CAGE, facts.page_bytes))
-            component = folder.partition(":")[0]
-            found.add(tick.monotonic_s, f"{component}.", track.step(tick.monotonic_s, entries))
+            track = cages.setdefault(folder, Track(CAGE, facts.page_bytes))
+            found.add(at_s, f"{folder.partition(':')[0]}.", track.step(at_s, entries))
+        for component in components.keys() | followed.keys():
+            processes = components.setdefault(component, ComponentTrack(facts))
+            found.add(at_s, f"{component}.", processes.step(at_s, before_s, followed.get(component, {})))
         if gaps and before_s is not None:
-            found.add(tick.monotonic_s, "", {"recorder.tick_gap": 1000 * (tick.monotonic_s - before_s)})
-        before_s = tick.monotonic_s
+            found.add(at_s, "", {"recorder.tick_gap": 1000 * (at_s - before_s)})
+        before_s = at_s
     return found.table()
 
 
 _CAGED = re.compile(r"([^:]+:cgroup:.*)/([^/]+)")
 """Component and folder, and the file."""
+
+
+def _split(name: str) -> tuple[str, int | None, str]:
+    """A source of a process: component, process, last word; of a cage: component and folder, None, file; of neither:
+    empty."""
+    group = _CAGED.fullmatch(name)
+    if group is not None and group[2] in FILES:
+        return group[1], None, group[2]
+    process = split_source(name)
+    return process if process is not None and process[2] in KINDS else ("", None, "")
 
 
 class _Columns:
@@ -126,24 +140,14 @@ class _Columns:
 
     def table(self) -> polars.DataFrame:
         """Columns at_s, metric, value; of metrics that are registered."""
-        schema = {"at_s": polars.Float64, "metric": polars.String, "value": polars.Float64}
-        parts = [
-            polars.DataFrame({"at_s": np.frombuffer(times), "value": np.frombuffer(values)}).select(
-                "at_s", polars.lit(metric).alias("metric"), "value"
-            )
-            for metric, (times, values) in self._found.items()
-            if metric in METRICS
-        ]
-        return polars.concat([polars.DataFrame(schema=schema), *parts])
+        found = {metric: columns for metric, columns in self._found.items() if metric in METRICS}
+        times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in found.values())]) for at in (0, 1))
+        which = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found.values()])
+        names = polars.Series(list(found), dtype=polars.String)
+        return polars.DataFrame({"at_s": times, "metric": names.gather(which), "value": values})
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
-def _number(column: Column, text: str, facts: Facts) -> polars.Expr:
-    factor = column.factor * (facts.page_bytes if column.metric in IN_PAGES else 1)
-    return factor * polars.col(text).str.extract(column.pattern).cast(polars.Float64, strict=False)
+# --- the server -----------------------------------------------------------------------------------------------------
 
 
 def _per_second(counter: polars.Expr) -> polars.Expr:
@@ -151,97 +155,6 @@ def _per_second(counter: polars.Expr) -> polars.Expr:
     grown = counter - counter.forward_fill().shift(1)
     at_s = polars.when(counter.is_not_null()).then(polars.col("at_s"))
     return polars.when(grown >= 0).then(grown / (at_s - at_s.forward_fill().shift(1)))
-
-
-# --- components -----------------------------------------------------------------------------------------------------
-
-_SOURCE = re.compile(r"([^:]+):(\d+):(cpu|threads|fd|/proc/\2/stat|/proc/\2/status)")
-"""Component, process, and what is read of it."""
-
-
-def _components(ticks: Sequence[Tick], facts: Facts) -> polars.DataFrame:
-    """Columns at_s, metric, value: of each component's processes together. Open files: of the process that has
-    most."""
-    split: dict[str, tuple[str, str, str] | None] = {}
-    rows = []
-    for tick in ticks:
-        for name, data in tick.entries.items():
-            if name not in split:
-                found = _SOURCE.fullmatch(name)
-                split[name] = (found[1], found[2], found[3].rpartition("/")[2]) if found else None
-            if (source := split[name]) is not None:
-                rows.append((tick.monotonic_s, *source, _text(data)))
-    names = ("at_s", "component", "member", "kind", "text")
-    kinds = (polars.Float64, *[polars.String] * 4)
-    frame = polars.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row").sort("at_s")
-    parts = []
-    for column in PROCESS:
-        number = _number(column, "text", facts)
-        value = _per_second(number).over("component", "member") if column.counter else number
-        together = polars.col("value").max() if column.metric == "open_files" else polars.col("value").sum()
-        metric = polars.concat_str(polars.col("component"), polars.lit(f".{column.metric}")).alias("metric")
-        parts.append(
-            frame.filter(polars.col("kind") == column.source)
-            .with_columns(value.alias("value"))
-            .filter(polars.col("value").is_not_null())
-            .group_by("component", "at_s")
-            .agg(together)
-            .select("at_s", metric, "value")
-        )
-    parts.append(_memory(frame, facts))
-    return polars.concat(parts).filter(polars.col("metric").is_in(list(METRICS)))
-
-
-_CENSUS = re.compile(r"([^:]+):(\d+):tasks")
-
-
-def _thread_states(ticks: Sequence[Tick]) -> polars.DataFrame:
-    """Columns at_s, metric, value: the threads of each component's processes by state."""
-    counts: dict[tuple[float, str], float] = {}
-    for tick in ticks:
-        for name, census in tick.entries.items():
-            if found := _CENSUS.fullmatch(name):
-                for state, count in _by_state(census, tick.entries.get(f"{found[1]}:{found[2]}:threads", b"0")).items():
-                    key = (tick.monotonic_s, f"{found[1]}.threads.{state}")
-                    counts[key] = counts.get(key, 0.0) + count
-    rows = [(at_s, metric, count) for (at_s, metric), count in counts.items() if metric in METRICS]
-    schema = {"at_s": polars.Float64, "metric": polars.String, "value": polars.Float64}
-    return polars.DataFrame(rows, schema=schema, orient="row")
-
-
-def _by_state(census: bytes, threads: bytes) -> dict[str, float]:
-    """How many of a process's threads are in each state; those that were looked at stand for all. Empty where none was
-    or the recording is damaged."""
-    try:
-        seen = [task.state for task in procfs.parse_tasks(census)]
-        everybody = max(len(seen), procfs.parse_count(threads))
-    except RecordingError:
-        return {}
-    return {state: everybody * seen.count(letter) / len(seen) for state, letter in STATES.items()} if seen else {}
-
-
-def _memory(frame: polars.DataFrame, facts: Facts) -> polars.DataFrame:
-    """Columns at_s, metric, value: the memory of each component's processes together. Shared memory is recorded less
-    often than the rest: what a process said last holds on."""
-    members = ["component", "member"]
-    shared = (
-        frame.filter(polars.col("kind") == "status")
-        .with_columns(polars.sum_horizontal(*(_number(column, "text", facts) for column in SHARED)).alias("shared"))
-        .select("at_s", *members, "shared")
-    )
-    return (
-        frame.filter(polars.col("kind") == RESIDENT.source)
-        .with_columns(_number(RESIDENT, "text", facts).alias("whole"))
-        .join_asof(shared, on="at_s", by=members, strategy="backward", check_sortedness=False)
-        .with_columns(polars.min_horizontal("whole", polars.col("shared").fill_null(0)).alias("shared"))
-        .filter(polars.col("whole").is_not_null())
-        .group_by("component", "at_s")
-        .agg((polars.col("whole").sum() - polars.col("shared").sum() + polars.col("shared").max()).alias("value"))
-        .select("at_s", polars.concat_str("component", polars.lit(".memory.rss")).alias("metric"), "value")
-    )
-
-
-# --- the server -----------------------------------------------------------------------------------------------------
 
 
 def _service(ticks: Sequence[Tick]) -> polars.DataFrame:

@@ -1,0 +1,332 @@
+"""The followed processes in a window: the target's, the driver's, and the recorder's own.
+
+What is recorded at each tick is compared between the process's first and last tick in the window: what was born in the
+window counts from zero. What is recorded more seldom (everything of a process of more than a thousand threads, context
+switches) is compared between the two readings nearest to the window's edges, by their own times. Of threads that are
+looked at in turn the sample stands for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from loadframe.errors import RecordingError
+from loadframe.recording import procfs
+from loadframe.recording.derivation import Derivation, Metrics, gather, put_together
+from loadframe.recording.frames import Tick
+from loadframe.recording.process_metrics import (
+    BORN,
+    HELD,
+    NS,
+    POLLING,
+    STAT,
+    Census,
+    added_up,
+    after,
+    born_since,
+    census,
+    is_there,
+    memory,
+    open_files,
+    parse_stat,
+    process_rows,
+    split_source,
+    threads,
+    with_cores,
+)
+from loadframe.recording.procfs import ProcessStat, TaskTexts
+from loadframe.recording.windows import Window, nearest_pair
+
+_ENOUGH_FOR_MOST = 0.9
+"""The hottest thread is known only where the CPU time of nearly all threads is."""
+_ENOUGH_FOR_SUM = 0.5
+"""A sum over all threads is estimated from a sample only where it holds half of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A thread's cumulative numbers at one moment."""
+
+    at_s: float
+    numbers: tuple[int, ...]
+
+
+class ProcessInWindow:
+    """One followed process in a window. names: its sources, and their last words."""
+
+    def __init__(self, component: str, pid: int, window: Window, names: Mapping[str, str]) -> None:
+        self.component = component
+        self.pid = pid
+        self.window = window.of(names, ())
+        self.held = window.of(names, HELD)
+        self.ended_children: list[ProcessInWindow] = []
+        """Followed themselves until they ended in the window."""
+
+    @cached_property
+    def present(self) -> list[Tick]:
+        """The ticks of the window at which it was there."""
+        return [tick for tick in self.window.ticks if is_there(tick.entries)]
+
+    @cached_property
+    def last_stat(self) -> ProcessStat:
+        """Its last one in the window, or the nearest."""
+        return parse_stat(self.held.ticks[-1].entries.get(STAT, b""))
+
+    @cached_property
+    def ended_here(self) -> bool:
+        """Whether it was there at first and not at the end of the window."""
+        return bool(self.present) and self.present[-1] is not self.window.ticks[-1]
+
+    @cached_property
+    def parent(self) -> int:
+        """Who started it; 0 where that is not known."""
+        try:
+            return self.last_stat.parent
+        except RecordingError:
+            return 0
+
+    def pair(self, row: Derivation) -> tuple[object, object, float]:
+        """As Window.pair; over the window where the source is there at each of the process's ticks, from zero where it
+        was born in it."""
+        inside = [tick for tick in self.window.ticks if row.source in tick.entries]
+        if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
+            born = born_since(self.last_stat, self.window.ticks[0].monotonic_s, self.window.facts)
+            first = BORN[row.source] if born else row.reading(inside[0].entries)
+            return first, row.reading(inside[-1].entries), self.window.elapsed_s
+        return self.window.pair(row)
+
+    @cached_property
+    def rates(self) -> Metrics:
+        """What grew, per second."""
+        return with_cores(gather(partial(self._rates, row) for row in process_rows(self.window.facts)))
+
+    def _rates(self, row: Derivation) -> Metrics:
+        first, last, elapsed_s = self.pair(row)
+        if isinstance(first, ProcessStat):
+            first = after(first, [child.last_stat for child in self.ended_children])
+        return row.between(first, last, elapsed_s)
+
+    @property
+    def cores(self) -> float:
+        """CPU-seconds per second. RecordingError where they are not known."""
+        if "cpu.cores" not in self.rates:
+            raise RecordingError(f"The CPU time of process {self.pid} was not recorded.")
+        return self.rates["cpu.cores"]
+
+    # --- threads
+
+    @cached_property
+    def most_threads(self) -> int:
+        """Where some of them were looked at."""
+        found = [census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries]
+        return max((one.count for one in found if one is not None), default=0)
+
+    @cached_property
+    def cpu_rates(self) -> dict[int, tuple[float, float]]:
+        """Per thread: CPU-seconds, and seconds of waiting for a CPU, per second."""
+        source = "task-schedstat"
+        if not any(source in tick.entries for tick in self.window.around):
+            source = "tasks"  # as version 1 recorded it
+
+        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
+            if not task.schedstat.strip():
+                return None
+            read = procfs.parse_schedstat(task.schedstat)
+            return read.run_ns, read.wait_ns
+
+        rates = self._thread_rates(source, numbers)
+        return {thread: (run / NS, wait / NS) for thread, (run, wait) in rates.items()}
+
+    @cached_property
+    def switch_rates(self) -> dict[int, tuple[float, float]]:
+        """Per thread: voluntary and involuntary context switches per second."""
+
+        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
+            status = procfs.parse_process_status(task.stat)
+            if status.voluntary_switches is None or status.involuntary_switches is None:
+                return None
+            return status.voluntary_switches, status.involuntary_switches
+
+        rates = self._thread_rates("task-status", numbers)
+        return {thread: (first, second) for thread, (first, second) in rates.items()}
+
+    def _thread_rates(
+        self, source: str, numbers: Callable[[TaskTexts], tuple[int, ...] | None]
+    ) -> dict[int, tuple[float, ...]]:
+        """Growth per second of each thread's numbers. Where all threads are looked at each time, one that appears began
+        from zero, and one that lived for a part of the window counts for that part."""
+        sights: dict[int, list[Sight]] = {}
+        complete, before_s = True, None
+        for tick in self.window.around:
+            if source not in tick.entries:
+                continue
+            rows = procfs.parse_tasks(tick.entries[source])
+            complete &= "threads" not in tick.entries or len(rows) >= procfs.parse_count(tick.entries["threads"])
+            for row in rows:
+                found = numbers(row)
+                if found is not None:
+                    if row.thread not in sights and complete and before_s is not None:
+                        sights[row.thread] = [Sight(before_s, (0,) * len(found))]
+                    sights.setdefault(row.thread, []).append(Sight(tick.monotonic_s, found))
+            before_s = tick.monotonic_s
+        rates = {}
+        for thread, seen in sights.items():
+            grown = self._grown(seen, complete)
+            if grown is not None:
+                rates[thread] = grown
+        return rates
+
+    def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, ...] | None:
+        window = self.window
+        if complete:
+            inside = [sight for sight in seen if sight.at_s <= window.ticks[-1].monotonic_s]
+            before = [sight for sight in inside if sight.at_s <= window.ticks[0].monotonic_s]
+            chosen = [*before[-1:], *(sight for sight in inside if sight.at_s > window.ticks[0].monotonic_s)]
+            if not chosen:
+                return None
+            first, last, elapsed_s = chosen[0], chosen[-1], window.elapsed_s
+        else:
+            pair = nearest_pair([sight.at_s for sight in seen], window.start_s, window.end_s)
+            if pair is None:
+                return None
+            first, last = seen[pair[0]], seen[pair[1]]
+            elapsed_s = last.at_s - first.at_s
+        # Not `growth`: a thread id that was given again is no reason to lose the other threads.
+        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first.numbers, last.numbers, strict=True))
+
+
+# --- which processes ------------------------------------------------------------------------------------------------
+
+
+def followed_processes(window: Window) -> list[ProcessInWindow]:
+    """All processes that were followed in the window, under each component that they were followed as."""
+    sources: dict[tuple[str, int], dict[str, str]] = {}
+    for name in {name for tick in window.around for name in tick.entries}:
+        if (split := split_source(name)) is not None:
+            sources.setdefault(split[:2], {})[name] = split[2]
+    found = {key: ProcessInWindow(*key, window, sources[key]) for key in sorted(sources)}
+    there = {key: process for key, process in found.items() if process.present}
+    for (component, _), process in there.items():
+        if (parent := there.get((component, process.parent))) is not None and process.ended_here:
+            parent.ended_children.append(process)
+    return list(there.values())
+
+
+def recorder_cores(window: Window) -> float:
+    """CPU of the recorder (one thread). RecordingError where it was not recorded."""
+    try:
+        first, last = (procfs.parse_schedstat(text) for text in window.edges("recorder:/proc/self/schedstat"))
+    except RecordingError:  # a kernel without schedstat
+        ticks = window.slow_rate("recorder:/proc/self/stat", _cpu_ticks)
+        return ticks / window.facts.clock_ticks_per_s
+    return window.rate(first.run_ns / NS, last.run_ns / NS)
+
+
+def _cpu_ticks(text: bytes) -> int:
+    stat = parse_stat(text)
+    return stat.user_ticks + stat.system_ticks
+
+
+# --- metrics of one component ---------------------------------------------------------------------------------------
+
+
+def component_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
+    """The metrics of one component's processes together, without the component's name in front ("cpu.cores")."""
+    groups = (_rates, _allowed_cpus, _hottest, _run_delay, _states, _open_files, _memory, _switches)
+    return gather(partial(group, processes) for group in groups) if processes else {}
+
+
+def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
+    return added_up([process.rates for process in processes])
+
+
+def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Mapping[str, bytes]]]:
+    """Of each tick of the window the entries of the processes that were there, with what they said last of the rest."""
+    found: dict[float, list[Mapping[str, bytes]]] = {}
+    for process in processes:
+        for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
+            if is_there(tick.entries):
+                found.setdefault(tick.monotonic_s, []).append(held.entries)
+    return list(found.values())
+
+
+def _memory(processes: Sequence[ProcessInWindow]) -> Metrics:
+    page_bytes = processes[0].window.facts.page_bytes
+    found = [memory(page_bytes, members) for members in _moments(processes)]
+    return {metric: max(one.get(metric, 0.0) for one in found) for metric in {name for one in found for name in one}}
+
+
+def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
+    return max(map(open_files, _moments(processes)), key=lambda one: one.get("open_files", -1.0), default={})
+
+
+def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
+    """Averages over the ticks at which any thread of the component was looked at; the count is the largest."""
+    moments = [members for members in _moments(processes) if any("tasks" in one for one in members)]
+    values: dict[str, list[float]] = {}
+    for found in map(threads, moments):
+        for metric, value in found.items():
+            values.setdefault(metric, []).append(value)
+    metrics = {metric: put_together(metric, found) for metric, found in values.items()}
+    return metrics | _polling([one for one in map(census, moments) if one is not None])
+
+
+def _polling(moments: Sequence[Census]) -> Metrics:
+    """A kernel that tells of no thread where it sleeps gives no count of zero, but none: a census asks only some of the
+    threads where they sleep."""
+    asked = [one.states[POLLING] for one in moments if one.states is not None]
+    silent = any(one.sleepers for one in moments) and not any(one.where_known for one in moments)
+    return {"threads.polling": sum(asked) / len(asked)} if asked and not silent else {}
+
+
+def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
+    """The CPUs that its process with the widest affinity may use, and the share of them in use."""
+    allowed = []
+    for process in processes:
+        text = process.held.ticks[-1].entries.get("status")
+        count = procfs.parse_process_status(text).cpus_allowed if text else None
+        if count:
+            allowed.append(count)
+    if not allowed:
+        return {}
+    # An affinity mask may name CPUs that the machine does not have.
+    limit = min(max(allowed), processes[0].window.facts.cpus)
+    used = {"cpu.limit": limit, "cpu.utilization": sum(process.cores for process in processes) / limit}
+    return used | {"cpus.named": max(allowed)}
+
+
+def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
+    rates = [rate for process in processes for rate in process.cpu_rates.values()]
+    if not rates or len(rates) < _ENOUGH_FOR_MOST * sum(process.most_threads for process in processes):
+        return {}
+    return {"cpu.hottest_thread": max(run for run, _ in rates)}
+
+
+def _run_delay(processes: Sequence[ProcessInWindow]) -> Metrics:
+    together = _sum_over_threads(processes, lambda process: process.cpu_rates)
+    return {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
+
+
+def _sum_over_threads(
+    processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
+) -> tuple[float, float] | None:
+    """The two rates over all threads; a sample stands for all. None where too few of them are known."""
+    sums = [0.0, 0.0]
+    for process in processes:
+        rates = rates_of(process)
+        if not rates or len(rates) < _ENOUGH_FOR_SUM * process.most_threads:
+            return None
+        scale = max(1.0, process.most_threads / len(rates))
+        for index in (0, 1):
+            sums[index] += scale * sum(rate[index] for rate in rates.values())
+    return (sums[0], sums[1]) if processes else None
+
+
+def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
+    """From the threads' statuses, of which a few are recorded at each tick."""
+    rates = _sum_over_threads(processes, lambda process: process.switch_rates)
+    if rates is None:
+        return {}
+    return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]}
