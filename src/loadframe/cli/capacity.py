@@ -9,9 +9,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command
-from loadframe.cli.progress import shown
-from loadframe.cli.terminal import answer, emit
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
 from loadframe.errors import StudyError
 from loadframe.model import LoadInterval
 from loadframe.study.load_tables import HIGHEST
@@ -44,12 +42,11 @@ def capacity(
         expected = None if guess is None else _interval(guess)
         hold_s = 0.0 if hold is None else _seconds(hold)
         declared = loadframe.load_study(study, overrides or [])
-        with shown(quiet=as_json) as progress:
-            found = loadframe.capacity(declared, runs, hold_s=hold_s, guess=expected, progress=progress)
-        if as_json:
-            emit(loadframe.capacity_json(found), run=found.run)
-        else:
-            answer(loadframe.render_capacity(found), run=found.run)
+        found = measured(
+            as_json,
+            lambda progress: loadframe.capacity(declared, runs, hold_s=hold_s, guess=expected, progress=progress),
+        )
+        tell(found, as_json)
 
 
 def _seconds(text: str) -> float:

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command
-from loadframe.cli.progress import shown
+from loadframe.cli.common import RUNS, Json, OfARun, Runs, Sets, command, document, measured, tell
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError
 from loadframe.study import Study
@@ -105,13 +104,11 @@ def run_case(
 
 def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:
     """A study as its case says, shown to people unless `quiet`; its outcome for programs."""
-    with shown(quiet=quiet) as progress:
-        if verb == "ladder":
-            ladder = loadframe.ladder(study, runs, progress=progress)
-            run, text, shape = ladder.run, loadframe.render_ladder(ladder), loadframe.ladder_json(ladder)
-        else:
-            found = loadframe.investigate(study, runs, progress=progress)
-            run, text, shape = found.run, loadframe.render_text(found), loadframe.investigation_json(found)
+    found: OfARun
+    if verb == "ladder":
+        found = measured(quiet, lambda progress: loadframe.ladder(study, runs, progress=progress))
+    else:
+        found = measured(quiet, lambda progress: loadframe.investigate(study, runs, progress=progress))
     if not quiet:
-        answer(text, run=run)
-    return shape
+        tell(found, as_json=False)
+    return document(found)

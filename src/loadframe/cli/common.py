@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 import loadframe
 from loadframe.cli import faults, terminal
+from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted
-from loadframe.model import Investigation, Ladder, Tuning
+from loadframe.model import Capacity, Investigation, Ladder, Tuning
+from loadframe.progress import Progress
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
@@ -22,6 +24,9 @@ Sets = Annotated[
 ]
 Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
+
+Found = TypeVar("Found")
+OfARun = Investigation | Ladder | Tuning | Capacity
 
 DONE, MUST_ACT, INTERRUPTED = 0, 1, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
@@ -118,25 +123,40 @@ def is_folder(name: str) -> bool:
         return False
 
 
-def show_investigation(investigation: Investigation, json_wanted: bool) -> None:
-    """The end of an investigation, for people or programs."""
-    if json_wanted:
-        emit(loadframe.investigation_json(investigation), run=investigation.run)
+def measured(as_json: bool, measure: Callable[[Progress], Found]) -> Found:
+    """What a function of the Python API finds, with its progress shown to people."""
+    with shown(quiet=as_json) as progress:
+        return measure(progress)
+
+
+def tell(found: OfARun, as_json: bool) -> None:
+    """What came of a run, for people or programs."""
+    if as_json:
+        emit(document(found), run=found.run)
     else:
-        answer(loadframe.render_text(investigation), run=investigation.run)
+        answer(_text(found), run=found.run)
 
 
-def show_ladder(found: Ladder, json_wanted: bool) -> None:
-    """A ladder, for people or programs."""
-    if json_wanted:
-        emit(loadframe.ladder_json(found), run=found.run)
-    else:
-        answer(loadframe.render_ladder(found), run=found.run)
+def document(found: OfARun) -> dict[str, Any]:
+    """The same for programs."""
+    match found:
+        case Investigation():
+            return loadframe.investigation_json(found)
+        case Ladder():
+            return loadframe.ladder_json(found)
+        case Tuning():
+            return loadframe.tuning_json(found)
+        case Capacity():
+            return loadframe.capacity_json(found)
 
 
-def show_tuning(found: Tuning, json_wanted: bool) -> None:
-    """A search for settings, for people or programs."""
-    if json_wanted:
-        emit(loadframe.tuning_json(found), run=found.run)
-    else:
-        answer(loadframe.render_tuning(found), run=found.run)
+def _text(found: OfARun) -> str:
+    match found:
+        case Investigation():
+            return loadframe.render_text(found)
+        case Ladder():
+            return loadframe.render_ladder(found)
+        case Tuning():
+            return loadframe.render_tuning(found)
+        case Capacity():
+            return loadframe.render_capacity(found)

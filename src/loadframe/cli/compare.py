@@ -13,8 +13,7 @@ import typer
 import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder
-from loadframe.cli.progress import shown
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured
 from loadframe.cli.terminal import answer, emit
 from loadframe.csv_text import STDIN
 from loadframe.errors import SampleError, StudyError
@@ -79,10 +78,10 @@ def _alternatives(path: str, overrides: list[str], allowed: float | None, runs: 
     if path == STDIN or is_folder(path) or path.endswith(".csv"):
         raise StudyError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
-    with shown(quiet=quiet) as progress:
-        if allowed is None:
-            return list(loadframe.compare(study, runs, progress=progress))
-        return list(loadframe.compare(study, runs, enough=_answers(allowed), progress=progress))
+    if allowed is None:
+        return list(measured(quiet, lambda progress: loadframe.compare(study, runs, progress=progress)))
+    enough = _answers(allowed)
+    return list(measured(quiet, lambda progress: loadframe.compare(study, runs, enough=enough, progress=progress)))
 
 
 def _answers(allowed: float) -> Callable[[Verdict], bool]:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, show_investigation
-from loadframe.cli.progress import shown
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
 
 
 def investigate(
@@ -22,6 +21,5 @@ def investigate(
     limit."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with shown(quiet=as_json) as progress:
-            investigation = loadframe.investigate(declared, runs, progress=progress)
-        show_investigation(investigation, as_json)
+        found = measured(as_json, lambda progress: loadframe.investigate(declared, runs, progress=progress))
+        tell(found, as_json)

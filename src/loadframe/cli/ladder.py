@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, show_ladder
-from loadframe.cli.progress import shown
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
 
 
 def ladder(
@@ -24,6 +23,7 @@ def ladder(
     """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with shown(quiet=as_json) as progress:
-            found = loadframe.ladder(declared, runs, keep_all=keep_all, progress=progress)
-        show_ladder(found, as_json)
+        found = measured(
+            as_json, lambda progress: loadframe.ladder(declared, runs, keep_all=keep_all, progress=progress)
+        )
+        tell(found, as_json)

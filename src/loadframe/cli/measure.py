@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command
-from loadframe.cli.progress import shown
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured
 from loadframe.cli.terminal import answer, emit
 
 
@@ -22,22 +21,15 @@ def measure(
     """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with shown(quiet=as_json) as progress:
-            measured = loadframe.measure(declared, runs, progress=progress)
+        found = measured(as_json, lambda progress: loadframe.measure(declared, runs, progress=progress))
         if as_json:
-            found = loadframe.curve_json(measured.curve, conduct=measured.conduct)
-            warnings = [*found["warnings"], *measured.warnings]
-            silent_cuts = list(measured.silent_cuts)
-            emit(
-                {**found, "warnings": warnings, "run": str(measured.run), "silent_cuts": silent_cuts}, run=measured.run
-            )
+            shape = loadframe.curve_json(found.curve, conduct=found.conduct)
+            warnings, silent_cuts = [*shape["warnings"], *found.warnings], list(found.silent_cuts)
+            emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": silent_cuts}, run=found.run)
         else:
-            answer(
-                loadframe.render_curve(measured.curve, unit=measured.axis_unit, conduct=measured.conduct),
-                run=measured.run,
-            )
-            for cut in measured.silent_cuts:
+            answer(loadframe.render_curve(found.curve, unit=found.axis_unit, conduct=found.conduct), run=found.run)
+            for cut in found.silent_cuts:
                 answer(f"Silently clamped: {cut}.")
-            for warning in measured.warnings:
+            for warning in found.warnings:
                 answer(warning)
-            answer(f"Run folder: {measured.run}")
+            answer(f"Run folder: {found.run}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, show_investigation, show_ladder, show_tuning
+from loadframe.cli.common import Json, command, tell
 
 
 def report(
@@ -24,13 +24,11 @@ def report(
         folder = loadframe.open_run(run)
         if speedscope is not None:
             loadframe.write_speedscope(folder, speedscope)
-        if (ladder := loadframe.measured_ladder(folder)) is not None:
-            show_ladder(ladder, as_json)
-            return
-        if (tuning := loadframe.measured_tuning(folder)) is not None:
-            show_tuning(tuning, as_json)
+        other = loadframe.measured_ladder(folder) or loadframe.measured_tuning(folder)
+        if other is not None:
+            tell(other, as_json)
             return
         found = loadframe.conclude(folder)
         here = replace(found, run=str(run), report=str(run / "report.html"))
         loadframe.write_report(folder, here)
-        show_investigation(here, as_json)
+        tell(here, as_json)

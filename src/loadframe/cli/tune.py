@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, show_tuning
-from loadframe.cli.progress import shown
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
 
 
 def tune(
@@ -27,6 +26,7 @@ def tune(
     """Search for better settings for the study's target, and prove them against the starting ones."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with shown(quiet=as_json) as progress:
-            found = loadframe.tune(declared, runs, trials=trials, resume=resume, progress=progress)
-        show_tuning(found, as_json)
+        found = measured(
+            as_json, lambda progress: loadframe.tune(declared, runs, trials=trials, resume=resume, progress=progress)
+        )
+        tell(found, as_json)
