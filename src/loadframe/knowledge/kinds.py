@@ -7,7 +7,6 @@ what is as pure. It is found by its name: a table at the bottom cannot import th
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -23,8 +22,7 @@ Row = TypeVar("Row")
 
 @cache
 def _pages(page: Page) -> Mapping[str, ModuleType]:
-    kinds = sorted(found.name for found in pkgutil.iter_modules([str(FOLDER)]) if found.ispkg)
-    there = (kind for kind in kinds if any(one.name == page for one in pkgutil.iter_modules([str(FOLDER / kind)])))
+    there = sorted(path.parent.name for path in FOLDER.glob(f"*/{page}.py"))
     return {kind: import_module(f"loadframe.kinds.{kind}.{page}") for kind in there}
 
 
