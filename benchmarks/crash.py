@@ -218,7 +218,7 @@ def unreadable(path: Path, password: str | None, stood: set[str]) -> list[str]:
     except UserError as error:
         return [f"{path} cannot be read: {error}"]
     if journal:
-        back = {entry.setting for entry in journal if entry.phase == "reverted"}
+        back = {entry.setting for entry in journal if entry.status == "reverted"}
         told += [f"{path} does not say that {name} was put back" for name in sorted(stood - back)]
     files = [file for file in path.rglob("*") if file.is_file()] if password is not None else []
     return told + [f"{file} has the password" for file in files if (password or "").encode() in file.read_bytes()]

@@ -48,10 +48,10 @@ from loadframe.version import __version__
 
 if TYPE_CHECKING:
     from loadframe.analysis.curve import of as fit_curve
+    from loadframe.bench.places import revert as revert_changes
     from loadframe.changes.durable import of_this_command as own_changes
     from loadframe.changes.lists import read as standing_changes
     from loadframe.changes.lists import unreadable as unreadable_changes
-    from loadframe.changes.reverting import revert as revert_changes
     from loadframe.changes.reverting import unreverted as unreverted_changes
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.forecasting import calibration, predict
@@ -207,7 +207,7 @@ _API = {
     "render_comparison": ("loadframe.reporting", "render_comparison"),
     "comparison_json": ("loadframe.reporting", "comparison_json"),
     "sweep_leftovers": ("loadframe.host.leftovers", "sweep"),
-    "revert_changes": ("loadframe.changes.reverting", "revert"),
+    "revert_changes": ("loadframe.bench.places", "revert"),
     "unreverted_changes": ("loadframe.changes.reverting", "unreverted"),
     "standing_changes": ("loadframe.changes.lists", "read"),
     "unreadable_changes": ("loadframe.changes.lists", "unreadable"),

@@ -85,7 +85,7 @@ class SimulatedBench:
     def treatments(self) -> int:
         return len(self.states)
 
-    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> None:
+    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None, **_more: object) -> None:
         self.states[name] = state
 
     def use(self, name: str) -> dict[str, SettingValue]:

@@ -66,10 +66,10 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
     assert in_effect(server) == before
     assert server.schemas() == schemas
     assert server.ask("SELECT id FROM theirs.precious") == [(7,)]
-    assert {outcome.what for outcome in bench.put_back} == {"reverted"}
+    assert {outcome.status for outcome in bench.put_back} == {"reverted"}
     assert lists.read() == []
     told = read(run.path)
-    assert {(entry.setting, entry.after) for entry in told if entry.phase == "applied"} >= set(changed.items())
+    assert {(entry.setting, entry.after) for entry in told if entry.status == "applied"} >= set(changed.items())
     assert not any(entry.private for entry in told)
     for path in run.path.rglob("*"):
         assert path.is_dir() or server.password.encode() not in path.read_bytes(), path
@@ -113,7 +113,7 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
     assert any(trial.changes and not trial.failed for trial in found.trials)
     for path in (climbed.run, found.run):
         told = read(Path(path))
-        assert name in {entry.setting for entry in told if entry.phase == "applied"}
+        assert name in {entry.setting for entry in told if entry.status == "applied"}
         assert standing(told) == []
     assert (in_effect(server), server.schemas(), lists.read()) == (before, schemas, [])
 
@@ -260,7 +260,7 @@ def test_what_its_owner_changes_meanwhile_stays(server: somebodys.Server, opened
         place.write(name, theirs)
         bench.use("C")
     assert place.read(name) == theirs
-    assert [outcome.change.setting for outcome in bench.put_back if outcome.what == "left"] == [name]
+    assert [outcome.setting for outcome in bench.put_back if outcome.status == "left"] == [name]
     place.write(name, before)
     place.close()
 
@@ -304,12 +304,12 @@ def test_its_processes_are_bound_only_for_the_run(server: somebodys.Server, open
         bench.take_step(round_number=1, block=1, treatment="B", level=1)
         assert now() == {(ALLOWED[0],)}, "of connections that the load has made, too"
     assert now() == everywhere
-    assert [(outcome.change.setting, outcome.what) for outcome in bench.put_back if "schema" not in str(outcome)] == [
+    assert [(outcome.setting, outcome.status) for outcome in bench.put_back if "schema" not in str(outcome)] == [
         ("cage.cpus", "reverted")
     ]
     assert lists.read() == []
     told = [entry for entry in read(run.path) if entry.layer == "process"]
-    assert {entry.phase for entry in told} == {"intent", "applied", "reverted"}
+    assert {entry.status for entry in told} == {"intent", "applied", "reverted"}
     assert not standing(told)
     attached.close()
 

@@ -58,7 +58,7 @@ def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable,
         assert bench.take_step(round_number=1, block=1, treatment="C", level=1).requests > 0
     assert settings(server) == before
     assert not list(server.config.parent.iterdir())
-    assert {outcome.what for outcome in bench.put_back} == {"reverted"}
+    assert {outcome.status for outcome in bench.put_back} == {"reverted"}
     assert lists.read() == []
 
 
@@ -76,7 +76,7 @@ with Bench(study, run) as bench:
     bench.use("A")
     os.kill(os.getpid(), signal.SIGKILL)
 """
-NEXT = "from loadframe.changes import reverting; print(*(outcome.what for outcome in reverting.revert()))"
+NEXT = "from loadframe.bench import places; print(*(outcome.status for outcome in places.revert()))"
 
 
 @pytest.mark.server

@@ -12,10 +12,9 @@ from loadframe.bench.bench import Bench
 from loadframe.bench.checking import check_study
 from loadframe.bench.rig import Rig
 from loadframe.cages import groups
-from loadframe.changes.durable import Outcome
 from loadframe.changes.journal import read, standing
 from loadframe.errors import TargetError
-from loadframe.model import TargetState
+from loadframe.model import ChangeRecord, TargetState
 from loadframe.recording.series import metric_series
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -53,11 +52,11 @@ class Remembering:
     def found_in(self, state: TargetState) -> TargetState:
         return state
 
-    def abandon(self) -> list[Outcome]:
+    def abandon(self) -> list[ChangeRecord]:
         self.done.append("stop")
         return []
 
-    def leave(self) -> list[Outcome]:
+    def leave(self) -> list[ChangeRecord]:
         return []
 
     def effective(self) -> dict[str, int]:
@@ -82,7 +81,7 @@ def test_it_is_started_once_and_then_changed(target: Remembering, tmp_path: Path
     rig = Rig(target, run)  # type: ignore[arg-type]
     bring(rig, target, SMALL, SMALL, LARGE, LARGE)
     assert target.done == [("start", 1), "install", ("apply", 2)]
-    assert [entry.phase for entry in read(run.path)] == ["intent", "applied"]
+    assert [entry.status for entry in read(run.path)] == ["intent", "applied"]
     assert len(standing(read(run.path))) == 1
     rig.close()
     assert not standing(read(run.path))

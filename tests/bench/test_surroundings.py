@@ -77,9 +77,9 @@ def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, ope
             assert (effective["vm.dirty_ratio"], effective["vm.swappiness"]) == (dirty, 10)
             assert (read_now("vm.dirty_ratio"), read_now("vm.swappiness")) == (dirty, 10)
     assert (read_now("vm.dirty_ratio"), read_now("vm.swappiness")) == (20, 60)
-    assert sorted(outcome.change.setting for outcome in bench.put_back) == ["vm.dirty_ratio", "vm.swappiness"]
+    assert sorted(outcome.setting for outcome in bench.put_back) == ["vm.dirty_ratio", "vm.swappiness"]
     assert lists.read() == []
-    told = [(entry.phase, entry.setting, entry.before, entry.after, entry.read_back) for entry in read(run.path)]
+    told = [(entry.status, entry.setting, entry.before, entry.after, entry.read_back) for entry in read(run.path)]
     assert told[1] == ("applied", "vm.swappiness", 60, 10, 10)
     assert told[3] == ("applied", "vm.dirty_ratio", 20, 5, 5)
     assert told[5] == ("applied", "vm.dirty_ratio", 5, 20, 20)
@@ -123,7 +123,7 @@ def test_what_fails_in_the_middle_is_put_back_too(root: Path, opened: Opened) ->
         Host(root).write("vm.swappiness", 33)
         bench.use("B")
     assert (Host(root).read("vm.dirty_ratio"), Host(root).read("vm.swappiness")) == (20, 33)
-    assert [outcome.what for outcome in bench.put_back] == ["reverted", "left"]
+    assert [outcome.status for outcome in bench.put_back] == ["reverted", "left"]
 
 
 def test_who_goes_back_to_what_somebody_else_has_changed_is_stopped(root: Path, opened: Opened) -> None:

@@ -12,11 +12,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from loadframe.changes import config_file, lists, reverting
-from loadframe.changes.config_file import NAME, ConfigFile
+from loadframe.bench import places
+from loadframe.changes import lists
 from loadframe.changes.durable import DurableJournal
 from loadframe.cli import entry
 from loadframe.errors import ChangeError, TargetError
+from loadframe.kinds import config_file
+from loadframe.kinds.config_file import NAME, ConfigFile
 
 SERVER = {"kind": "mariadb", "address": "/run/theirs.sock", "option_file": "", "user": ""}
 RESTART = 'cat "$1" >> "$2" 2>/dev/null; echo restarted >> "$2"'
@@ -36,7 +38,7 @@ class Theirs:
     def killed(self, code: str) -> None:
         """A command that does what `code` says, and is killed."""
         frame = (
-            "import os, signal; from pathlib import Path; from loadframe.changes import config_file\n"
+            "import os, signal; from pathlib import Path; from loadframe.kinds import config_file\n"
             "from loadframe.changes.durable import DurableJournal\n"
             "config_file.again = lambda address: open(os.devnull)\n"
             f"place = config_file.ConfigFile.at({dict(self.place.address)!r})\n"
@@ -63,7 +65,7 @@ def test_the_server_finds_it_at_one_start_and_not_at_the_next(theirs: Theirs, tm
     theirs.place.make_room()
     journal = DurableJournal("a study", tmp_path)
     assert journal.set(theirs.place, NAME, VALUE) == VALUE
-    assert [outcome.what for outcome in journal.back(theirs.place)] == ["reverted"]
+    assert [outcome.status for outcome in journal.back(theirs.place)] == ["reverted"]
     assert theirs.starts() == [WHOLE, ""]
     assert [path.name for path in theirs.file.parent.iterdir()] == ["log"]
     assert lists.read() == []
@@ -88,10 +90,10 @@ def test_the_server_finds_it_at_one_start_and_not_at_the_next(theirs: Theirs, tm
 )
 def test_after_a_kill_the_next_one_takes_it_away_and_restarts(theirs: Theirs, code: str, starts: list[str]) -> None:
     theirs.killed(code)
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert theirs.starts() == starts
     assert [path.name for path in theirs.file.parent.iterdir()] == ["log"]
-    assert (lists.read(), reverting.revert()) == ([], [])
+    assert (lists.read(), places.revert()) == ([], [])
 
 
 UNDERWAY = 'echo begins >> "$1/log"; mkdir "$1/first" 2>/dev/null && until test -e "$1/go"; do sleep 0.01; done; '
@@ -143,9 +145,9 @@ def test_a_restart_that_fails_is_told_with_its_words_and_tried_again(theirs: The
     with pytest.raises(TargetError, match="ended with 1") as caught:
         journal.set(place, NAME, VALUE)
     assert caught.value.details == "no"
-    assert [outcome.what for outcome in journal.back(place)] == ["failed"]
+    assert [outcome.status for outcome in journal.back(place)] == ["failed"]
     (tmp_path / "ok").touch()
-    assert [outcome.what for outcome in journal.back(place)] == ["reverted"]
+    assert [outcome.status for outcome in journal.back(place)] == ["reverted"]
     assert not list(theirs.file.parent.iterdir())
 
 

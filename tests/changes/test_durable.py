@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.bench import places
 from loadframe.changes import lists, reverting
 from loadframe.changes.durable import DurableJournal, Record
 from loadframe.changes.host import Host
-from loadframe.changes.journal import FILE, Entry, read, standing
+from loadframe.changes.journal import FILE, read, standing
 from loadframe.errors import ChangeError
 from loadframe.host import identity
-from loadframe.model import SettingValue
+from loadframe.model import ChangeRecord, SettingValue
 from loadframe.runs.folder import RunFolder
 
 
@@ -69,7 +70,7 @@ def test_everything_goes_back_in_reverse_order_and_nothing_stays_on_the_disk(roo
     book.set(host, "vm.swappiness", 1)
     book.set(host, "vm.dirty_ratio", 7)
     outcomes = book.back(host)
-    assert [outcome.change.setting for outcome in outcomes] == ["vm.swappiness", "vm.dirty_ratio"]
+    assert [outcome.setting for outcome in outcomes] == ["vm.swappiness", "vm.dirty_ratio"]
     assert values(root) == (20, 60)
     assert lists.read() == []
     assert book.back(host) == []
@@ -79,10 +80,10 @@ def test_what_the_kernel_moves_along_goes_back_too(root: Path) -> None:
     book, host = journal(root), Host(root)
     book.set(host, "transparent_hugepage.enabled", "never", moves=("vm.min_free_kbytes",))
     host.write("vm.min_free_kbytes", 67584)
-    assert [outcome.what for outcome in book.back(host)] == ["reverted", "reverted"]
+    assert [outcome.status for outcome in book.back(host)] == ["reverted", "reverted"]
     book.set(host, "transparent_hugepage.enabled", "always", moves=("vm.min_free_kbytes",))
     host.write("vm.min_free_kbytes", 70000)
-    left = {outcome.change.setting: outcome.what for outcome in book.back(host)}
+    left = {outcome.setting: outcome.status for outcome in book.back(host)}
     assert left == {"transparent_hugepage.enabled": "reverted", "vm.min_free_kbytes": "left"}
 
 
@@ -104,10 +105,10 @@ def test_what_the_kernel_moves_again_when_it_goes_back_is_put_back_too(
     book.set(machine, "block.vda.scheduler", "mq-deadline", moves=("block.vda.nr_requests",))
     assert machine.read("block.vda.nr_requests") == 256
     if killed:
-        monkeypatch.setattr(reverting, "Host", Kernel)
+        monkeypatch.setattr(places, "Host", Kernel)
         monkeypatch.setattr(Record, "alive", lambda record: False)
-    outcomes = reverting.revert() if killed else book.back(machine)
-    assert [outcome.what for outcome in outcomes] == ["reverted", "reverted"]
+    outcomes = places.revert() if killed else book.back(machine)
+    assert [outcome.status for outcome in outcomes] == ["reverted", "reverted"]
     assert machine.read("block.vda.nr_requests") == 128
     assert lists.read() == []
 
@@ -117,21 +118,21 @@ def test_after_a_kill_the_next_one_puts_back(root: Path) -> None:
     assert values(root) == (5, 1)
     (record,) = lists.read()
     assert not record.alive()
-    assert [(outcome.what, outcome.value) for outcome in reverting.revert()] == [("reverted", 60), ("reverted", 20)]
+    assert [(outcome.status, outcome.read_back) for outcome in places.revert()] == [("reverted", 60), ("reverted", 20)]
     assert values(root) == (20, 60)
-    assert (lists.read(), reverting.revert()) == ([], [])
+    assert (lists.read(), places.revert()) == ([], [])
 
 
 def test_killed_between_the_intent_and_the_change_nothing_was_changed(root: Path) -> None:
     killed(root, "host.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL); journal.set(host, 'vm.swappiness', 1)")
-    (outcome,) = reverting.revert()
+    (outcome,) = places.revert()
     assert str(outcome) == "vm.swappiness of this machine: is 60, as before"
 
 
 def test_killed_while_the_intent_was_written_nothing_is_left(root: Path) -> None:
     killed(root, "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL); journal.set(host, 'vm.swappiness', 1)")
     (torn,) = lists.folder().glob("*.tmp")
-    assert reverting.revert() == []
+    assert places.revert() == []
     assert not torn.exists()
     assert values(root) == (20, 60)
 
@@ -141,7 +142,7 @@ def test_killed_before_it_was_read_back_a_cut_value_is_ours(root: Path) -> None:
     killed(root, "host.read = lambda _, read=host.read: read('vm.dirty_ratio') if read('vm.dirty_ratio') == 20 else "
                  "os.kill(os.getpid(), signal.SIGKILL); journal.set(host, 'vm.dirty_ratio', 5)")  # fmt: skip
     Host(root).write("vm.dirty_ratio", 4)
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert values(root) == (20, 60)
 
 
@@ -149,18 +150,18 @@ def test_a_cut_value_is_known_as_ours(root: Path) -> None:
     host, book = Looking(root, most=4), journal(root)
     assert book.set(host, "vm.dirty_ratio", 5) == 4
     host.most = 100
-    assert [outcome.what for outcome in book.back(host)] == ["reverted"]
+    assert [outcome.status for outcome in book.back(host)] == ["reverted"]
 
 
 def test_what_somebody_else_has_changed_is_left_and_said(root: Path) -> None:
     killed(root, "journal.set(host, 'vm.dirty_ratio', 5)")
     Host(root).write("vm.dirty_ratio", 33)
-    (outcome,) = reverting.revert()
-    assert (outcome.what, outcome.value) == ("left", 33)
+    (outcome,) = places.revert()
+    assert (outcome.status, outcome.read_back) == ("left", 33)
     for word in ("33", "20", "5"):
         assert word in str(outcome)
     assert values(root)[0] == 33
-    assert reverting.revert() == []
+    assert places.revert() == []
 
 
 def test_who_changes_what_somebody_else_changes_too_is_stopped(root: Path) -> None:
@@ -190,7 +191,7 @@ def test_two_commands_do_not_change_the_same(root: Path) -> None:
 def test_what_a_running_command_has_changed_is_not_touched(root: Path) -> None:
     book = journal(root)
     book.set(Host(root), "vm.dirty_ratio", 5)
-    assert reverting.revert() == []
+    assert places.revert() == []
     assert values(root)[0] == 5
 
 
@@ -198,10 +199,10 @@ def test_what_cannot_be_put_back_stands_and_is_tried_again(root: Path) -> None:
     killed(root, "journal.set(host, 'vm.dirty_ratio', 5); journal.set(host, 'vm.swappiness', 1)")
     away = root / "away"
     (root / "proc/sys/vm/swappiness").rename(away)
-    assert [outcome.what for outcome in reverting.revert()] == ["failed", "reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["failed", "reverted"]
     assert [change.setting for record in lists.read() for change in record.changes] == ["vm.swappiness"]
     away.rename(root / "proc/sys/vm/swappiness")
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert values(root) == (20, 60)
 
 
@@ -209,14 +210,14 @@ def test_a_reboot_has_put_the_machine_back(root: Path, monkeypatch: pytest.Monke
     """What has the same value now was set by somebody since."""
     killed(root, "journal.set(host, 'vm.dirty_ratio', 5)")
     monkeypatch.setattr(identity, "boot_id", lambda: "another")
-    (outcome,) = reverting.revert()
+    (outcome,) = places.revert()
     assert "restarted since" in str(outcome)
     assert values(root)[0] == 5
 
 
 def test_the_journal_of_a_killed_run_says_what_became_of_its_changes(root: Path) -> None:
     run = RunFolder.create(root.parent, "study")
-    intent = Entry(4, "intent", "now", "host", "B", "host", "vm.dirty_ratio", 20, 5, private=False)
+    intent = ChangeRecord("vm.dirty_ratio", 20, 5, id=4, target="host", layer="host", treatment="B", why="less dirty")
     run.append_line(FILE, "change", intent)
     with (run.path / FILE).open("a") as file:
         file.write('{"schema":"loadframe.change/1","num')  # torn by the kill
@@ -224,17 +225,18 @@ def test_the_journal_of_a_killed_run_says_what_became_of_its_changes(root: Path)
     killed(root, f"{mine}; journal.set(host, 'vm.dirty_ratio', 5); journal.set(host, 'vm.swappiness', 1)")
     away = root / "away"
     (root / "proc/sys/vm/swappiness").rename(away)
-    reverting.revert()
+    places.revert()
     away.rename(root / "proc/sys/vm/swappiness")
     Host(root).write("vm.swappiness", 33)
-    reverting.revert()
+    places.revert()
     assert standing(read(run.path)) == []
-    told = [(each.number, each.phase, each.setting, each.before, each.after, each.read_back) for each in read(run.path)]
+    told = [(each.id, each.status, each.setting, each.before, each.after, each.read_back) for each in read(run.path)]
     assert told == [
         (4, "intent", "vm.dirty_ratio", 20, 5, None),
         (5, "reverted", "vm.dirty_ratio", 5, 20, 20),
         (6, "left", "vm.swappiness", 1, 60, 33),
     ]
+    assert [each.why for each in read(run.path)] == ["less dirty", "less dirty", ""]
 
 
 def test_what_a_killed_run_has_changed_goes_back_though_its_journal_takes_no_more(root: Path) -> None:
@@ -242,9 +244,9 @@ def test_what_a_killed_run_has_changed_goes_back_though_its_journal_takes_no_mor
     (run.path / FILE).mkdir()
     mine = f"journal = DurableJournal('a study', Path({str(run.path)!r}))"
     killed(root, f"{mine}; journal.set(host, 'vm.dirty_ratio', 5)")
-    (outcome,) = reverting.revert()
+    (outcome,) = places.revert()
     assert (values(root), lists.read()) == ((20, 60), [])
-    assert (outcome.what, "not noted in its run" in str(outcome)) == ("reverted", True)
+    assert (outcome.status, "not noted in its run" in str(outcome)) == ("reverted", True)
 
 
 RACING = """
@@ -361,7 +363,7 @@ ODD = [
 def test_a_file_that_cannot_be_used_is_told_and_left_and_the_others_are_put_back(root: Path, text: str) -> None:
     first, last = odd("0", text), odd("zz", text)
     killed(root, "journal.set(host, 'vm.dirty_ratio', 5)")
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert values(root) == (20, 60)
     assert [each.file for each in lists.unreadable()] == [first, last]
     told = reverting.unreverted()
@@ -393,7 +395,7 @@ def test_what_is_in_a_file_that_cannot_be_used_is_not_changed_once_more(
     (file,) = lists.folder().glob("*.json")
     changes = json.loads(file.read_text())["changes"]
     file.write_text(json.dumps({**json.loads(file.read_text()), **damage, "was": changes}))
-    assert (reverting.revert(), [each.file for each in lists.unreadable()]) == ([], [file])
+    assert (places.revert(), [each.file for each in lists.unreadable()]) == ([], [file])
     with pytest.raises(ChangeError, match=file.name):
         journal(root).set(Host(root), "vm.dirty_ratio", 7)
     journal(root).set(Host(root), "vm.swappiness", 1)
@@ -418,7 +420,7 @@ def test_a_place_that_cannot_be_found_keeps_nothing_else_from_going_back(
     record = json.loads(file.read_text())
     record["changes"][1]["place"] = place
     file.write_text(json.dumps(record))
-    assert {outcome.what: word in str(outcome) for outcome in reverting.revert()} == {"failed": True, "reverted": False}
+    assert {outcome.status: word in str(outcome) for outcome in places.revert()} == {"failed": True, "reverted": False}
     assert (values(root)[0], len(lists.read())) == (20, 1)
 
 
@@ -428,14 +430,14 @@ def test_a_revert_that_failed_is_not_tried_by_the_next_command_at_once(
     killed(root, "journal.set(host, 'vm.swappiness', 1)")
     file = root / "proc/sys/vm/swappiness"
     file.rename(root / "away")
-    assert [outcome.what for outcome in reverting.revert(again=False)] == ["failed"]
+    assert [outcome.status for outcome in places.revert(again=False)] == ["failed"]
     (root / "away").rename(file)
-    assert reverting.revert(again=False) == []
+    assert places.revert(again=False) == []
     (told,) = reverting.unreverted()
     for word in ("vm.swappiness of this machine", "Last tried", "cannot be put back to 60", "changes revert"):
         assert word in told
     monkeypatch.setattr(lists, "AGAIN_AFTER_S", 0.0)
-    assert [outcome.what for outcome in reverting.revert(again=False)] == ["reverted"]
+    assert [outcome.status for outcome in places.revert(again=False)] == ["reverted"]
     assert values(root) == (20, 60)
 
 
@@ -443,7 +445,7 @@ def test_it_is_said_before_what_takes_long(root: Path, monkeypatch: pytest.Monke
     killed(root, "host.address = {'kind': 'config', 'path': '/x'}; host.words = 'a server'; "
                  "journal.set(host, 'vm.swappiness', 1)")  # fmt: skip
     said: list[str] = []
-    reverting.revert(before=said.append)
+    places.revert(before=said.append)
     (words,) = said
     for word in ("vm.swappiness of a server", "up to 390 s"):
         assert word in words
@@ -455,12 +457,12 @@ def test_what_was_changed_in_another_container_is_put_back_only_where_it_means_t
     killed(root, "journal.set(host, 'vm.swappiness', 1); journal.set(host, 'net.core.somaxconn', 8192)")
     real = identity.namespace
     monkeypatch.setattr(identity, "namespace", lambda kind: "7" if kind == "net" else real(kind))
-    told = {outcome.change.setting: str(outcome) for outcome in reverting.revert()}
+    told = {outcome.setting: str(outcome) for outcome in places.revert()}
     assert "put back from 1 to 60" in told["vm.swappiness"]
     assert "another network namespace" in told["net.core.somaxconn"]
     assert Host(root).read("net.core.somaxconn") == 8192
     monkeypatch.setattr(identity, "namespace", real)
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert Host(root).read("net.core.somaxconn") == 4096
 
 
@@ -473,5 +475,5 @@ def test_a_list_of_the_version_before_is_put_back_too(root: Path) -> None:
     del old["owner"]["namespace"]
     file.with_suffix(".alive").unlink()
     file.write_text(json.dumps({**old, "schema": "loadframe.standing/1"}))
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert values(root) == (20, 60)

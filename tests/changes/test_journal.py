@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from loadframe.changes.journal import Journal, differences, read, runs_with_changes, standing
+from loadframe.changes.journal import FILE, Journal, Reasons, differences, read, runs_with_changes, standing
 from loadframe.errors import TargetError
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import Change, Price, Remedy, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 
 START = TargetState({"cache": 64, "mode": "a"}, {"RLIMIT_NOFILE": 1024})
@@ -27,7 +28,7 @@ class Cutting:
         self.state = START
 
     def apply(self, state: TargetState) -> None:
-        self.seen = [entry.phase for entry in read(self.run.path)]
+        self.seen = [entry.status for entry in read(self.run.path)]
         if self.fails:
             raise TargetError("it will not start")
         self.state = state
@@ -65,7 +66,7 @@ def test_what_was_changed_back_stands_no_more(run: RunFolder) -> None:
 
 def test_what_was_read_back_stands_beside_what_was_asked_for(run: RunFolder) -> None:
     journal(run, Cutting(run)).go("B", START, LARGER)
-    applied = {entry.setting: entry for entry in read(run.path) if entry.phase == "applied"}
+    applied = {entry.setting: entry for entry in read(run.path) if entry.status == "applied"}
     assert (applied["cache"].before, applied["cache"].after, applied["cache"].read_back) == (64, 400, 300)
     assert set(applied) == {"cache", "RLIMIT_NOFILE"}
 
@@ -73,7 +74,7 @@ def test_what_was_read_back_stands_beside_what_was_asked_for(run: RunFolder) -> 
 def test_a_change_that_fails_is_said_to_have_failed(run: RunFolder) -> None:
     with pytest.raises(TargetError):
         journal(run, Cutting(run, fails=True)).go("B", START, LARGER)
-    assert [entry.phase for entry in read(run.path)] == ["intent", "intent", "failed", "failed"]
+    assert [entry.status for entry in read(run.path)] == ["intent", "intent", "failed", "failed"]
     assert standing(read(run.path)) == []
 
 
@@ -99,3 +100,55 @@ def test_with_the_target_everything_has_ended(run: RunFolder) -> None:
     book.close(LARGER, START)
     assert standing(read(run.path)) == []
     assert runs_with_changes(run.path.parent) == [run.path]
+
+
+CACHE = Remedy(
+    "more-tables", "a larger table cache", ("mariadb.table_open_cache",),
+    (Change("process", "RLIMIT_NOFILE", 1024, 1024, needed=False), Change("server", "cache", 64, 400, why="320 jobs")),
+    Price(),
+)  # fmt: skip
+
+
+def test_it_says_for_which_finding_and_remedy_each_change_is(run: RunFolder) -> None:
+    """What the chain of a remedy does not need, and what the study itself asks for, is for no finding."""
+    reasons = Reasons()
+    book = Journal(run, Cutting(run), reasons=reasons)  # type: ignore[arg-type]
+    reasons.note("A", "as given", START)
+    reasons.note("B", CACHE.title, LARGER, CACHE)
+    book.go("B", START, LARGER)
+    book.go("A", LARGER, START)
+    told = [(each.setting, each.finding, each.remedy, each.why) for each in read(run.path) if each.status == "intent"]
+    assert told == [
+        ("RLIMIT_NOFILE", "", "", "a larger table cache"),
+        ("cache", "mariadb.table_open_cache", "a larger table cache", "320 jobs"),
+        ("RLIMIT_NOFILE", "", "", "as given"),
+        ("cache", "", "", "as given"),
+    ]
+
+
+def test_what_goes_on_from_a_remedy_that_was_kept_is_still_for_its_finding(run: RunFolder) -> None:
+    reasons = Reasons()
+    book = Journal(run, Cutting(run), reasons=reasons)  # type: ignore[arg-type]
+    reasons.note("B", CACHE.title, LARGER, CACHE)
+    reasons.note("C", "next", replace(LARGER, settings={**LARGER.settings, "pool": 4}))
+    book.go("C", START, replace(LARGER, settings={**LARGER.settings, "pool": 4}))
+    told = {each.setting: (each.remedy, each.why) for each in read(run.path)}
+    assert (told["cache"], told["pool"]) == (("a larger table cache", "320 jobs"), ("", "next"))
+
+
+def test_a_journal_of_the_first_version_is_read_and_goes_on(run: RunFolder) -> None:
+    """That had a number and a phase, and did not say why."""
+    line = (
+        '{"schema":"loadframe.change/1","number":7,"phase":"intent","at":"2026-11-21T18:42:00.000+00:00",'
+        '"target":"simulated","treatment":"B","layer":"server","setting":"cache","before":64,"after":400,'
+        '"read_back":null,"private":true}\n'
+    )
+    (run.path / FILE).write_text(line)
+    (old,) = read(run.path)
+    assert (old.id, old.status, old.setting, old.before, old.after, old.private, old.why) == (
+        7, "intent", "cache", 64, 400, True, "",
+    )  # fmt: skip
+    assert standing([old]) == [old]
+    journal(run, Cutting(run)).close(LARGER, START)
+    assert [each.status for each in read(run.path)] == ["intent", "ended", "ended"]
+    assert standing(read(run.path)) == []

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.changes import lists, reverting
+from loadframe.bench import places
+from loadframe.changes import lists
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.process import CPUS, FILES, NICE, Gone, ServerProcess
 from loadframe.errors import ChangeError
@@ -117,7 +118,7 @@ def test_all_threads_of_all_its_processes_are_changed_and_put_back(
     assert journal.set(server.place, name, value) == value
     server.another_thread()
     assert server.values(name) == {value}
-    assert [outcome.what for outcome in journal.back(server.place)] == ["reverted"]
+    assert [outcome.status for outcome in journal.back(server.place)] == ["reverted"]
     assert server.values(name) == {before}
     assert lists.read() == []
 
@@ -137,9 +138,9 @@ def test_after_a_kill_the_next_one_puts_back(server: Server) -> None:
     (before,) = server.values(FILES)
     killed(server, f"journal.set(place, {FILES!r}, 200)")
     assert server.values(FILES) == {200}
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert server.values(FILES) == {before}
-    assert (lists.read(), reverting.revert()) == ([], [])
+    assert (lists.read(), places.revert()) == ([], [])
 
 
 def test_killed_between_two_processes_both_go_back(server: Server) -> None:
@@ -151,15 +152,15 @@ def test_killed_between_two_processes_both_go_back(server: Server) -> None:
         f"journal.set(place, {FILES!r}, 200)",
     )
     assert server.values(FILES) == {before, 200}
-    assert [outcome.what for outcome in reverting.revert()] == ["reverted"]
+    assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert server.values(FILES) == {before}
 
 
 def test_what_has_ended_needs_nothing(server: Server) -> None:
     killed(server, f"journal.set(place, {FILES!r}, 200)")
     server.end()
-    (outcome,) = reverting.revert()
-    assert outcome.what == "reverted"
+    (outcome,) = places.revert()
+    assert outcome.status == "reverted"
     assert "has ended" in str(outcome)
     assert lists.read() == []
 
@@ -182,7 +183,7 @@ def test_what_its_owner_changes_meanwhile_is_left_and_said(server: Server, tmp_p
     hard = resource.prlimit(server.child, resource.RLIMIT_NOFILE)[1]
     resource.prlimit(server.child, resource.RLIMIT_NOFILE, (300, hard))
     (outcome,) = journal.back(server.place)
-    assert (outcome.what, outcome.value) == ("left", "200 and 300")
+    assert (outcome.status, outcome.read_back) == ("left", "200 and 300")
 
 
 def test_threads_that_differ_are_not_made_alike(server: Server) -> None:

@@ -129,7 +129,7 @@ def test_server_and_driver_are_bound_in_the_steps_of_a_state_and_in_no_others(tm
         used = steps["B"].metrics["target.cpu.cores"] + steps["B"].metrics["driver.cpu.cores"]
         assert used < 1.2, "two that share one CPU have no more than it, whatever else the machine does"
         run = bench.run.path
-    changes = [(entry.setting, entry.phase, entry.after) for entry in journal.read(run)]
+    changes = [(entry.setting, entry.status, entry.after) for entry in journal.read(run)]
     assert ("cage.cpus", "applied", str(cpu)) in changes
     assert ("cage.driver.cpus", "intent", str(cpu)) in changes
     assert journal.standing(journal.read(run)) == []

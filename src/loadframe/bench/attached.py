@@ -7,18 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.bench.caged import DRIVER_CPUS
+from loadframe.bench.own_schema import THERE, OwnSchema
 from loadframe.cages.cage import Cage
-from loadframe.changes.config_file import BETWEEN, NAME, ConfigFile
-from loadframe.changes.durable import NOT_ALONE, DurableJournal, Outcome, Place
+from loadframe.changes.durable import NOT_ALONE, DurableJournal
+from loadframe.changes.places import Place
 from loadframe.changes.process import CPUS, ServerProcess
-from loadframe.changes.schema import THERE, OwnSchema
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
 from loadframe.kinds.attached import BY_STUDY, attach
 from loadframe.kinds.catalogue import differing
+from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.kinds.registry import setting
 from loadframe.kinds.settings_file import written
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
 
@@ -144,23 +145,23 @@ class AttachedTarget:
         """Amid a run, which goes on from there. ChangeError where somebody else has changed a setting meanwhile,
         TargetError where it cannot be put back."""
         for outcome in self._durable.back(place, names):
-            if outcome.what == "left":
+            if outcome.status == "left":
                 raise ChangeError(str(outcome), remedy=NOT_ALONE)
-            if outcome.what == "failed":
+            if outcome.status == "failed":
                 raise TargetError(str(outcome), remedy="`loadframe changes revert` tries again to put it back.")
 
     def _running(self) -> ServerProcess:
         assert self._process is not None, "the study names what it changes of processes"
         return self._process
 
-    def abandon(self) -> list[Outcome]:
+    def abandon(self) -> list[ChangeRecord]:
         """Whatever has become of it: its settings and its processes as they were; what has become of each."""
         self._state = TargetState()
         moved = self._durable.back(self._process) if self._process is not None else []
         put_back = [*moved, *self._durable.back(self._server)]
         return [*put_back, *self._durable.back(self._config)] if self._config is not None else put_back
 
-    def leave(self) -> list[Outcome]:
+    def leave(self) -> list[ChangeRecord]:
         """The same, and the workload's schema gone."""
         dropped = self._durable.back(self._schema) if self._schema is not None else []
         return [*dropped, *self.abandon()]

@@ -20,7 +20,8 @@ from loadframe.bench.evaluation import TICK_S, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.rig import Rig
 from loadframe.bench.surroundings import Surroundings, host_settings
-from loadframe.changes.durable import DurableJournal, Outcome
+from loadframe.changes.durable import DurableJournal
+from loadframe.changes.journal import Reasons
 from loadframe.diagnosis.sight import blind_counters
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
@@ -28,11 +29,13 @@ from loadframe.host.signals import undisturbed
 from loadframe.kinds import registry as targets
 from loadframe.model import (
     OPEN_LOOP_AXES,
+    ChangeRecord,
     Conduct,
     Ending,
     Endpoint,
     ProfiledStep,
     ProfilePlace,
+    Remedy,
     SettingValue,
     Step,
     TargetState,
@@ -58,7 +61,7 @@ class Bench:
         self._say = say
         self.workload: Workload = self._make_workload(Allowance())
         self.version = ""
-        self.put_back: list[Outcome] = []
+        self.put_back: list[ChangeRecord] = []
         """Once it is left: what became of the settings that outlive it."""
         self._what = f"{study.target.kind} for study {study.study.name}"
         self._durable = DurableJournal(self._what, run.path)
@@ -69,6 +72,7 @@ class Bench:
         self._rigs: dict[str, Rig] = {}
         self._served: dict[str, tuple[int, ...]] = {}
         self._treatments: dict[str, Treatment] = {}
+        self._reasons = Reasons()
 
     @property
     def axis_unit(self) -> str:
@@ -95,7 +99,7 @@ class Bench:
                 self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path))
             self.driver_user = driver_user(study, self.workload, self._lease)
             self._make_rigs(stack)
-            self._surroundings = Surroundings(host_settings(*study.host_tables), self._durable, self.run)
+            self._surroundings = Surroundings(host_settings(*study.host_tables), self._durable, self.run, self._reasons)
             stack.callback(self._put_back)
             self._make_driver()
             recorder = Recorder(self.run.place(RECORDING), interval_s=TICK_S, descriptor=self.run.new_recording())
@@ -151,7 +155,7 @@ class Bench:
             target = AttachedTarget(study, self._durable) if attached else self._make_target(kind)
             stack.callback(target.destroy)
             target.create()
-            self._rigs[kind] = Rig(target, self.run, prefix="" if len(kinds) == 1 else f"{kind}.")
+            self._rigs[kind] = Rig(target, self.run, "" if len(kinds) == 1 else f"{kind}.", self._reasons)
         self._rig = self._rigs[study.target.kind]
 
     def _make_target(self, kind: str) -> CagedTarget:
@@ -192,12 +196,22 @@ class Bench:
 
     # --- treatments -----------------------------------------------------------------------------------------------
 
-    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> None:
+    def declare(
+        self,
+        name: str,
+        title: str,
+        state: TargetState,
+        kind: str | None = None,
+        *,
+        cold_of: str = "",
+        remedy: Remedy | None = None,
+    ) -> None:
         """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. Settings are
         spelt as the target answers them. cold_of: the treatment of which this is the cold one: a cache whose steps all
-        begin with nothing cached."""
+        begin with nothing cached. remedy: the one that has led to the state: what the journal says of its changes."""
         kind = kind or self.study.target.kind
         state = replace(state, settings=targets.check_settings(kind, state.settings))
+        self._reasons.note(name, title, state, remedy)
         self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
 

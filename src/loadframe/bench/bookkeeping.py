@@ -12,7 +12,7 @@ from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bench import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.settling import Settling
-from loadframe.model import DISTURBED, WARMING, Step, TargetState
+from loadframe.model import DISTURBED, WARMING, Remedy, Step, TargetState
 from loadframe.progress import Progress
 
 ERROR = 0.05
@@ -113,11 +113,19 @@ class Bookkeeping:
         self.progress.step(f"{self.bench.study.load.axis} {asked['level']:g}: {step.throughput:,.0f}/s")
         return step
 
-    def next_treatment(self, title: str, state: TargetState, kind: str | None = None, *, cold_of: str = "") -> str:
+    def next_treatment(
+        self,
+        title: str,
+        state: TargetState,
+        kind: str | None = None,
+        *,
+        cold_of: str = "",
+        remedy: Remedy | None = None,
+    ) -> str:
         """Declare a state (of a target of that kind, where it is not the study's own) under the next free letter.
-        cold_of: see Bench.declare."""
+        cold_of, remedy: see Bench.declare."""
         name = _letters(self.bench.treatments)
-        self.bench.declare(name, title, state, kind, cold_of=cold_of)
+        self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)
         return name
 
     def remedy_s(self, blocks: int) -> float:

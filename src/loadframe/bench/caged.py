@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from loadframe.cages.cage import LIMITS, Cage
-from loadframe.changes.durable import Outcome
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.kinds import registry as targets
 from loadframe.kinds.base import Cache, Target
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.study.cage_tables import ComponentCage
 from loadframe.workloads.base import Workload
@@ -59,12 +58,12 @@ class CagedTarget:
         """The workload's data."""
         workload.install(self.endpoint())
 
-    def abandon(self) -> list[Outcome]:
+    def abandon(self) -> list[ChangeRecord]:
         """End it, whatever has become of it. What was changed ends with it, so there is nothing to put back."""
         self.stop()
         return []
 
-    def leave(self) -> list[Outcome]:
+    def leave(self) -> list[ChangeRecord]:
         """Nothing to put back."""
         return []
 

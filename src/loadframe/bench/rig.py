@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import CagedTarget
-from loadframe.changes.durable import Outcome
-from loadframe.changes.journal import Journal
-from loadframe.model import CounterSpec, SettingValue, TargetState
+from loadframe.changes.journal import Journal, Reasons
+from loadframe.model import ChangeRecord, CounterSpec, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.workloads.base import Workload
 
@@ -21,15 +20,18 @@ class Rig:
 
     One that runs already is there in the state in which it is found: every state is reached from there by changes."""
 
-    def __init__(self, target: CagedTarget | AttachedTarget, run: RunFolder, prefix: str = "") -> None:
-        """prefix: stands before the names of its counters, where servers of two kinds may call theirs alike."""
+    def __init__(
+        self, target: CagedTarget | AttachedTarget, run: RunFolder, prefix: str = "", reasons: Reasons | None = None
+    ) -> None:
+        """prefix: stands before the names of its counters, where servers of two kinds may call theirs alike. reasons:
+        see Journal."""
         self.target = target
         self._prefix = prefix
-        self._journal = Journal(run, target, private=target.private)
+        self._journal = Journal(run, target, private=target.private, reasons=reasons)
         self._first: TargetState | None = None
         self._now: TargetState | None = None
         self._installed = False
-        self._put_back: list[Outcome] = []
+        self._put_back: list[ChangeRecord] = []
         self._checked: list[TargetState] = []
 
     @property
@@ -87,7 +89,7 @@ class Rig:
         self.stop()
         self.target.empty()
 
-    def close(self) -> list[Outcome]:
+    def close(self) -> list[ChangeRecord]:
         """The target has ended, or is about to: what was changed since its first start ends with it. One that goes on
         is made as it was before; what has become of each change of it."""
         self._note(self.target.leave())
@@ -99,6 +101,6 @@ class Rig:
             self._journal.close(self._now, self._first)
         self._now = None
 
-    def _note(self, outcomes: list[Outcome]) -> None:
+    def _note(self, outcomes: list[ChangeRecord]) -> None:
         self._put_back += outcomes
         self._journal.reverted(outcomes)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from loadframe.changes.durable import NOT_ALONE, DurableJournal, Outcome
+from loadframe.changes.durable import NOT_ALONE, DurableJournal
 from loadframe.changes.host import Host
-from loadframe.changes.journal import Journal
+from loadframe.changes.journal import Journal, Reasons
 from loadframe.errors import ChangeError, StudyError
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import ChangeRecord, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.study.declaration import HostTable
@@ -19,12 +19,14 @@ class Surroundings:
 
     kind = "host"
 
-    def __init__(self, names: Iterable[str], durable: DurableJournal, run: RunFolder) -> None:
-        """names: all settings that any state may name."""
+    def __init__(
+        self, names: Iterable[str], durable: DurableJournal, run: RunFolder, reasons: Reasons | None = None
+    ) -> None:
+        """names: all settings that any state may name. reasons: see Journal."""
         self._names = tuple(dict.fromkeys(names))
         self._host = Host()
         self._durable = durable
-        self._journal = Journal(run, self, private=False)
+        self._journal = Journal(run, self, private=False, reasons=reasons)
         self._now: Mapping[str, SettingValue] = {}
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -39,7 +41,7 @@ class Surroundings:
         gone = self._now.keys() - state.host.keys()
         moved = {other for name in gone for other in self._host.moves(name)}
         for outcome in self._durable.back(self._host, gone | moved - state.host.keys()):
-            if outcome.what != "reverted":
+            if outcome.status != "reverted":
                 raise ChangeError(str(outcome), remedy=NOT_ALONE)
         for name, value in state.host.items():
             if self._now.get(name) != value:
@@ -49,7 +51,7 @@ class Surroundings:
         """What the kernel says of the settings that the study names."""
         return {name: self._host.read(name) for name in self._names}
 
-    def close(self) -> list[Outcome]:
+    def close(self) -> list[ChangeRecord]:
         """Everything as it was before; what has become of each setting."""
         outcomes = self._durable.back(self._host)
         self._now = {}

@@ -10,51 +10,20 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol
 
 from loadframe.changes import lists
-from loadframe.changes.lists import Record, Standing
-from loadframe.changes.process import Gone
+from loadframe.changes.lists import Record
+from loadframe.changes.places import Gone, Place
 from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import Life, locked
-from loadframe.model import SettingValue, StandingChange
+from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, StandingChange
 
 NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
 """What to do where somebody else changes a setting amid a run."""
-
-
-class Place(Protocol):
-    """Where settings are that outlive us. All methods raise UserError where it does not let us."""
-
-    address: Mapping[str, str]
-    """How another command finds it again: `kind`, and what that kind needs; `thing`: what it is, by whatever address it
-    was reached, where it can tell that. No secret: it is written to disk."""
-    words: str
-    """What it is, for people."""
-
-    def read(self, name: str) -> SettingValue:
-        """The value now."""
-
-    def write(self, name: str, value: SettingValue) -> None:
-        """Set it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one setting. reverted: put back, or was back already. left: somebody else has changed it. failed:
-    it still stands."""
-
-    what: Literal["reverted", "left", "failed"]
-    change: Standing
-    value: SettingValue | None
-    because: str
-
-    def __str__(self) -> str:
-        return f"{self.change.setting} of {self.change.words}: {self.because}"
 
 
 class DurableJournal:
@@ -89,7 +58,7 @@ class DurableJournal:
         place.write(name, value)
         found = {each: place.read(each) for each in (*moves, name)}
         self._write(
-            replace(each, read_back=found[each.setting]) if self._is(each, place, found) else each
+            replace(each, read_back=found[each.setting], status="applied") if self._is(each, place, found) else each
             for each in self._record.changes
         )
         return found[name]
@@ -98,7 +67,7 @@ class DurableJournal:
         """What `set` writes down before it changes anything, for a change that somebody else makes."""
         self._begin(place, {name: value})
 
-    def back(self, place: Place, names: Container[str] | None = None) -> list[Outcome]:
+    def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
         """Put these settings of a place, or all, back to what was there before their first change, the last one first.
         What cannot be put back still stands, and the next command tries again. In a forked child it does nothing.
         Ctrl-C waits until it is done."""
@@ -126,16 +95,19 @@ class DurableJournal:
                 known = next((each for each in changes if self._is(each, place, (name,))), None)
                 if known is None:
                     changes.append(
-                        Standing(dict(place.address), place.words, name, now, now if value is None else value)
+                        ChangeRecord(
+                            name, now, now if value is None else value, place=dict(place.address), words=place.words
+                        )
                     )
                     continue
-                if not known.ours(now):
+                if not ours(known, now):
                     raise ChangeError(
                         f"{name} of {place.words} is {now}; this run has set it to {known.after}, so another program "
                         "changes it too",
                         remedy=NOT_ALONE,
                     )
-                begun = replace(known, after=known.after if value is None else value, read_back=None)
+                after = known.after if value is None else value
+                begun = replace(known, after=after, read_back=None, status="intent")
                 changes[changes.index(known)] = begun
             self._write(changes)
 
@@ -156,7 +128,7 @@ class DurableJournal:
                     remedy="Put back by hand what that file says, then delete it.",
                 )
 
-    def _write(self, changes: Iterable[Standing]) -> None:
+    def _write(self, changes: Iterable[ChangeRecord]) -> None:
         self._record = replace(self._record, changes=tuple(changes))
         if self._record.changes and self._life is None:
             self._life = _life(self._record)
@@ -166,7 +138,7 @@ class DurableJournal:
             self._life = None
 
     @staticmethod
-    def _is(change: Standing, place: Place, names: Container[str] | None) -> bool:
+    def _is(change: ChangeRecord, place: Place, names: Container[str] | None) -> bool:
         return change.place == place.address and (names is None or change.setting in names)
 
 
@@ -180,7 +152,7 @@ def _life(record: Record) -> Life:
         ) from error
 
 
-def _meet(change: Standing, place: Place, name: str) -> bool:
+def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
     """Whether two commands would change the same thing, however each of them reaches it. A file among a server's
     configuration comes with a restart, after which nothing of that server is as it was set."""
     if not _same_thing(change.place, place.address):
@@ -199,51 +171,67 @@ def _same_thing(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     return first == second
 
 
-def released(change: Standing, place: Place) -> Standing:
+def ours(change: ChangeRecord, value: SettingValue) -> bool:
+    """Whether a value was set by us, as far as can be told. Of a change that was only begun, whatever is found is ours:
+    a server may take another value than it was given."""
+    return change.read_back is None or value in (change.after, change.read_back)
+
+
+def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | None, because: str) -> ChangeRecord:
+    """What became of a change, with what is in effect now; in a record of a place, which knows what was there."""
+    return replace(change, status=status, read_back=value, because=because)
+
+
+def released(change: ChangeRecord, place: Place) -> ChangeRecord:
     """One that was only watched, before those that move it are put back: where nobody else has changed it until now,
     it is ours whatever it is after that."""
     if change.after != change.before:
         return change
     try:
-        return replace(change, read_back=None) if change.ours(place.read(change.setting)) else change
+        return replace(change, read_back=None) if ours(change, place.read(change.setting)) else change
     except UserError:  # what cannot be read cannot be put back, and put_back says so
         return change
 
 
-def put_back(change: Standing, place: Place) -> Outcome:
+def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
     """One setting as it was, unless it is already, or somebody else has changed it. Never raises."""
     try:
         now = place.read(change.setting)
         if now == change.before:
-            return Outcome("reverted", change, now, f"is {_shown(now)}, as before")
-        if not change.ours(now):
-            was, ours = _shown(change.before), _shown(change.after)
-            because = f"left at {_shown(now)}: this is neither {was} from before the run nor {ours} as the run set it"
-            return Outcome("left", change, now, because)
-        place.write(change.setting, change.before)
+            return became(change, "reverted", now, f"is {_shown(now)}, as before")
+        if not ours(change, now):
+            was, asked = _shown(change.before), _shown(change.after)
+            because = f"left at {_shown(now)}: this is neither {was} from before the run nor {asked} as the run set it"
+            return became(change, "left", now, because)
+        place.write(change.setting, _known(change.before))
         after = place.read(change.setting)
     except Gone:
-        return Outcome("reverted", change, None, "the process has ended, and what was changed of it with it")
+        return became(change, "reverted", None, "the process has ended, and what was changed of it with it")
     except UserError as error:
         because = f"{cannot(change)}: {error.fact} {error.remedy}".rstrip()
-        return Outcome("failed", change, None, because)
+        return became(change, "failed", None, because)
     if after != change.before:
-        return Outcome("failed", change, after, f"was set back to {_shown(change.before)}, but is {_shown(after)}")
-    return Outcome("reverted", change, after, f"put back from {_shown(now)} to {_shown(after)}")
+        return became(change, "failed", after, f"was set back to {_shown(change.before)}, but is {_shown(after)}")
+    return became(change, "reverted", after, f"put back from {_shown(now)} to {_shown(after)}")
 
 
-def without(changes: Iterable[Standing], outcomes: Iterable[Outcome]) -> list[Standing]:
+def without(changes: Iterable[ChangeRecord], outcomes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
     """What still stands. It is written once everything is put back: what is named a little too long does no harm."""
-    settled = [outcome.change for outcome in outcomes if outcome.what != "failed"]
-    return [change for change in changes if change not in settled]
+    settled = [(outcome.place, outcome.setting) for outcome in outcomes if outcome.status != "failed"]
+    return [change for change in changes if (change.place, change.setting) not in settled]
 
 
-def cannot(change: Standing) -> str:
+def cannot(change: ChangeRecord) -> str:
     """The beginning of why a change still stands."""
     return f"cannot be put back to {_shown(change.before)}"
 
 
-def _shown(value: SettingValue) -> str:
+def _known(value: SettingValue | None) -> SettingValue:
+    assert value is not None, "what outlives a command is read before it is changed"
+    return value
+
+
+def _shown(value: SettingValue | None) -> str:
     """A value for people; "" is that of a setting that nobody has set."""
     return "the server's own value" if value == "" else str(value)
 
@@ -254,11 +242,11 @@ def of_this_command() -> list[Record]:
     return [record for record in lists.read() if record.owner == owner and record.alive()]
 
 
-def failed(outcomes: Iterable[Outcome]) -> tuple[StandingChange, ...]:
+def failed(outcomes: Iterable[ChangeRecord]) -> tuple[StandingChange, ...]:
     """What still stands after these, in their order: a setting may have been put back in the end."""
-    last = {(outcome.change.words, outcome.change.setting): outcome for outcome in outcomes}
+    last = {(outcome.words, outcome.setting): outcome for outcome in outcomes}
     return tuple(
-        StandingChange(each.change.setting, each.change.words, each.change.before, each.change.after, each.because)
+        StandingChange(each.setting, each.words, _known(each.before), _known(each.after), each.because)
         for each in last.values()
-        if each.what == "failed"
+        if each.status == "failed"
     )

@@ -14,36 +14,50 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from loadframe.changes.durable import Outcome
 from loadframe.errors import RunError
-from loadframe.model import Change, Layer, SettingValue, TargetState
+from loadframe.model import Change, ChangeRecord, ChangeStatus, Layer, Remedy, SettingValue, TargetState
 from loadframe.runs.formats import decode
 
 if TYPE_CHECKING:  # it imports tables, which every command would wait for
     from loadframe.runs.folder import RunFolder
 
-Phase = Literal["intent", "applied", "failed", "reverted", "left", "ended"]
 FILE = "changes.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the journal. read_back: what the target really uses afterwards (None while that is not known).
-    private: the setting lives in a private target and ends with it. left: somebody else has changed it meanwhile."""
+class Reason:
+    """Why a setting is changed. finding: the ids of the causes, remedy: the title of what is tried against them; both
+    empty where the study itself asks for it. why: in words."""
 
-    number: int
-    phase: Phase
-    at: str
-    target: str
-    treatment: str
-    layer: str
-    setting: str
-    before: SettingValue | None
-    after: SettingValue | None
-    read_back: SettingValue | None = None
-    private: bool = True
+    finding: str = ""
+    remedy: str = ""
+    why: str = ""
+
+
+class Reasons:
+    """Why a run changes what it changes: noted with each treatment, asked for with each change of the journal."""
+
+    def __init__(self) -> None:
+        self._titles: dict[str, str] = {}
+        self._reasons: dict[tuple[str, str, SettingValue], Reason] = {}
+
+    def note(self, treatment: str, title: str, state: TargetState, remedy: Remedy | None = None) -> None:
+        """title: of the treatment, for people; state: what it sets. remedy: the one that has led to it, if any."""
+        self._titles[treatment] = title
+        if remedy is None:
+            return
+        whys = {(each.layer, each.setting): each.why for each in remedy.changes if each.needed}
+        for change in differences(TargetState(), state):
+            if (key := (change.layer, change.setting)) in whys:
+                reason = Reason(", ".join(remedy.addresses), remedy.title, whys[key])
+                self._reasons[(*key, change.after)] = reason
+
+    def of(self, treatment: str, change: Change) -> Reason:
+        """Of a change that leads to a treatment."""
+        key = (change.layer, change.setting, change.after)
+        return self._reasons.get(key, Reason(why=self._titles.get(treatment, "")))
 
 
 class Changed(Protocol):
@@ -59,14 +73,18 @@ class Changed(Protocol):
 class Journal:
     """Every change of a run goes through here."""
 
-    def __init__(self, run: RunFolder, target: Changed, *, private: bool = True) -> None:
+    def __init__(
+        self, run: RunFolder, target: Changed, *, private: bool = True, reasons: Reasons | None = None
+    ) -> None:
         """private: what is changed ends with the target; otherwise what was there first is read, and is what "before"
-        and "back to what it was" mean."""
+        and "back to what it was" mean. reasons: why anything is changed, as far as it is known."""
         self._run = run
         self._target = target
         self._private = private
         self._first: dict[str, SettingValue] = {}
         self._number = 0
+        self._reasons = Reasons() if reasons is None else reasons
+        self._last: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
         """Bring the target from one state to another: intents first, then the change, then what was read back."""
@@ -88,11 +106,13 @@ class Journal:
             self._number += 1
             self._append(self._entry(self._number, "ended", "", change))
 
-    def reverted(self, outcomes: Iterable[Outcome]) -> None:
+    def reverted(self, outcomes: Iterable[ChangeRecord]) -> None:
         """What outlives the command was put back, or left to whoever has changed it."""
         for outcome in outcomes:
             self._number += 1
-            self._append(_reverted(self._number, self._target.kind, outcome))
+            layer = _layer(outcome)
+            last = self._last.get((layer, outcome.setting))
+            self._append(_reverted(self._number, self._target.kind, outcome, last))
 
     def _told(self, changes: list[Change]) -> list[Change]:
         """Where nothing is private: with what is there before the first change, and again after going back."""
@@ -109,34 +129,39 @@ class Journal:
             for each in changes
         ]
 
-    def _intent(self, treatment: str, change: Change) -> Entry:
+    def _intent(self, treatment: str, change: Change) -> ChangeRecord:
         self._number += 1
         entry = self._entry(self._number, "intent", treatment, change)
         self._append(entry)
+        self._last[entry.layer, entry.setting] = entry
         return entry
 
-    def _entry(self, number: int, phase: Phase, treatment: str, change: Change) -> Entry:
-        return Entry(
-            number=number,
-            phase=phase,
-            at=_now(),
+    def _entry(self, number: int, status: ChangeStatus, treatment: str, change: Change) -> ChangeRecord:
+        reason = self._reasons.of(treatment, change)
+        return ChangeRecord(
+            change.setting,
+            change.before,
+            change.after,
+            status=status,
+            id=number,
             target=self._target.kind,
-            treatment=treatment,
             layer=change.layer,
-            setting=change.setting,
-            before=change.before,
-            after=change.after,
+            treatment=treatment,
+            finding=reason.finding,
+            remedy=reason.remedy,
+            why=reason.why,
             private=self._private,
+            at=_now(),
         )
 
-    def _write(self, entry: Entry, phase: Phase, read_back: SettingValue | None = None) -> None:
-        self._append(replace(entry, phase=phase, at=_now(), read_back=read_back))
+    def _write(self, entry: ChangeRecord, status: ChangeStatus, read_back: SettingValue | None = None) -> None:
+        self._append(replace(entry, status=status, at=_now(), read_back=read_back))
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: ChangeRecord) -> None:
         self._run.append_line(FILE, "change", entry)
 
 
-def tell(path: Path, outcomes: Iterable[Outcome]) -> None:
+def tell(path: Path, outcomes: Iterable[ChangeRecord]) -> None:
     """Add to the journal of a run that was killed what became of its changes; its last line may be torn. Nothing where
     the folder is gone or not ours to write. RunError where the disk will not take it."""
     from loadframe.runs.folder import RunFolder
@@ -145,26 +170,34 @@ def tell(path: Path, outcomes: Iterable[Outcome]) -> None:
         return
     run = RunFolder(path)
     run.cut_torn_line(FILE)
-    for number, outcome in enumerate(outcomes, start=1 + max((entry.number for entry in read(path)), default=0)):
-        place = outcome.change.place
-        run.append_line(FILE, "change", _reverted(number, place.get("server", place["kind"]), outcome))
+    entries = read(path)
+    last = {(entry.layer, entry.setting): entry for entry in entries if entry.status == "intent"}
+    for number, outcome in enumerate(outcomes, start=1 + max((entry.id for entry in entries), default=0)):
+        target = outcome.place.get("server", outcome.place["kind"])
+        made = last.get((_layer(outcome), outcome.setting))
+        run.append_line(FILE, "change", _reverted(number, target, outcome, made))
 
 
-def _reverted(number: int, target: str, outcome: Outcome) -> Entry:
-    kind = outcome.change.place["kind"]
-    layer: Layer = "host" if kind == "host" else "process" if kind == "process" else "server"
-    return Entry(
-        number=number,
-        phase=outcome.what,
-        at=_now(),
+def _layer(outcome: ChangeRecord) -> Layer:
+    kind = outcome.place["kind"]
+    return "host" if kind == "host" else "process" if kind == "process" else "server"
+
+
+def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecord | None) -> ChangeRecord:
+    """What became of a change, for the journal: from what was asked for to what was there before. made: its intent."""
+    known = outcome if made is None else made
+    return replace(
+        outcome,
+        id=number,
+        place={"kind": outcome.place["kind"]},
+        before=outcome.after,
+        after=outcome.before,
         target=target,
-        treatment="",
-        layer=layer,
-        setting=outcome.change.setting,
-        before=outcome.change.after,
-        after=outcome.change.before,
-        read_back=outcome.value,
-        private=False,
+        layer=_layer(outcome),
+        finding=known.finding,
+        remedy=known.remedy,
+        why=known.why,
+        at=_now(),
     )
 
 
@@ -188,19 +221,19 @@ def differences(now: TargetState, then: TargetState) -> list[Change]:
     ]
 
 
-def read(path: Path) -> list[Entry]:
+def read(path: Path) -> list[ChangeRecord]:
     """The journal of a run folder, oldest line first; a torn last line is left out."""
     from loadframe.runs.folder import RunFolder
 
     run = RunFolder(path)
-    return [decode("change", line, Entry, where=where) for line, where in run.lines(FILE)]
+    return [decode("change", line, ChangeRecord, where=where) for line, where in run.lines(FILE)]
 
 
-def standing(entries: Sequence[Entry]) -> list[Entry]:
+def standing(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
     """The changes that this journal does not show as ended, failed or reverted, nor as changed back to what was there
     first: the last word on each setting."""
-    first: dict[tuple[str, str, str], Entry] = {}
-    last: dict[tuple[str, str, str], Entry] = {}
+    first: dict[tuple[str, str, str], ChangeRecord] = {}
+    last: dict[tuple[str, str, str], ChangeRecord] = {}
     for entry in entries:
         key = (entry.target, entry.layer, entry.setting)
         first.setdefault(key, entry)
@@ -208,7 +241,7 @@ def standing(entries: Sequence[Entry]) -> list[Entry]:
     return [
         entry
         for key, entry in last.items()
-        if entry.phase == "intent" or (entry.phase == "applied" and not _same(entry.after, first[key].before))
+        if entry.status == "intent" or (entry.status == "applied" and not _same(entry.after, first[key].before))
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,33 +15,17 @@ from loadframe.host.identity import Identity
 from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
 from loadframe.host.state import Damaged, held, private_folder, read_file, remove_torn, state_directory, write_durably
 from loadframe.json_text import write_json
-from loadframe.model import SettingValue
+from loadframe.model import ChangeRecord, SettingValue
 
 KIND, VERSION = "standing", 2
 """Version 1 had no machine, no namespaces and no last attempt, and no sign of life beside it."""
 KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"}
 SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
+OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")
+"""What of a change a list keeps: what it takes to put it back, and to say so."""
 AGAIN_AFTER_S = 600.0
 """What could not be put back is tried by commands that measure no sooner than this; a restart that fails takes minutes,
 and is felt by others. Our choice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """One setting that is not, or may not be, what it was. before: what to put back. after: what was asked for last;
-    read_back: what was read after that, None where a change was only begun."""
-
-    place: Mapping[str, str]
-    words: str
-    setting: str
-    before: SettingValue
-    after: SettingValue
-    read_back: SettingValue | None = None
-
-    def ours(self, value: SettingValue) -> bool:
-        """Whether a value was set by us, as far as can be told. Of a change that was only begun, whatever is found is
-        ours: a server may take another value than it was given."""
-        return self.read_back is None or value in (self.after, self.read_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +42,7 @@ class Record:
     owner: Identity
     namespaces: Mapping[str, str]
     run: str
-    changes: tuple[Standing, ...] = ()
+    changes: tuple[ChangeRecord, ...] = ()
     tried_at: float = 0.0
     because: str = ""
 
@@ -135,11 +119,20 @@ def save(record: Record) -> None:
             file.unlink(missing_ok=True)
             remove_torn(file.parent)  # a dead owner's sign of life
             return
-        write_durably(file, write_json({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(record)}, indent=1))
+        write_durably(file, write_json({"schema": f"loadframe.{KIND}/{VERSION}", **_shape(record)}, indent=1))
     except OSError as error:
         raise ChangeError(
             f"Cannot write {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
+
+
+def shape(change: ChangeRecord) -> dict[str, Any]:
+    """A change as a list keeps it."""
+    return {name: getattr(change, name) for name in OF_A_CHANGE}
+
+
+def _shape(record: Record) -> dict[str, Any]:
+    return {**asdict(replace(record, changes=())), "changes": [shape(each) for each in record.changes]}
 
 
 def _file(name: str) -> Path:
@@ -183,19 +176,20 @@ def _read(file: Path) -> Record:
     )
 
 
-def _standing(data: object) -> Standing:
-    found = check_keys(data, {"place", "words", "setting", "before", "after", "read_back"})
+def _standing(data: object) -> ChangeRecord:
+    found = check_keys(data, set(OF_A_CHANGE))
     place = texts_of(found, "place")
     if "kind" not in place:
         raise Damaged("a place is of no kind")
     read_back = _value(found, "read_back") if found["read_back"] is not None else None
-    return Standing(
-        place,
-        text_of(found, "words"),
+    return ChangeRecord(
         text_of(found, "setting"),
         _value(found, "before"),
         _value(found, "after"),
         read_back,
+        "intent" if read_back is None else "applied",
+        place=place,
+        words=text_of(found, "words"),
     )
 
 

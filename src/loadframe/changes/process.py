@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadframe.changes.places import Gone
 from loadframe.errors import ChangeError, RecordingError
 from loadframe.host.identity import Identity, alive, children
 from loadframe.host.processes import CAP_SYS_NICE, holds, parse_cpus, threads
@@ -25,12 +26,8 @@ CPUS, NICE, FILES = "cage.cpus", "nice", "RLIMIT_NOFILE"
 DIFFERENT = " and "
 
 
-class Gone(ChangeError):  # noqa: N818 - it is no error of anybody's
-    """The process has ended, and what was changed of it with it."""
-
-
 class ServerProcess:
-    """See durable.Place."""
+    """See places.Place."""
 
     def __init__(self, process: Identity, server: str, words: str) -> None:
         """process: the server's first one. server: its kind. words: what it is, for people."""

@@ -11,38 +11,37 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loadframe.changes import lists
-from loadframe.changes.durable import Outcome, Place, cannot, put_back, released, without
-from loadframe.changes.host import Host
-from loadframe.changes.lists import Record, Standing
-from loadframe.changes.process import ServerProcess
+from loadframe.changes.durable import became, cannot, put_back, released, without
+from loadframe.changes.lists import Record
+from loadframe.changes.places import Namespace, Places
 from loadframe.errors import UserError
 from loadframe.host import identity
 from loadframe.host.state import locked, remove_torn, state_directory
-
-if TYPE_CHECKING:
-    from loadframe.kinds.attached import Attached
+from loadframe.model import ChangeRecord
 
 BY_HAND = (
     "Put it back where it was changed, with `loadframe changes revert`, or by hand (`loadframe changes list` shows "
     "what it was); then delete {file}."
 )
-SERVER_S = 40.0
-"""Connecting takes up to 10 s, and a server's own work of before (settle) up to 30 s."""
+OTHERS: Mapping[Namespace, str] = {"net": "network", "mnt": "mount"}
 
 
-def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None) -> list[Outcome]:
+def revert(
+    places: Callable[[], Places], *, again: bool = True, before: Callable[[str], None] = lambda _: None
+) -> list[ChangeRecord]:
     """Put back what killed commands have left; what belongs to a command that runs is not touched. Idempotent, and safe
-    to run at the same time in several processes. again: also what could not be put back a moment ago
-    (lists.AGAIN_AFTER_S). before: is told of what may take long before it is begun. CageError."""
+    to run at the same time in several processes. places: where anything may stand changed; asked for only where
+    something does. again: also what could not be put back a moment ago (lists.AGAIN_AFTER_S). before: is told of what
+    may take long before it is begun. CageError."""
     remove_torn(state_directory() / "changes")
     if not lists.files():
         return []
     with locked(lists.folder() / "lock"):
         chosen = [record for record in lists.read() if not record.alive() and (again or record.due())]
-        return [outcome for record in chosen for outcome in _revert_one(record, before)]
+        known = places() if chosen else {}
+        return [outcome for record in chosen for outcome in _revert_one(known, record, before)]
 
 
 def unreverted() -> list[str]:
@@ -51,14 +50,14 @@ def unreverted() -> list[str]:
     return [*standing, *map(str, lists.unreadable())]
 
 
-def _revert_one(record: Record, before: Callable[[str], None]) -> list[Outcome]:
-    if (most_s := sum(_longest_s(change) for change in record.changes)) > 0:
+def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -> list[ChangeRecord]:
+    if (most_s := sum(_longest_s(places, change) for change in record.changes)) > 0:
         what = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in record.changes))
         before(f"An earlier command was killed; restoring {what}. This may take up to {most_s:.0f} s.")
-    changes = [_released(record, change) for change in record.changes]
+    changes = [_released(places, record, change) for change in record.changes]
     record = replace(record, changes=tuple(changes))
-    outcomes = [_put_back(record, change) for change in reversed(changes)]
-    failed = [outcome for outcome in outcomes if outcome.what == "failed"]
+    outcomes = [_put_back(places, record, change) for change in reversed(changes)]
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     left = replace(record, changes=tuple(without(record.changes, outcomes)))
     if failed:
         left = replace(left, tried_at=time.time(), because="; ".join(dict.fromkeys(each.because for each in failed)))
@@ -68,123 +67,66 @@ def _revert_one(record: Record, before: Callable[[str], None]) -> list[Outcome]:
         lists.save(left)
 
 
-def _told(record: Record, outcomes: list[Outcome]) -> list[Outcome]:
+def _told(record: Record, outcomes: list[ChangeRecord]) -> list[ChangeRecord]:
     """The outcomes, once they are in the journal of the killed run; where that takes no more, they say so."""
     from loadframe.changes.journal import tell  # most commands find nothing to put back
 
     try:
-        tell(Path(record.run), [outcome for outcome in outcomes if outcome.what != "failed"])
+        tell(Path(record.run), [outcome for outcome in outcomes if outcome.status != "failed"])
     except UserError as error:
         return [replace(each, because=f"{each.because} (not noted in its run: {error.fact})") for each in outcomes]
     return outcomes
 
 
-def _longest_s(change: Standing) -> float:
-    if change.place["kind"] == "config":
-        from loadframe.changes.config_file import LONGEST_S
-
-        return LONGEST_S
-    return 0.0 if change.place["kind"] in ("host", "process") else SERVER_S
+def _longest_s(places: Places, change: ChangeRecord) -> float:
+    kind = places.get(change.place["kind"])
+    return 0.0 if kind is None else kind.longest_s
 
 
-def _released(record: Record, change: Standing) -> Standing:
-    if change.place["kind"] != "host" or _rebooted(record, change) or _elsewhere(record, change) is not None:
+def _released(places: Places, record: Record, change: ChangeRecord) -> ChangeRecord:
+    kind = places.get(change.place["kind"])
+    if kind is None or not kind.moves or _rebooted(places, record, change) or _elsewhere(places, record, change):
         return change
     try:
-        return released(change, _host(change.place))
+        return released(change, kind.find(change.place))
     except KeyError:
         return change  # `_put_back` says so
 
 
-def _rebooted(record: Record, change: Standing) -> bool:
-    return change.place["kind"] in ("host", "process") and record.boot != identity.boot_id()
+def _rebooted(places: Places, record: Record, change: ChangeRecord) -> bool:
+    kind = places.get(change.place["kind"])
+    return kind is not None and kind.ends_with_boot and record.boot != identity.boot_id()
 
 
-def _elsewhere(record: Record, change: Standing) -> str | None:
+def _elsewhere(places: Places, record: Record, change: ChangeRecord) -> str | None:
     """Why the address of a change means another thing here, in words; None where it means the same, as far as it was
     noted."""
-    kind = change.place["kind"]
-    if kind == "process" and not identity.here(record.owner):
+    kind = places.get(change.place["kind"])
+    needed = "" if kind is None else kind.namespace(change.setting)
+    if needed == "pid" and not identity.here(record.owner):
         return "its pid means another process here: it was changed in another PID namespace (a container)"
-    net = kind == "host" and change.setting.startswith("net.")
-    needed = "net" if net else "mnt" if kind == "config" else ""
-    if needed and record.namespaces.get(needed, identity.namespace(needed)) != identity.namespace(needed):
-        what = {"net": "network", "mnt": "mount"}[needed]
-        return f"it was changed in another {what} namespace (a container)"
+    if needed in OTHERS and record.namespaces.get(needed, identity.namespace(needed)) != identity.namespace(needed):
+        return f"it was changed in another {OTHERS[needed]} namespace (a container)"
     return None
 
 
-def _put_back(record: Record, change: Standing) -> Outcome:
-    if _rebooted(record, change):
-        return Outcome("reverted", change, None, "the machine was restarted since, and the setting was not made again")
-    if (why := _elsewhere(record, change)) is not None:
+def _put_back(places: Places, record: Record, change: ChangeRecord) -> ChangeRecord:
+    if _rebooted(places, record, change):
+        because = "the machine was restarted since, and the setting was not made again"
+        return became(change, "reverted", None, because)
+    if (why := _elsewhere(places, record, change)) is not None:
         file = lists.folder() / f"{record.id}.json"
-        return Outcome("failed", change, None, f"{cannot(change)}: {why}. {BY_HAND.format(file=file)}")
-    kind = change.place["kind"]
-    if (find := _way_to(kind)) is None:
-        return Outcome("failed", change, None, f"{cannot(change)}: this version does not know what {kind!r} is")
+        return became(change, "failed", None, f"{cannot(change)}: {why}. {BY_HAND.format(file=file)}")
+    if (kind := places.get(change.place["kind"])) is None:
+        unknown = change.place["kind"]
+        return became(change, "failed", None, f"{cannot(change)}: this version does not know what {unknown!r} is")
     try:
-        place = find(change.place)
+        place = kind.find(change.place)
     except UserError as error:
-        return Outcome("failed", change, None, f"{cannot(change)}: {error.fact}. {_way_in(change)}")
+        return became(change, "failed", None, f"{cannot(change)}: {error.fact}. {kind.way_in(change.place)}")
     except (KeyError, ValueError) as error:
-        return Outcome("failed", change, None, f"{cannot(change)}: its address is not complete ({error})")
+        return became(change, "failed", None, f"{cannot(change)}: its address is not complete ({error})")
     was, now = change.place.get("thing", ""), place.address.get("thing", "")
     if was and was != now:
-        return Outcome("failed", change, None, f"{cannot(change)}: there is another server now ({now}, was {was})")
+        return became(change, "failed", None, f"{cannot(change)}: there is another server now ({now}, was {was})")
     return put_back(change, place)
-
-
-def _host(address: Mapping[str, str]) -> Place:
-    return Host(Path(address["root"]))
-
-
-def _way_to(kind: str) -> Callable[[Mapping[str, str]], Place] | None:
-    """How a place of a kind, one of KINDS or a server that can be attached to, is found again; None for any other."""
-    if kind in KINDS:
-        return KINDS[kind]
-    from loadframe.kinds.attached import attachable  # as in `_server`
-
-    return _server if attachable(kind) is not None else None
-
-
-def _way_in(change: Standing) -> str:
-    """What to see to where a server does not let us in."""
-    from loadframe.kinds.attached import attachable  # as in `_server`
-
-    known = attachable(change.place.get("server", change.place["kind"]))
-    password = f" ({known.password})" if known is not None else ""
-    return (
-        f"It may be down, or its password may be neither in the option file nor in the environment now{password}: "
-        "`loadframe changes revert` tries again."
-    )
-
-
-def _server(address: Mapping[str, str]) -> Attached:
-    from loadframe.kinds.attached import again  # most commands change no server, and need none of its packages
-
-    return again(address)
-
-
-def _config_file(address: Mapping[str, str]) -> Place:
-    from loadframe.changes.config_file import ConfigFile
-
-    return ConfigFile.at(address)
-
-
-def _schema(address: Mapping[str, str]) -> Place:
-    from loadframe.changes.schema import OwnSchema
-
-    server = _server({**address, "kind": address["server"]})
-    server.settle()
-    return OwnSchema(server.endpoint(), server)
-
-
-KINDS: Mapping[str, Callable[[Mapping[str, str]], Place]] = {
-    "host": _host,
-    "process": ServerProcess.at,
-    "config": _config_file,
-    "schema": _schema,
-}
-"""How a place is found again by its address, beside the kinds of servers that can be attached to. UserError where it
-does not let us in; KeyError, ValueError for an address that is none."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import loadframe
-from loadframe.changes.journal import Entry, read, runs_with_changes, standing
-from loadframe.changes.lists import Record
+from loadframe.changes.journal import read, runs_with_changes, standing
+from loadframe.changes.lists import Record, shape
 from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.model import SettingValue
+from loadframe.model import ChangeRecord, SettingValue
 
 app = typer.Typer(no_args_is_help=True, help="Show what each run changed and what is not reverted.")
 
@@ -30,7 +29,7 @@ def list_changes(
         journals = {path: read(path) for path in chosen}
         now, unreadable = loadframe.standing_changes(), loadframe.unreadable_changes()
         if as_json:
-            rows = [{"run": str(path), **asdict(entry)} for path, entries in journals.items() for entry in entries]
+            rows = [{"run": str(path), **_row(entry)} for path, entries in journals.items() for entry in entries]
             standing_now = [row for each in now for row in _rows(each)]
             odd = [{"file": str(each.file), "because": each.because} for each in unreadable]
             emit({"schema": "loadframe.changes/1", "standing": standing_now, "unreadable": odd, "changes": rows})
@@ -61,8 +60,11 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
         ended = {path: left for path in runs_with_changes(runs) if (left := _private(standing(read(path))))}
         running = [record for record in loadframe.standing_changes() if record.alive()]
         if as_json:
-            rows = [{"run": str(path), **asdict(entry)} for path, left in ended.items() for entry in left]
-            told = [{**asdict(each.change), "outcome": each.what, "value": each.value} for each in outcomes]
+            rows = [{"run": str(path), **_row(entry)} for path, left in ended.items() for entry in left]
+            told = [
+                {**shape(each), "outcome": each.status, "value": each.read_back, "because": each.because}
+                for each in outcomes
+            ]
             odd = [{"file": str(each.file), "because": each.because} for each in unreadable]
             document = {"reverted": told, "unreadable": odd, "ended_with_their_target": rows}
             emit({"schema": "loadframe.reverted/1", **document})
@@ -76,11 +78,11 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
                 answer(f"Left alone: changes made by {_whose(record)}. It reverts them when it ends.")
             if not (outcomes or unreadable or ended or running):
                 answer("Nothing is changed: every change was reverted or ended with its target.")
-        if unreadable or any(outcome.what == "failed" for outcome in outcomes):
+        if unreadable or any(outcome.status == "failed" for outcome in outcomes):
             raise typer.Exit(MUST_ACT)
 
 
-def _private(entries: list[Entry]) -> list[Entry]:
+def _private(entries: list[ChangeRecord]) -> list[ChangeRecord]:
     return [entry for entry in entries if entry.private]
 
 
@@ -93,13 +95,27 @@ def _whose(record: Record) -> str:
 def _rows(record: Record) -> list[dict[str, Any]]:
     """What stands of one command, for programs."""
     by = {"run": record.run, "running": record.alive()}
-    return [{**by, **asdict(change)} for change in record.changes]
+    return [{**by, **shape(change)} for change in record.changes]
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: ChangeRecord) -> str:
     read_back = "" if entry.read_back is None else f", read back {entry.read_back}"
     change = f"{entry.setting}: {_value(entry.before)} -> {_value(entry.after)}"
-    return f"{entry.at}  {entry.phase:8}  {entry.target} {entry.layer}  {change}{read_back}"
+    why = f"; {_reason(entry)}" if entry.status == "intent" else ""
+    return f"{entry.at}  {entry.status:8}  {entry.target} {entry.layer}  {change}{read_back}{why}"
+
+
+def _reason(entry: ChangeRecord) -> str:
+    """Why it was changed, for people."""
+    against = f"{entry.remedy}, against {entry.finding}" if entry.remedy else ""
+    return ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"
+
+
+def _row(entry: ChangeRecord) -> dict[str, Any]:
+    """A line of a run's journal, for programs."""
+    names = ("at", "target", "treatment", "layer", "setting", "before", "after", "read_back", "private")
+    reason = {name: getattr(entry, name) for name in ("finding", "remedy", "why")}
+    return {"number": entry.id, "phase": entry.status, **{name: getattr(entry, name) for name in names}, **reason}
 
 
 def _value(value: SettingValue | None) -> str:

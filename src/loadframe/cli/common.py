@@ -73,7 +73,7 @@ def _clean_up(measures: bool, tells: bool) -> None:
     for swept in loadframe.sweep_leftovers():
         say(f"An earlier command was killed; cleaned up after it: {swept}")
     for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
-        if outcome.what != "failed":
+        if outcome.status != "failed":
             say(f"An earlier command was killed; its changes: {outcome}")
     for words in loadframe.unreverted_changes() if tells else ():
         say(words)

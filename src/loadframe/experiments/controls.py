@@ -115,7 +115,7 @@ def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
         return None
     if not _affords(book, one, levels):
         return Control("dose", half.title, None, None, NO_BUDGET)
-    name = book.next_treatment(half.title, state_after(one.state, half))
+    name = book.next_treatment(half.title, state_after(one.state, half), remedy=half)
     taken: list[Step] = []
     book.progress.phase(half.title, 2 * BLOCKS * len(levels))
     try:

@@ -47,7 +47,7 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float) -
     applied: Applied | None = None
     for _ in range(MOST_SIZES):
         state = state_after(one.state, remedy)
-        name = book.next_treatment(remedy.title, state)
+        name = book.next_treatment(remedy.title, state, remedy=remedy)
         try:
             book.bench.use(name)
             raises_a_cache = bool(silent.intersection(remedy.addresses))

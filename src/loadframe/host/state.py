@@ -26,7 +26,7 @@ WRITING = "writing.lock"
 MOST_BYTES = 1 << 20
 """A list of changes has a few hundred bytes for each."""
 LOCKED_WITHIN_S = 600.0
-"""Longer than a server's restart is waited for while a lock is held (changes/config_file.py)."""
+"""Longer than a server's restart is waited for while a lock is held (kinds/config_file.py)."""
 OURS = {"leases", "changes", "faults", "forecast-scores.jsonl"}
 
 

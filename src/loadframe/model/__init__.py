@@ -17,6 +17,7 @@ from loadframe.model.capacity import (
     CapacityTrial,
     LevelClass,
 )
+from loadframe.model.change import ChangeRecord, ChangeStatus
 from loadframe.model.curve import (
     Cliff,
     Curve,
@@ -164,6 +165,8 @@ __all__ = [
     "CapacityObjective",
     "CapacityTrial",
     "Change",
+    "ChangeRecord",
+    "ChangeStatus",
     "ClassShare",
     "Cliff",
     "Comparison",

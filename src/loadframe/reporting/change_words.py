@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from loadframe.model import Change, Control, Investigation, Price, SettingValue, Trial, UntriedRemedy
+from loadframe.model import Change, ChangeRecord, Control, Investigation, Price, SettingValue, Trial, UntriedRemedy
 from loadframe.reporting import facts, verdict_words, words
 from loadframe.units import show
 
 
-def change(one: facts.NetChange | Change) -> str:
+def change(one: ChangeRecord | Change) -> str:
     """ "table_open_cache from 64 to 2000", with what the target made of it where that differs."""
     origin = "" if one.before is None else f" from {_setting(one.setting, one.before)}"
-    effective = one.effective if isinstance(one, facts.NetChange) else None
+    effective = one.read_back if isinstance(one, ChangeRecord) else None
     cut = effective is not None and not facts.same_value(effective, one.after)
     note = f" (the target uses {_setting(one.setting, effective)})" if cut else ""
     return f"{one.setting}{origin} to {_setting(one.setting, one.after)}{note}"

@@ -14,6 +14,7 @@ from loadframe.model import (
     DISTURBED,
     OTHERS,
     Change,
+    ChangeRecord,
     Curve,
     CurvePoint,
     Finding,
@@ -194,26 +195,18 @@ def _proof_points(trial: Trial) -> tuple[CurvePoint, ...]:
     return tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in trial.levels)
 
 
-@dataclass(frozen=True, slots=True)
-class NetChange:
-    """What is different at the end: `before` as found, `after` as asked for, `effective` as the target took it."""
-
-    layer: str
-    setting: str
-    before: SettingValue | None
-    after: SettingValue
-    effective: SettingValue | None
-
-
-def net_changes(inv: Investigation) -> tuple[NetChange, ...]:
-    """The kept and needed changes of all rounds, one line per setting."""
-    net: dict[tuple[str, str], NetChange] = {}
+def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
+    """What is different at the end: the kept and needed changes of all rounds, one line per setting, each from what was
+    found first."""
+    net: dict[tuple[str, str], ChangeRecord] = {}
     for trial in kept_trials(inv):
         for change in needed_changes(trial.remedy):
             key = (change.layer, change.setting)
             before = net[key].before if key in net else change.before
             effective = trial.effective.get(change.setting)
-            net[key] = NetChange(change.layer, change.setting, before, change.after, effective)
+            net[key] = ChangeRecord(
+                change.setting, before, change.after, effective, "applied", layer=change.layer, why=change.why
+            )
     return tuple(net.values())
 
 

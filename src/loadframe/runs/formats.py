@@ -22,10 +22,17 @@ NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
     "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record"
 )
-VERSIONS = dict.fromkeys(NAMES.split(), 1)
+VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2}
 
-UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""(name, from version) -> the body in the next version. Empty while every format is at its first version."""
+
+def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 called the id its number and the status its phase, and did not say why."""
+    renamed = {"number": "id", "phase": "status"}
+    return {renamed.get(name, name): value for name, value in body.items()}
+
+
+UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {("change", 1): _change_with_status}
+"""(name, from version) -> the body in the next version."""
 
 DAMAGED = "The file was damaged or edited. Restore it, or run the study again."
 

@@ -29,7 +29,7 @@ BETWEEN = "; "
 
 
 class ConfigFile:
-    """See durable.Place. Its only setting is what stands in the file, line by line; "" while there is none."""
+    """See changes.places.Place. Its only setting is what stands in the file, line by line; "" while there is none."""
 
     def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
         """path: of a name that the server reads. restart: the command that restarts it. server: its address, as

@@ -12,7 +12,7 @@ THERE, GONE = "present", "absent"
 
 
 class OwnSchema:
-    """See durable.Place. Its only setting is whether it is there; gone is all that it can be set to."""
+    """See changes.places.Place. Its only setting is whether it is there; gone is all that it can be set to."""
 
     def __init__(self, endpoint: Endpoint, server: Attached, remove: Callable[[], None] | None = None) -> None:
         """remove: how whoever made it takes it away; without it, what a killed command left is dropped."""

@@ -1,0 +1,63 @@
+"""Every place where a change may outlive its command, and putting back there what killed commands have left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from loadframe.bench.own_schema import OwnSchema
+from loadframe.changes import reverting
+from loadframe.changes.host import Host
+from loadframe.changes.places import Namespace, Place, PlaceKind, Places
+from loadframe.changes.process import ServerProcess
+from loadframe.kinds import attached, config_file
+from loadframe.kinds.base import Attached
+from loadframe.kinds.config_file import ConfigFile
+from loadframe.model import ChangeRecord
+
+SERVER_S = 40.0
+"""Connecting takes up to 10 s, and a server's own work of before (settle) up to 30 s."""
+
+
+def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None) -> list[ChangeRecord]:
+    """Put back what killed commands have left; see reverting.revert."""
+    return reverting.revert(places, again=again, before=before)
+
+
+def _host(address: Mapping[str, str]) -> Place:
+    return Host(Path(address["root"]))
+
+
+def _of_host(setting: str) -> Namespace:
+    return "net" if setting.startswith("net.") else ""
+
+
+def _server(address: Mapping[str, str]) -> Attached:
+    return attached.again(address)
+
+
+def _schema(address: Mapping[str, str]) -> Place:
+    server = _server({**address, "kind": address["server"]})
+    server.settle()
+    return OwnSchema(server.endpoint(), server)
+
+
+def _way_in(address: Mapping[str, str]) -> str:
+    known = attached.attachable(address.get("server", address["kind"]))
+    password = f" ({known.password})" if known is not None else ""
+    return (
+        f"It may be down, or its password may be neither in the option file nor in the environment now{password}: "
+        "`loadframe changes revert` tries again."
+    )
+
+
+def places() -> Places:
+    """Every place by the `kind` of its address, those of servers that are registered from outside included."""
+    server = PlaceKind(_server, longest_s=SERVER_S, way_in=_way_in)
+    return {
+        "host": PlaceKind(_host, ends_with_boot=True, moves=True, namespace=_of_host),
+        "process": PlaceKind(ServerProcess.at, ends_with_boot=True, namespace=lambda _: "pid"),
+        **dict.fromkeys(attached.kinds(), server),
+        "config": PlaceKind(ConfigFile.at, longest_s=config_file.LONGEST_S, namespace=lambda _: "mnt", way_in=_way_in),
+        "schema": PlaceKind(_schema, longest_s=SERVER_S, way_in=_way_in),
+    }

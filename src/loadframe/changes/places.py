@@ -1,0 +1,63 @@
+"""Places where settings are that outlive us. Those who know a place hand it in from above: here nobody is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from loadframe.errors import ChangeError
+from loadframe.model import SettingValue
+
+
+class Gone(ChangeError):  # noqa: N818 - it is no error of anybody's
+    """The place has ended, and what was changed of it with it."""
+
+
+class Place(Protocol):
+    """Where settings are that outlive us. All methods raise UserError where it does not let us."""
+
+    address: Mapping[str, str]
+    """How another command finds it again: `kind`, and what that kind needs; `thing`: what it is, by whatever address it
+    was reached, where it can tell that. No secret: it is written to disk."""
+    words: str
+    """What it is, for people."""
+
+    def read(self, name: str) -> SettingValue:
+        """The value now. Gone where the place has ended."""
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Set it."""
+
+
+Namespace = Literal["", "pid", "net", "mnt"]
+
+
+def _anywhere(setting: str) -> Namespace:
+    return ""
+
+
+def _again(address: Mapping[str, str]) -> str:
+    return "`loadframe changes revert` tries again."
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceKind:
+    """How places of a kind are found again, and what holds for all of them.
+
+    find: by an address; UserError where the place does not let us in, KeyError or ValueError for an address that is
+    none. longest_s: what putting one setting back may take. ends_with_boot: a reboot has put everything back. moves: a
+    setting may move others. namespace: in which an address means what it meant, by the setting; "" where in all.
+    way_in: what to do where the place at an address does not let us in, in words.
+    """
+
+    find: Callable[[Mapping[str, str]], Place]
+    longest_s: float = 0.0
+    ends_with_boot: bool = False
+    moves: bool = False
+    namespace: Callable[[str], Namespace] = _anywhere
+    way_in: Callable[[Mapping[str, str]], str] = _again
+
+
+Places = Mapping[str, PlaceKind]
+"""By the `kind` of an address."""
