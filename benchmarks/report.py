@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from loadframe.recording.frames import TASK, Facts
 GOAL_S, GOAL_BYTES = 20.0, 2e9
 DATA = Path(__file__).parents[1] / "tests" / "data"
 RUN = DATA / "runs" / "investigation"
-MACHINE_SERIES, COMPONENT_SERIES = 42, 24
+MACHINE_SERIES, COMPONENT_SERIES = 61, 24
 """What the table has of the machine, and of each component that has one process and one cage."""
 COMPONENTS = ("target", "driver", "loader", *(f"shard{number}" for number in range(1, 17)))
 FIRST_S, FIRST_WALL_S = 1000.0, 1.8e9
@@ -77,25 +78,30 @@ class Machine:
         }
 
 
-def of_a_process(component: str, pid: int, at: int) -> Mapping[str, bytes]:
-    """One process of four threads, at each tick."""
+PID = 1000
+
+
+def of_a_process(at: int) -> Mapping[str, bytes]:
+    """One process of four threads, at each tick, by the last words of its sources' names."""
+    pid = PID
     stat = b"%d (server) S 1 1 1 0 -1 0 %d 0 %d 0 %d %d 0 0 20 0 4 0 9 0 %d 0 1 2 3 4 5 6 7 8 9\n"
     text = stat % (pid, 50 * at, at // 90, 3 * at, at, 9000 + at % 100)
     row, waited = b"%d (server) S 1" % pid, b"%d %d 9\n" % (1000 * at, 500 * at)
     return {
-        f"{pid}:/proc/{pid}/stat": text,
-        f"{pid}:/proc/{pid}/io": b"rchar: 5\nwchar: 6\nsyscr: 7\nsyscw: %d\nread_bytes: 0\nwrite_bytes: %d\n"
+        "/proc/{pid}/stat": text,
+        "/proc/{pid}/io": b"rchar: 5\nwchar: 6\nsyscr: 7\nsyscw: %d\nread_bytes: 0\nwrite_bytes: %d\n"
         % (at, 4096 * at),
-        f"{pid}:cpu": b"%d\n" % (40_000_000 * at),
-        f"{pid}:fd": b"%d\n" % (40 + at % 5),
-        f"{pid}:threads": b"4\n",
-        f"{pid}:tasks": b"".join(TASK.pack(pid + each, len(row), 0, 0) + row for each in range(4)),
-        f"{pid}:task-schedstat": b"".join(TASK.pack(pid + each, 0, len(waited), 0) + waited for each in range(4)),
+        "cpu": b"%d\n" % (40_000_000 * at),
+        "fd": b"%d\n" % (40 + at % 5),
+        "threads": b"4\n",
+        "tasks": b"".join(TASK.pack(pid + each, len(row), 0, 0) + row for each in range(4)),
+        "task-schedstat": b"".join(TASK.pack(pid + each, 0, len(waited), 0) + waited for each in range(4)),
     }
 
 
-def of_a_cage(component: str, at: int) -> Mapping[str, bytes]:
-    files = {
+def of_a_cage(at: int) -> Mapping[str, bytes]:
+    """One control group, at each tick, by file."""
+    return {
         "cpu.stat": b"usage_usec %d\nuser_usec 1\nsystem_usec 2\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d\n"
         % (40_000 * at, at, at // 4, 900 * at),
         "memory.current": b"%d\n" % (10**8 + at % 1000),
@@ -106,7 +112,6 @@ def of_a_cage(component: str, at: int) -> Mapping[str, bytes]:
             for name in ("cpu", "memory", "io")
         },
     }
-    return {f"cgroup:/sys/fs/cgroup/{component}/{name}": text for name, text in files.items()}
 
 
 def write_recording(path: Path, seconds: float, hertz: int, series: int) -> int:
@@ -114,18 +119,29 @@ def write_recording(path: Path, seconds: float, hertz: int, series: int) -> int:
     machine, count = Machine(), round(seconds * hertz)
     components = COMPONENTS[: max(1, min(len(COMPONENTS), -(-(series - MACHINE_SERIES) // COMPONENT_SERIES)))]
     writer = FrameWriter(path, Facts(1 / hertz, 100, 2, 4096, 0.0, FIRST_S, FIRST_WALL_S, "bench-1"))
+
+    @cache
+    def of_all(kind: str, form: str) -> list[int]:
+        """The sources of this kind, of each component."""
+        names = []
+        for number, component in enumerate(components):
+            pid = PID + 10 * number
+            names.append(form.format(component=component, pid=pid, kind=kind.format(pid=pid)))
+        return [writer.source(name) for name in names]
+
     for at in range(1, count + 1):
         texts = {f"system:{name}": text for name, text in machine.each_tick(at).items()}
         if at % hertz == 1 % hertz:
             texts |= {f"system:{name}": text for name, text in machine.each_second(at).items()}
-        for number, component in enumerate(components):
-            of_it = {**of_a_process(component, 1000 + 10 * number, at), **of_a_cage(component, at)}
-            texts |= {f"{component}:{name}": text for name, text in of_it.items()}
-        writer.sample(
-            FIRST_S + at / hertz,
-            FIRST_WALL_S + at / hertz,
-            [(writer.source(name), text) for name, text in texts.items()],
-        )
+        entries = [(writer.source(name), text) for name, text in texts.items()]
+        # Components are alike: what each of them says is made once.
+        for kind, text in of_a_process(at).items():
+            entries += [(number, text) for number in of_all(kind, "{component}:{pid}:{kind}")]
+        for kind, text in of_a_cage(at).items():
+            entries += [
+                (number, text) for number in of_all(kind, "{component}:cgroup:/sys/fs/cgroup/{component}/{kind}")
+            ]
+        writer.sample(FIRST_S + at / hertz, FIRST_WALL_S + at / hertz, entries)
         if at % hertz == 0:
             writer.write_block()
     writer.close()
