@@ -36,6 +36,7 @@ FROM_PROC = {
     "pressure-memory": "pressure/memory",
     "process-limits": "42/limits",
     "process-status": "42/status",
+    "process-stat": "42/stat",
 }
 LINKS = {"0": "/dev/null", "3": "anon_inode:[eventpoll]", "4": "anon_inode:inotify", "5": "/etc/hosts"}
 
@@ -119,14 +120,19 @@ def test_only_own_connections_take_local_ports_and_time_wait_counts(tree: Path) 
 
 
 def test_files_threads_and_watches_of_the_process(tree: Path) -> None:
-    values = between(tree, lambda root: edit(root, "proc/42/task/43/schedstat", "1000 2000", "5000001000 2000")).values
+    def later(root: Path) -> None:
+        edit(root, "proc/42/task/43/schedstat", "1000 2000", "5000001000 2000")
+        edit(root, "proc/42/stat", " 0 2 2 0 0 ", " 0 402 302 0 0 ")
+
+    values = between(tree, later).values
     assert (values["target.open_files"], values["target.open_files.limit"]) == (4, 20000)
     assert values["target.mappings"] == 3
     assert (values["target.epoll_watches"], values["target.inotify_watches"]) == (2, 1)
     assert values["target.inotify_instances"] == 1
     assert values["target.memory.rss"] == 1024 * 1024
     assert values["target.cpus.named"] == 4
-    assert values["target.cpu.cores"] == values["target.cpu.hottest_thread"] == pytest.approx(0.5)
+    assert values["target.cpu.hottest_thread"] == pytest.approx(0.5)
+    assert values["target.cpu.cores"] == pytest.approx(0.7), "with threads that ended"
 
 
 def test_the_threads_of_the_user_are_those_of_all_its_processes(tree: Path) -> None:
@@ -367,11 +373,13 @@ def test_names_without_numbers_are_refused() -> None:
 
 
 def test_of_a_server_with_several_processes_all_are_read(tree: Path) -> None:
-    """CPU and memory added up, shared memory once, of open files the process that has most; without one that ended."""
+    """CPU and memory added up, shared memory once, of open files the process that has most, with its own limit; of a
+    child that ended what was not seen of it."""
     for pid, shared in ((42, 400), (43, 300)):
         status = tree / f"proc/{pid}/status"
         status.write_text(status.read_text() + f"RssFile:\t0 kB\nRssShmem:\t{shared} kB\n")
         (tree / f"proc/{pid}/task/{pid}").mkdir(parents=True, exist_ok=True)
+    (tree / "proc/44/task/44").mkdir(parents=True)
     (tree / "proc/43/fd").mkdir()
     for number in range(9):
         (tree / f"proc/43/fd/{number}").symlink_to("/dev/null")
@@ -379,15 +387,21 @@ def test_of_a_server_with_several_processes_all_are_read(tree: Path) -> None:
     def spend(run_s: dict[int, float]) -> None:
         for pid, seconds in run_s.items():
             (tree / f"proc/{pid}/task/{pid}/schedstat").write_text(f"{seconds * 1e9:.0f} 0 1\n")
+            inherited = 250 if pid == 42 and not (tree / "proc/44").exists() else 0
+            numbers = f"0 0 0 0 {100 * seconds:.0f} 0 {inherited} 0 20 0 1 0 9 0 5"
+            (tree / f"proc/{pid}/stat").write_text(f"{pid} (a) S {42 if pid == 44 else 1} 1 1 0 -1 0 {numbers}\n")
 
     clock = Clock()
-    place = Place(tree, 42, others=(43, 999))
-    spend({42: 1, 43: 1})
+    place = Place(tree, 42, others=(43, 44, 999))
+    edit(tree, "proc/42/limits", "20000", "300")
+    (tree / "proc/43/limits").write_bytes((DATA / "proc/process-limits").read_bytes())
+    spend({42: 1, 43: 1, 44: 2})
     first = take(place, SOURCES, clock)
+    shutil.rmtree(tree / "proc/44")
     spend({42: 3, 43: 7})
     found = read(first, take(place, SOURCES, clock), SOURCES).values
-    assert found["target.cpu.cores"] == pytest.approx(0.8)
+    assert found["target.cpu.cores"] == pytest.approx(0.2 + 0.6 + (2.5 - 2) / 10)
     assert found["target.cpu.hottest_thread"] == pytest.approx(0.6)
-    assert found["target.open_files"] == 9
+    assert (found["target.open_files"], found["target.open_files.limit"]) == (9, 20000)
     assert found["target.memory.rss"] == (624 + 724 + 400) * 1024
     assert found["target.memory.shared"] == 400 * 1024

@@ -35,8 +35,8 @@ from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
-from loadframe.recording.procfs import parse_process_status, together_bytes
-from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
+from loadframe.recording.process_metrics import memory
+from loadframe.recording.snapshot import PAGE_BYTES, Place, Readings, Snapshot, Source, read, take
 from loadframe.study import Study
 from loadframe.workloads import registry as workloads
 
@@ -240,13 +240,12 @@ def _resident_bytes(pids: Sequence[int]) -> float:
     found = []
     for pid in pids:
         try:
-            status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
+            found.append({"status": Path(f"/proc/{pid}/status").read_bytes()})
         except OSError as error:
             if pid == pids[0]:
                 raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
             continue
-        found.append((status.rss_bytes or 0, status.shared_bytes or 0))
-    return float(together_bytes(found))
+    return float(memory(PAGE_BYTES, found).get("memory.rss", 0.0))
 
 
 # --- watching ---------------------------------------------------------------------------------------------------------

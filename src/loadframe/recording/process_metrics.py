@@ -84,10 +84,10 @@ BORN: Mapping[str, object] = {
 """What a process's files would have said when it began."""
 
 
-def process_rows(facts: Facts) -> tuple[Derivation, ...]:
-    """What is compared of one process, by the last word of a source's name."""
+def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
+    """What is compared of one process, by the last word of a source's name. ticks_per_s: of its clock ticks."""
     return (
-        Derivation(STAT, parse_stat, rates=(partial(_counted, facts.clock_ticks_per_s),)),
+        Derivation(STAT, parse_stat, rates=(partial(_counted, ticks_per_s),)),
         Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
         Derivation(IO, procfs.parse_process_io, rates=(_io,)),
     )
@@ -174,20 +174,29 @@ def open_files(members: Collection[Mapping[str, bytes]]) -> Metrics:
     if not counts:
         return {}
     count, text = max(counts, key=lambda each: each[0])
-    limit = procfs.parse_limits(text).get(_OPEN_FILES) if text else None
-    return {"open_files": count} | ({"open_files.limit": limit.soft} if limit is not None else {})
+    return {"open_files": count} | (open_files_limits(text) if text else {})
+
+
+def open_files_limits(text: bytes) -> Metrics:
+    """From a process's limits."""
+    limit = procfs.parse_limits(text).get(_OPEN_FILES)
+    return {} if limit is None else {"open_files.limit": limit.soft, "open_files.hard_limit": limit.hard}
 
 
 def memory(page_bytes: int, members: Collection[Mapping[str, bytes]]) -> Metrics:
-    """What processes share (a server's buffers, its program) is theirs together."""
+    """What processes share (a server's buffers, its program) is theirs together: as much of it as the one has that has
+    most. Of a process whose stat is not looked at, its status says how much is resident."""
     resident, touched = [], []
     for one in members:
         told = procfs.parse_process_status(one.get("status", b""))
         touched += [told.shared_memory_bytes] if told.shared_memory_bytes is not None else []
-        if STAT in one:
-            whole = parse_stat(one[STAT]).rss_pages * page_bytes
+        whole = parse_stat(one[STAT]).rss_pages * page_bytes if STAT in one else told.rss_bytes
+        if whole is not None:
             resident.append((whole, min(whole, told.shared_bytes or 0)))
-    found: Metrics = {"memory.rss": procfs.together_bytes(resident)} if resident else {}
+    found: Metrics = {}
+    if resident:
+        shared = [part for _, part in resident]
+        found["memory.rss"] = sum(whole for whole, _ in resident) - sum(shared) + max(shared)
     return found | ({"memory.shared": max(touched)} if touched else {})
 
 
@@ -214,7 +223,7 @@ class ComponentTrack:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._rows = process_rows(facts)
+        self._rows = process_rows(facts.clock_ticks_per_s)
         self._before: dict[int, dict[str, tuple[float, object]]] = {}
         self._held: dict[int, dict[str, bytes]] = {}
 

@@ -100,7 +100,9 @@ class ProcessInWindow:
     @cached_property
     def rates(self) -> Metrics:
         """What grew, per second."""
-        return with_cores(gather(partial(self._rates, row) for row in process_rows(self.window.facts)))
+        return with_cores(
+            gather(partial(self._rates, row) for row in process_rows(self.window.facts.clock_ticks_per_s))
+        )
 
     def _rates(self, row: Derivation) -> Metrics:
         first, last, elapsed_s = self.pair(row)

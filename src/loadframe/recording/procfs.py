@@ -424,13 +424,6 @@ def parse_process_status(data: bytes) -> ProcessStatus:
     )
 
 
-def together_bytes(resident: Sequence[tuple[int, int]]) -> int:
-    """The memory of several processes, from the resident and the shared bytes of each: what they share counts once,
-    as much of it as the process has that has most."""
-    shared = [part for _, part in resident]
-    return sum(whole for whole, _ in resident) - sum(shared) + max(shared, default=0)
-
-
 def _line_number(data: bytes, name: bytes, factor: int = 1) -> int | None:
     begin = 0 if data.startswith(name) else data.find(b"\n" + name) + 1
     if begin == 0 and not data.startswith(name):

@@ -73,7 +73,8 @@ class Source:
     name: what it is called in a snapshot. path: below the root, the name where it is left out. parse: the metrics of
     two moments; one that it leaves out, `absent` explains. fetch: raises OSError or, with the reason as its fact,
     RecordingError. of_process: it means nothing without a process. together: the metrics of several processes of a
-    server; where it is left out, those of the first one stand for it.
+    server; where it is left out, those of the first one stand for it. ended: it is told of those that ended between the
+    two moments as well, whose `last` is empty.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Source:
     of_process: bool = False
     path: str = ""
     together: Callable[[Sequence[Pair]], Mapping[str, float]] | None = None
+    ended: bool = False
 
     @property
     def where(self) -> str:
@@ -193,5 +195,5 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
 def _parsed(source: Source, pair: Pair, first: Snapshot, last: Snapshot) -> Mapping[str, float]:
     """The metrics of one process, or of all that were there at both moments."""
     before, after = first.others.get(source.name, {}), last.others.get(source.name, {})
-    pairs = [Pair(before[pid], after[pid], pair.elapsed_s) for pid in after if pid in before]
+    pairs = [Pair(before[pid], after.get(pid, b""), pair.elapsed_s) for pid in before if pid in after or source.ended]
     return source.parse(pair) if source.together is None or not pairs else source.together([pair, *pairs])

@@ -6,34 +6,65 @@ Documentation/scheduler/sched-stats.rst.
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
+from loadframe.recording.derivation import Metrics
 from loadframe.recording.listeners import listeners
-from loadframe.recording.snapshot import Pair, Place, Source, lines, read_file
+from loadframe.recording.process_metrics import (
+    CLOCK,
+    NS,
+    STAT,
+    added_up,
+    after,
+    memory,
+    open_files,
+    open_files_limits,
+    parse_stat,
+    process_rows,
+    with_cores,
+)
+from loadframe.recording.procfs import ProcessStat
+from loadframe.recording.snapshot import PAGE_BYTES, Pair, Place, Source, lines, read_file
 from loadframe.recording.snapshot_kernel import elsewhere
 
-_ALLOWED = re.compile(rb"^Cpus_allowed_list:\s*(\S+)$", re.MULTILINE)
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
 _THREADS = re.compile(rb"^Threads:\s*(\d+)", re.MULTILINE)
 _WATCHED = {"anon_inode:[eventpoll]": "epoll", "anon_inode:inotify": "inotify"}
-_NS = 1e9
+CPU_CLOCK = 2
+"""CPUCLOCK_SCHED of a process: include/linux/posix-timers.h."""
+ROOT = Path("/")
 
 
 def _limits(pair: Pair) -> dict[str, float]:
-    files = procfs.parse_limits(pair.last).get("Max open files")
-    return {"target.open_files.limit": files.soft, "target.open_files.hard_limit": files.hard} if files else {}
+    return _of_target(open_files_limits(pair.last))
+
+
+def _of_target(found: Metrics) -> dict[str, float]:
+    return {f"target.{metric}": float(value) for metric, value in found.items()}
 
 
 def fetch_open_files(place: Place, path: str) -> bytes:
-    """How many files are open, as a number."""
-    return b"%d\n" % sum(1 for _ in place.path(path).iterdir())
+    """How many files are open, as a number, and below it what the process may."""
+    count = sum(1 for _ in place.path(path).iterdir())
+    try:
+        return b"%d\n" % count + place.text("proc/{pid}/limits")
+    except FileNotFoundError:  # it ended
+        return b"%d\n" % count
 
 
 def _open_files(pair: Pair) -> dict[str, float]:
-    return {"target.open_files": float(procfs.parse_count(pair.last))}
+    return _open_files_together([pair])
+
+
+def _open_files_together(pairs: Sequence[Pair]) -> dict[str, float]:
+    parts = (pair.last.partition(b"\n") for pair in pairs)
+    return _of_target(open_files([{"fd": count, "limits": limits} for count, _, limits in parts]))
 
 
 def fetch_mappings(place: Place, path: str) -> bytes:
@@ -46,27 +77,49 @@ def _mappings(pair: Pair) -> dict[str, float]:
 
 
 def _status(pair: Pair) -> dict[str, float]:
-    values: dict[str, float] = {}
-    status = procfs.parse_process_status(pair.last)
-    if status.rss_bytes is not None:
-        values["target.memory.rss"] = float(status.rss_bytes)
-    if status.shared_memory_bytes is not None:
-        values["target.memory.shared"] = float(status.shared_memory_bytes)
-    if (allowed := _ALLOWED.search(pair.last)) is not None:
-        values["target.cpus.named"] = float(_listed(allowed[1]))
-    return values
+    return _status_together([pair])
 
 
 def _status_together(pairs: Sequence[Pair]) -> dict[str, float]:
-    """Their memory, what they share counted once; the CPUs are the first one's."""
-    found = [procfs.parse_process_status(pair.last) for pair in pairs]
-    resident = [(one.rss_bytes or 0, one.shared_bytes or 0) for one in found]
-    shared = [one.shared_memory_bytes or 0 for one in found]
-    return {
-        **_status(pairs[0]),
-        "target.memory.rss": float(procfs.together_bytes(resident)),
-        "target.memory.shared": float(max(shared)),
-    }
+    """The memory of all of them; the CPUs are the first one's."""
+    named = procfs.parse_process_status(pairs[0].last).cpus_allowed
+    found = _of_target(memory(PAGE_BYTES, [{"status": pair.last} for pair in pairs]))
+    return found | ({"target.cpus.named": float(named)} if named is not None else {})
+
+
+def fetch_cpu(place: Place, path: str) -> bytes:
+    """The process's clock in nanoseconds, empty for one of a recorded tree, and below it its stat."""
+    clock = b"%d" % time.clock_gettime_ns((~place.pid << 3) | CPU_CLOCK) if place.pid and place.root == ROOT else b""
+    return clock + b"\n" + place.text(path)
+
+
+def _cpu(pair: Pair) -> dict[str, float]:
+    return _cpu_together([pair])
+
+
+def _cpu_together(pairs: Sequence[Pair]) -> dict[str, float]:
+    """As a step has it: with threads and children that ended; less what was seen of such a child at the first look."""
+    if pairs[0].elapsed_s <= 0:
+        raise RecordingError("A rate needs two readings.")
+    ended = [parse_stat(_spent(pair.first)[STAT]) for pair in pairs if not pair.last]
+    return _of_target(added_up([_cores(pair, ended) for pair in pairs if pair.last]))
+
+
+def _cores(pair: Pair, ended: Sequence[ProcessStat]) -> Metrics:
+    before, now = _spent(pair.first), _spent(pair.last)
+    found: Metrics = {}
+    for row in process_rows(os.sysconf("SC_CLK_TCK")):
+        if row.source in before and row.source in now:
+            first, last = row.reading(before), row.reading(now)
+            if isinstance(first, ProcessStat):
+                first = after(first, [child for child in ended if child.parent == first.pid])
+            found |= row.between(first, last, pair.elapsed_s)
+    return {metric: value for metric, value in with_cores(found).items() if metric == "cpu.cores"}
+
+
+def _spent(text: bytes) -> dict[str, bytes]:
+    clock, _, stat = text.partition(b"\n")
+    return {STAT: stat, CLOCK: clock} if clock else {STAT: stat}
 
 
 def _most(parse: Callable[[Pair], Mapping[str, float]]) -> Callable[[Sequence[Pair]], dict[str, float]]:
@@ -80,21 +133,12 @@ def _most(parse: Callable[[Pair], Mapping[str, float]]) -> Callable[[Sequence[Pa
 
 
 def _threads_together(pairs: Sequence[Pair]) -> dict[str, float]:
-    """The CPU time of all of them, and the busiest thread of any."""
+    """The waiting of all of them, and the busiest thread of any."""
     each = [_threads(pair) for pair in pairs]
     hottest = "target.cpu.hottest_thread"
     return {
         metric: (max if metric == hottest else sum)(one[metric] for one in each if metric in one) for metric in each[0]
     }
-
-
-def _listed(text: bytes) -> int:
-    """How many CPUs a list such as "0-2,5" names."""
-    count = 0
-    for part in text.split(b","):
-        first, _, last = part.partition(b"-")
-        count += max(0, procfs.parse_count(last or first) - procfs.parse_count(first) + 1)
-    return count
 
 
 # --- its threads ----------------------------------------------------------------------------------------------------
@@ -120,11 +164,9 @@ def _threads(pair: Pair) -> dict[str, float]:
         return {}
     used = {thread: [now - before for now, before in zip(times, first.get(thread, (0, 0)), strict=True)]
             for thread, times in last.items()}  # fmt: skip
-    run, wait = (sum(max(0, times[at]) for times in used.values()) / _NS / pair.elapsed_s for at in (0, 1))
     return {
-        "target.cpu.cores": run,
-        "target.cpu.hottest_thread": max(times[0] for times in used.values()) / _NS / pair.elapsed_s,
-        "target.cpu.run_delay": wait,
+        "target.cpu.hottest_thread": max(max(0, run) for run, _ in used.values()) / NS / pair.elapsed_s,
+        "target.cpu.run_delay": sum(max(0, wait) for _, wait in used.values()) / NS / pair.elapsed_s,
     }
 
 
@@ -239,13 +281,14 @@ def _of_process(
     *,
     path: str = "",
     together: Callable[[Sequence[Pair]], Mapping[str, float]] | None = None,
+    ended: bool = False,
 ) -> Source:
-    return Source(name, metrics, parse, fetch, absent, of_process=True, path=path, together=together)
+    return Source(name, metrics, parse, fetch, absent, of_process=True, path=path, together=together, ended=ended)
 
 
 SOURCES: tuple[Source, ...] = (
     _of_process("proc/{pid}/limits", ("target.open_files.limit", "target.open_files.hard_limit"), _limits),
-    _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files, together=_most(_open_files)),
+    _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files, together=_open_files_together),
     _of_process("proc/{pid}/maps", ("target.mappings",), _mappings, fetch_mappings, together=_most(_mappings)),
     _of_process(
         "proc/{pid}/status",
@@ -253,9 +296,10 @@ SOURCES: tuple[Source, ...] = (
         _status,
         together=_status_together,
     ),
+    _of_process("proc/{pid}/stat", ("target.cpu.cores",), _cpu, fetch_cpu, together=_cpu_together, ended=True),
     _of_process(
         "proc/{pid}/task",
-        ("target.cpu.cores", "target.cpu.hottest_thread", "target.cpu.run_delay"),
+        ("target.cpu.hottest_thread", "target.cpu.run_delay"),
         _threads,
         fetch_threads,
         together=_threads_together,
