@@ -8,6 +8,7 @@ from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError
 from loadframe.study import Study, parse
 from loadframe.study.cases import find
+from loadframe.workloads import databases
 
 
 def burst(*overrides: str) -> Study:
@@ -35,3 +36,13 @@ def test_times_that_are_stated_are_written_down() -> None:
     written = parse(study.as_toml())
     assert (written.measure.window, written.measure.warmup) == (1.0, 0.5)
     check_study(written)
+
+
+def test_a_running_server_is_loaded_only_where_what_a_killed_run_leaves_can_be_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A kind from outside may say how it is attached to; its schema would be dropped as if it were MariaDB's."""
+    monkeypatch.setattr(databases, "KINDS", frozenset({"postgres"}))
+    with pytest.raises(StudyError, match="reads a running mariadb, but cannot load it") as caught:
+        check_study(burst("target.attach=/run/nowhere.sock"))
+    assert "limits --attach" in caught.value.remedy

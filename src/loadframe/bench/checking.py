@@ -16,7 +16,7 @@ from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
 from loadframe.study import Study
 from loadframe.study.cage_tables import ChangeCage
-from loadframe.workloads import http
+from loadframe.workloads import databases, http
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
 
@@ -174,6 +174,12 @@ def _check_attached(study: Study) -> None:
         raise StudyError(
             f"target.attach: a running {target.kind} cannot be attached to",
             remedy=f"Of these it can: {', '.join(attached.kinds())}.",
+        )
+    if target.kind not in databases.KINDS:
+        raise StudyError(
+            f"target.attach: Loadframe reads a running {target.kind}, but cannot load it: it does not know how to "
+            "remove what a killed run leaves there",
+            remedy="`loadframe limits --attach` reads it. To load one, leave out target.attach.",
         )
     if target.shards is not None or any(each.target.kind not in (None, target.kind) for each in study.alternative):
         raise StudyError(

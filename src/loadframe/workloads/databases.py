@@ -5,6 +5,9 @@ from __future__ import annotations
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, postgres
 
+KINDS = frozenset({"mariadb", "postgres"})
+"""Of endpoints whose schema is made and dropped here."""
+
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
     """Wait until the server has closed the connections of a driver that was killed. TargetError where it refuses."""
