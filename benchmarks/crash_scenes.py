@@ -13,7 +13,7 @@ from typing import Any
 
 import somebodys
 from loadframe.cages.groups import hierarchies
-from loadframe.host import identity, leases
+from loadframe.host import identity, shared_memory
 from loadframe.host.processes import MARK
 
 ATTACHED = "attached "
@@ -257,7 +257,7 @@ class Scene:
             group for name in left.names for each in hierarchies() for group in each.top.rglob(f"loadframe-{name}*")
         }
         told += [f"control group {group} is still there" for group in {*left.groups, *made} if group.exists()]
-        shared = [path for name in left.names for path in leases.SHARED_MEMORY.glob(f"loadframe{name}*")]
+        shared = [path for name in left.names for path in shared_memory.FOLDER.glob(f"{shared_memory.name_of(name)}*")]
         return told + [f"shared memory {path} is still there" for path in shared]
 
     def runs(self) -> list[Path]:

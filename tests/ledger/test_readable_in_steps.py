@@ -96,7 +96,7 @@ def recorded(root: Path) -> frozenset[str]:
     writer = FrameWriter(root / "a.lfr", FACTS)
     process = ProcessFiles(root, "target", 7, writer, Descriptors(), size_counts=False, interval_s=1.0)
     cages = [CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", "loader")]
-    files = (SystemFiles(root, writer), process, *cages)
+    files: list[SystemFiles | ProcessFiles | CgroupFiles] = [SystemFiles(root, writer), process, *cages]
     for at_s in (0.0, 1.0, 2.0):
         stat = f"cpu  {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\ncpu0 {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\n"
         (root / "proc/stat").write_text(stat + "ctxt 1\nprocesses 1\nprocs_running 2\nprocs_blocked 0\n")
