@@ -15,7 +15,7 @@ import numpy as np
 
 import verdicts as noises
 from loadframe.analysis.carryover import carried_over
-from loadframe.bench.bench import Bench
+from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.diagnosis import judging

@@ -44,7 +44,7 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 import loadframe
 from loadframe.analysis.capacity import CapacitySearch, Outcome, Settings
 from loadframe.analysis.objective import FAR_BEHIND, lost_share, missed
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.experiments.searching import objective_of
 from loadframe.model import LoadInterval, Observation, Observations
 from loadframe.prediction.expectation import expected
@@ -425,7 +425,7 @@ LIVE_BUDGET_S = 600.0
 class LiveMeasurer(AbstractMeasurer):
     """What MLRsearch loads a real server with: steps of the same bench. trials: load, seconds."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: RealBench) -> None:
         self._bench, self._objective = bench, objective_of(bench.study)
         self.trials: list[tuple[float, float]] = []
 
@@ -442,7 +442,7 @@ def live_mlrsearch(study: Study, runs: Path, hold_s: float) -> tuple[Answer | No
     """Its answer, with trials in proportion to the simulated ones, and the load and seconds of each. None where the
     budget ended first: then the library has no answer."""
     run = RunFolder.create(runs, study.study.name)
-    with Bench(study, run) as bench:
+    with RealBench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
         measurer = LiveMeasurer(bench)

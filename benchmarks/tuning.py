@@ -462,7 +462,7 @@ def main() -> int:
 
 def record(seconds: float) -> int:
     """Measure every combination of the study's values REPEATS times, in an order that is drawn for each repeat."""
-    from loadframe.bench.bench import Bench
+    from loadframe.bench.bench import RealBench
     from loadframe.kinds.registry import check_settings
     from loadframe.model import TargetState
     from loadframe.runs.folder import RunFolder
@@ -481,7 +481,7 @@ def record(seconds: float) -> int:
     until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder.create(Path(folder), study.study.name)
-        with Bench(study, run) as bench, GRID.open("a", newline="") as file:
+        with RealBench(study, run) as bench, GRID.open("a", newline="") as file:
             for repeat in range(1, REPEATS + 1):
                 points = list(itertools.product(*values.values()))
                 random.Random(repeat).shuffle(points)

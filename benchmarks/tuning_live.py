@@ -35,7 +35,7 @@ from pathlib import Path
 
 import loadframe
 import tuning
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.errors import StudyError, TargetError
 from loadframe.kinds.registry import check_settings
 from loadframe.model import SettingValue, TargetState
@@ -67,7 +67,7 @@ class Found:
 class Server:
     """A real one as the searches of tuning.py know machines: it measures points of a space."""
 
-    bench: Bench
+    bench: RealBench
     space: Space
     measured: dict[Point, list[float]] = field(default_factory=dict)
     steps: int = 0
@@ -142,11 +142,11 @@ DEFAULTS: Settings = {
 
 
 @contextmanager
-def server(study: Study) -> Iterator[Bench]:
+def server(study: Study) -> Iterator[RealBench]:
     """A private server with the study's data, in the state that it starts from."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder.create(Path(folder), study.study.name)
-        with Bench(study, run) as bench:
+        with RealBench(study, run) as bench:
             bench.declare("start", "as given", bench.start_state)
             bench.use("start")
             yield bench

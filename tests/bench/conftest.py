@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +13,22 @@ import pytest
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.model import Latency, SettingValue, Step, TargetState
+from loadframe.model import (
+    Ending,
+    Endpoint,
+    Latency,
+    ProfiledStep,
+    ProfilePlace,
+    Remedy,
+    SettingValue,
+    Step,
+    TargetState,
+)
 from loadframe.progress import Silent
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
+from loadframe.workloads import registry as workloads
+from loadframe.workloads.base import Workload
 
 STUDY = """
 [study]
@@ -51,9 +64,10 @@ class Clock:
 
 @dataclass
 class SimulatedBench:
-    """Answers like loadframe.bench.bench.Bench; `model` gives throughput and metrics of a state at a level."""
+    """See loadframe.bench.base.Bench; `model` gives throughput and metrics of a state at a level."""
 
     study: Study
+    run: RunFolder
     model: Model
     clock: Clock
     make_step: Callable[..., Step]
@@ -72,10 +86,25 @@ class SimulatedBench:
     served: str = ""
     states: dict[str, TargetState] = field(default_factory=dict)
     random: random.Random = field(default_factory=lambda: random.Random(7))
+    is_local: bool = True
+    free_disk_bytes: float = math.inf
+
+    @property
+    def workload(self) -> Workload:
+        table = self.study.workload
+        return workloads.make(table.kind, table.options, axis=self.study.load.axis)
 
     @property
     def axis_unit(self) -> str:
-        return "jobs"
+        return self.workload.axis_unit
+
+    @property
+    def kind(self) -> str:
+        return self.study.target.kind
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.kind, "nowhere", {})
 
     @property
     def start_state(self) -> TargetState:
@@ -85,8 +114,21 @@ class SimulatedBench:
     def treatments(self) -> int:
         return len(self.states)
 
-    def declare(self, name: str, title: str, state: TargetState, kind: str | None = None, **_more: object) -> None:
+    def declare(
+        self,
+        name: str,
+        title: str,
+        state: TargetState,
+        kind: str | None = None,
+        *,
+        cold_of: str = "",
+        remedy: Remedy | None = None,
+    ) -> None:
         self.states[name] = state
+
+    def check(self, state: TargetState, kind: str | None = None) -> None:
+        if self.refuses(state):
+            raise TargetError("the server would not start with this")
 
     def use(self, name: str) -> dict[str, SettingValue]:
         if self.dead:
@@ -112,6 +154,15 @@ class SimulatedBench:
     def recover(self, name: str) -> None:
         self.dead, self.served = False, ""
         self.use(name)
+
+    def is_cache(self, name: str) -> bool:
+        return False
+
+    def counters(self) -> dict[str, float]:
+        return {}
+
+    def end(self, how: Ending) -> None:
+        self.served = ""
 
     def take_step(
         self,
@@ -151,17 +202,25 @@ class SimulatedBench:
             errors=round(metrics.get("workload.errors", 0.0)),
         )
 
+    def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
+        self.use(treatment)
+        throughput, _ = self.model(self.states[treatment], level)
+        done = ProfiledStep(place, treatment, level, window_s, round(throughput * window_s), throughput, ())
+        self.run.add_profiled(done)
+        return done
+
 
 @pytest.fixture
-def simulated(make_step: Callable[..., Step]) -> Callable[..., Bookkeeping]:
+def simulated(make_step: Callable[..., Step], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Bookkeeping]:
     """A book over a simulated bench; `overrides` as for --set."""
 
     def make(model: Model, *overrides: str, **bench: object) -> Bookkeeping:
         clock = Clock()
         study = parse(STUDY, overrides)
-        fake = SimulatedBench(study, model, clock, make_step, **bench)  # type: ignore[arg-type]
+        run = RunFolder.create(tmp_path_factory.mktemp("runs"), "simulated")
+        fake = SimulatedBench(study, run, model, clock, make_step, **bench)  # type: ignore[arg-type]
         budget = Budget(study.measure.budget, study.measure.window, clock=clock)
-        book = Bookkeeping(fake, budget, Silent(), random.Random(1))  # type: ignore[arg-type]
+        book = Bookkeeping(fake, budget, Silent(), random.Random(1))
         book.next_treatment("as given", fake.start_state)
         return book
 

@@ -13,7 +13,7 @@ import pytest
 
 import somebodys
 from loadframe import lab
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.changes import lists
 from loadframe.changes.journal import read, standing
@@ -50,7 +50,7 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
     check_study(study)
     before, schemas, run = in_effect(server), server.schemas(), opened(study)
     changed = CHANGES[server.kind].settings
-    with Bench(study, run) as bench:
+    with RealBench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "other", CHANGES[server.kind])
         for name, settings in (("A", before), ("B", changed), ("A", before), ("B", changed)):
@@ -124,7 +124,7 @@ def test_one_that_does_not_let_us_in_is_told_with_what_a_study_can_say(
 ) -> None:
     text = somebodys.STUDY.format(kind=kind, address=tmp_path / "none.sock", option_file="", target="")
     study = parse(text)
-    with pytest.raises(TargetError, match="Cannot attach to") as caught, Bench(study, opened(study)):
+    with pytest.raises(TargetError, match="Cannot attach to") as caught, RealBench(study, opened(study)):
         pass
     assert "target.option_file" in caught.value.remedy and "--" not in caught.value.remedy
 
@@ -188,7 +188,7 @@ def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: some
         check_study(parse(f"{server.study()}[target.settings]\n{restart}\n"))
     study, before = parse(server.study()), in_effect(server)
     name = restart.partition(" ")[0]
-    with Bench(study, opened(study)) as bench:
+    with RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "restart", TargetState({**CHANGES[server.kind].settings, name: 33554432}))
         bench.declare("C", "a limit", TargetState({}, {"RLIMIT_NOFILE": 4096}))
@@ -206,7 +206,7 @@ def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(
     server.ask("CREATE SCHEMA loadframe")
     try:
         study, before = parse(server.study()), in_effect(server)
-        with pytest.raises(TargetError, match="'loadframe' already"), Bench(study, opened(study)) as bench:
+        with pytest.raises(TargetError, match="'loadframe' already"), RealBench(study, opened(study)) as bench:
             bench.declare("B", "other", CHANGES[server.kind])
             bench.use("B")
         assert "loadframe" in server.schemas()
@@ -222,7 +222,7 @@ def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: som
     server.ask(f"CREATE TABLE loadframe.{ownership.TABLE} ({ownership.COLUMNS})")
     server.ask(f"INSERT INTO loadframe.{ownership.TABLE} VALUES ('{boot}', {pid}, {ticks + 1})")
     study = parse(server.study())
-    with Bench(study, opened(study)) as bench:
+    with RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
         assert "loadframe" in server.schemas()
@@ -235,7 +235,7 @@ def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: somebody
     study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
     place, before = server.attached(), in_effect(server)
     there, theirs = place.read(name), {"mariadb": 0, "postgres": "9MB"}[server.kind]
-    with pytest.raises(ChangeError, match=f"left at {theirs}"), Bench(study, opened(study)) as bench:
+    with pytest.raises(ChangeError, match=f"left at {theirs}"), RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "other", CHANGES[server.kind])
         bench.use("B")
@@ -253,7 +253,7 @@ def test_what_its_owner_changes_meanwhile_stays(server: somebodys.Server, opened
     theirs = {"mariadb": 0, "postgres": "9MB"}[server.kind]
     place = server.attached()
     before = place.read(name)
-    with pytest.raises(ChangeError, match="somebody else"), Bench(study, opened(study)) as bench:
+    with pytest.raises(ChangeError, match="somebody else"), RealBench(study, opened(study)) as bench:
         bench.declare("B", "other", CHANGES[server.kind])
         bench.declare("C", "another", TargetState({name: {"mariadb": 1, "postgres": 7 << 20}[server.kind]}))
         bench.use("B")
@@ -292,7 +292,7 @@ def test_its_processes_are_bound_only_for_the_run(server: somebodys.Server, open
 
     everywhere = {tuple(ALLOWED)}
     assert now() == everywhere
-    with Bench(study, run) as bench:
+    with RealBench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
         state, kind = state_of(bench, study.alternative[0])
         bench.declare("B", "bound", state, kind)
@@ -318,7 +318,7 @@ def test_its_processes_are_bound_only_for_the_run(server: somebodys.Server, open
 @pytest.mark.skipif(MAY_LIMIT, reason="we may change limits")
 def test_what_we_may_not_change_is_known_before_anything_is_changed(server: somebodys.Server, opened: Opened) -> None:
     study = parse(server.study(), ["cage.open_files=100"])
-    with pytest.raises(ChangeError, match="not permitted"), Bench(study, opened(study)) as bench:
+    with pytest.raises(ChangeError, match="not permitted"), RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
     assert "loadframe" not in server.schemas()

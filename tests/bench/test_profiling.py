@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, WorkloadError
 from loadframe.experiments.examination import Examined, examine
@@ -45,19 +45,17 @@ def examined(book: Bookkeeping) -> Examined:
 
 
 @pytest.fixture
-def book(simulated: Simulated, tmp_path: Path) -> Callable[..., Bookkeeping]:
-    """A book whose bench notes what it was asked to sample."""
+def book(simulated: Simulated) -> Callable[..., Bookkeeping]:
+    """A book whose bench notes what it was asked to sample, or fails at that."""
 
     def make(model: object, *overrides: str, fails: bool = False) -> Bookkeeping:
+        def take_profile(*_: object, **__: object) -> ProfiledStep:
+            raise WorkloadError("the driver died")
+
         made = simulated(model, *overrides)
-        run = RunFolder.create(tmp_path, "simulated")
-
-        def take_profile(place: str, *, treatment: str, level: float, window_s: float) -> None:
-            if fails:
-                raise WorkloadError("the driver died")
-            run.add_profiled(ProfiledStep(place, treatment, level, window_s, 10, 5.0, ()))  # type: ignore[arg-type]
-
-        made.bench.run, made.bench.take_profile = run, take_profile  # type: ignore[method-assign, assignment]
+        made.bench.declare("C", "kept", made.bench.start_state)
+        if fails:
+            made.bench.take_profile = take_profile  # type: ignore[method-assign]
         return made
 
     return make
@@ -232,7 +230,7 @@ budget = "60s"
 def sample_for_real(tmp_path: Path, target: str, workload: str, axis: str) -> tuple[RunFolder, ProfiledStep]:
     study = parse(STUDY.format(target=target, workload=workload, axis=axis))
     run = RunFolder.create(tmp_path, "sampled")
-    with Bench(study, run) as bench:
+    with RealBench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
         done = bench.take_profile("highest", treatment="A", level=4.0, window_s=1.0)
     return run, done

@@ -13,7 +13,7 @@ import pytest
 
 import loadframe
 import somebodys
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.changes import lists
 from loadframe.errors import ChangeError, StudyError, TargetError, UserError
@@ -45,7 +45,7 @@ def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable,
     study = parse(server.study())
     check_study(study)
     before, at_start, at_once = settings(server), AT_START[server.kind], AT_ONCE[server.kind]
-    with Bench(study, opened(study)) as bench:
+    with RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "at the start", TargetState(at_start))
         bench.declare("C", "both", TargetState({**at_start, **at_once}))
@@ -65,13 +65,13 @@ def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable,
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import load
 study = load(Path(sys.argv[1]))
 run = RunFolder.create(Path(sys.argv[2]), "killed")
-with Bench(study, run) as bench:
+with RealBench(study, run) as bench:
     bench.declare("A", "as given", bench.start_state)
     bench.use("A")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -140,13 +140,13 @@ def test_a_file_that_is_not_read_is_noticed(server: Restartable, opened: Opened)
     study = parse(server.study(), [f"target.config={server.config.with_suffix('.off')}"])
     with (
         pytest.raises(TargetError, match="as before its restart"),
-        Bench(study, opened(study)) as bench,
+        RealBench(study, opened(study)) as bench,
     ):
         bench.declare("B", "at the start", TargetState(AT_START[server.kind]))
         bench.use("B")
     assert not list(server.config.parent.iterdir())
     server.config.write_text("")
-    with pytest.raises(ChangeError, match="there already"), Bench(parse(server.study()), opened(study)):
+    with pytest.raises(ChangeError, match="there already"), RealBench(parse(server.study()), opened(study)):
         pass
     server.config.unlink()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.bench.rig import Rig
 from loadframe.cages import groups
@@ -171,7 +171,7 @@ def test_two_kinds_of_server_side_by_side(opened: Callable[[Study], RunFolder]) 
     study = parse(TWO + ('[cage]\nmemory = "1GiB"\n' if caged else ""))
     check_study(study)
     run = opened(study)
-    with Bench(study, run) as bench:
+    with RealBench(study, run) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "postgres", TargetState({"max_connections": 30}, bench.start_state.limits), "postgres")
         assert (bench.use("A")["max_connections"], bench.use("B")["max_connections"]) == (40, 30)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.cages import groups
 from loadframe.errors import StudyError
@@ -76,7 +76,7 @@ def test_each_shard_is_seen_by_itself_and_all_together_as_the_target(
     text = STUDY.format(kind="postgres", workload="oltp", shards="shards = 2")
     study = parse(text + "[cage.shard]\ncpu_quota = 0.5\n[workload.options]\nrows = 500\n")
     check_study(study)
-    with Bench(study, opened(study)) as bench:
+    with RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         assert bench.use("A")["cpu.max"] == 50_000
         step = bench.take_step(round_number=1, block=1, treatment="A", level=2)

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.checking import check_study
 from loadframe.changes import host, lists
@@ -57,7 +57,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "machine"
 
 
-def declare_all(bench: Bench) -> None:
+def declare_all(bench: RealBench) -> None:
     """The states of a study on its bench."""
     book = Bookkeeping(bench, None, None, None)  # type: ignore[arg-type]
     book.next_treatment("as given", bench.start_state)
@@ -70,7 +70,7 @@ def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, ope
     assert parse(study.as_toml()) == study
     run = opened(study)
     read_now = Host(root).read
-    with Bench(study, run) as bench:
+    with RealBench(study, run) as bench:
         declare_all(bench)
         for name, dirty in (("A", 20), ("B", 5), ("A", 20), ("B", 5)):
             effective = bench.use(name)
@@ -91,7 +91,7 @@ def test_a_private_target_has_the_room_that_its_file_system_has(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = parse(STUDY)
-    with Bench(study, opened(study)) as bench:
+    with RealBench(study, opened(study)) as bench:
         monkeypatch.setattr(shutil, "disk_usage", lambda folder: Mock(free=7 if "loadframe" in str(folder) else 0))
         assert bench.free_disk_bytes == 7
 
@@ -103,7 +103,7 @@ def test_a_ladder_sets_the_machine_rung_by_rung(root: Path, opened: Opened) -> N
     )
     study = parse(STUDY + ALSO + tables)
     check_study(study)
-    with Bench(study, opened(study)) as bench:
+    with RealBench(study, opened(study)) as bench:
         book = Bookkeeping(bench, None, None, None)  # type: ignore[arg-type]
         book.next_treatment("as given", bench.start_state)
         states = LadderStates(book)
@@ -116,7 +116,7 @@ def test_a_ladder_sets_the_machine_rung_by_rung(root: Path, opened: Opened) -> N
 
 def test_what_fails_in_the_middle_is_put_back_too(root: Path, opened: Opened) -> None:
     study = parse(STUDY + ALSO)
-    with pytest.raises(ChangeError, match="swappiness"), Bench(study, opened(study)) as bench:
+    with pytest.raises(ChangeError, match="swappiness"), RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "other", TargetState(host={"vm.dirty_ratio": 5, "vm.swappiness": 7}))
         bench.use("A")
@@ -129,7 +129,7 @@ def test_what_fails_in_the_middle_is_put_back_too(root: Path, opened: Opened) ->
 def test_who_goes_back_to_what_somebody_else_has_changed_is_stopped(root: Path, opened: Opened) -> None:
     """What is measured next would not be the state that it is called."""
     study = parse(STUDY + ALSO)
-    with pytest.raises(ChangeError, match="left at 33"), Bench(study, opened(study)) as bench:
+    with pytest.raises(ChangeError, match="left at 33"), RealBench(study, opened(study)) as bench:
         declare_all(bench)
         bench.use("B")
         Host(root).write("vm.dirty_ratio", 33)
@@ -148,7 +148,7 @@ def test_who_stops_a_run_is_told_whether_everything_was_put_back(
     study = parse(STUDY)
     for write, words in ((Host.write, "Everything was reverted"), (refuse, "Not everything could be reverted")):
         run = opened(study)
-        with pytest.raises(Interrupted, match=words), frame.explaining(run, []), Bench(study, run) as bench:
+        with pytest.raises(Interrupted, match=words), frame.explaining(run, []), RealBench(study, run) as bench:
             declare_all(bench)
             bench.use("B")
             monkeypatch.setattr(Host, "write", write)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from loadframe.analysis.carryover import carried_over
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.proof import prove
 from loadframe.experiments.sweep import sweep
@@ -91,7 +91,7 @@ def test_where_each_step_is_prepared_or_lasts_until_its_work_is_done_none_is_lef
             _treatments={"A": SimpleNamespace(cold_of=cold_of)},
             workload=SimpleNamespace(runs_to_completion=to_completion),
         )
-        return Bench.carries_over(cast(Bench, bench), "A")
+        return RealBench.carries_over(cast(RealBench, bench), "A")
 
     assert carries_over()
     assert not carries_over(cache=True)

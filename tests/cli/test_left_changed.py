@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.changes import host
 from loadframe.changes.host import Host
 from loadframe.cli.main import app
@@ -93,7 +93,7 @@ def interrupted(swappiness: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bench, "take_step", stop)
+    monkeypatch.setattr(RealBench, "take_step", stop)
 
 
 @pytest.mark.usefixtures("interrupted")

@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import loadframe as api
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.cli import faults, terminal
 from loadframe.cli.main import app
 from loadframe.cli.progress import _Drawn, bars_on
@@ -172,14 +172,14 @@ def run(*arguments: str) -> tuple[int, str, str]:
 @pytest.fixture
 def fault(monkeypatch: pytest.MonkeyPatch, study: Path) -> None:
     """A mistake of ours at the second step."""
-    take = Bench.take_step
+    take = RealBench.take_step
 
-    def wrong(bench: Bench, **asked: Any) -> Any:
+    def wrong(bench: RealBench, **asked: Any) -> Any:
         if bench.run.steps():
             raise ZeroDivisionError("of ours")
         return take(bench, **asked)
 
-    monkeypatch.setattr(Bench, "take_step", wrong)
+    monkeypatch.setattr(RealBench, "take_step", wrong)
     monkeypatch.chdir(study.parent)
     monkeypatch.setenv("LOADFRAME_STATE", str(study.parent / "state"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import loadframe
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.changes import journal
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.ladder_writing import save
@@ -75,7 +75,7 @@ def new_run(tmp_path: Path, study: Study) -> RunFolder:
 def test_of_a_run_that_was_killed_the_rungs_are_shown(tmp_path: Path) -> None:
     study = parse(QUEUE)
     run = new_run(tmp_path, study)
-    with Bench(study, run) as bench:
+    with RealBench(study, run) as bench:
         run.write_document("bench.json", "bench", {"seed": 1, "version": "SQLite", "axis_unit": "workers"})
         bench.declare("A", "as given", bench.start_state)
         bench.take_step(round_number=1, block=1, treatment="A", level=2)
@@ -112,7 +112,7 @@ def test_server_and_driver_are_bound_in_the_steps_of_a_state_and_in_no_others(tm
     """Seen from outside: the CPUs of the server's threads, and the CPU time that two bound to one have together."""
     cpu = min(os.sched_getaffinity(0))
     study = parse(BOUND)
-    with Bench(study, new_run(tmp_path, study)) as bench:
+    with RealBench(study, new_run(tmp_path, study)) as bench:
         start = bench.start_state
         both = {"cage.cpus": str(cpu), "cage.driver.cpus": str(cpu)}
         bench.declare("A", "as given", start)

@@ -51,8 +51,8 @@ from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
 
 
-class Bench:
-    """Takes steps of one study into one run folder. Enter it before use."""
+class RealBench:
+    """See bench.base.Bench. Takes steps of one study into one run folder. Enter it before use."""
 
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
         """say: is told at once what ends and is put back where it is left by Ctrl-C."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Required, TypedDict, Unpack
 
 from loadframe.analysis.sequential import ErrorBudget
-from loadframe.bench.bench import Bench
+from loadframe.bench.base import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.settling import Settling
 from loadframe.model import DISTURBED, WARMING, Remedy, Step, TargetState

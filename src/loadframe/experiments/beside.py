@@ -8,7 +8,7 @@ from statistics import median
 
 from loadframe.analysis import comparison
 from loadframe.analysis.parting import parting
-from loadframe.bench.bench import Bench
+from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.experiments.examination import examine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.base import Bench
 from loadframe.errors import UserError
 from loadframe.experiments.beside import state_of
 from loadframe.experiments.ladder_states import LadderStates

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
@@ -62,7 +62,7 @@ def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
     told = progress or Silent()
-    bench = Bench(study, run, told.say)
+    bench = RealBench(study, run, told.say)
     try:
         with bench:
             run.write_document(
@@ -82,7 +82,7 @@ def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[
         _note_standing(run, durable.failed(bench.put_back))
 
 
-def _note_driver(run: RunFolder, bench: Bench, told: Progress) -> None:
+def _note_driver(run: RunFolder, bench: RealBench, told: Progress) -> None:
     """Under which user the load driver runs belongs to the facts; where that is root, it is said at once, too."""
     host = run.host()
     run.write_record("host.json", "host", replace(host, facts={**host.facts, "load driver": str(bench.driver_user)}))

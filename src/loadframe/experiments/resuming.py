@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.base import Bench
 from loadframe.errors import RunError
 from loadframe.experiments.beside import START
 from loadframe.experiments.reading import open_run

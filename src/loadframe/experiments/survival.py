@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import get_args
 
-from loadframe.bench.bench import Bench
+from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Ending, Survival

@@ -1,0 +1,121 @@
+"""What an experiment does with the device. The bench with real servers (`RealBench`) and the simulated one of the tests
+pass one contract (tests/bench/test_bench_contract.py)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from loadframe.model import Ending, Endpoint, ProfiledStep, ProfilePlace, Remedy, SettingValue, Step, TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+from loadframe.workloads.base import Workload
+
+
+class Bench(Protocol):
+    """One target and one workload. States of the target are declared under a name, and steps are taken in them."""
+
+    @property
+    def study(self) -> Study:
+        """Whose steps it takes."""
+
+    @property
+    def run(self) -> RunFolder:
+        """The run that its steps belong to."""
+
+    @property
+    def workload(self) -> Workload:
+        """What loads the target."""
+
+    @property
+    def axis_unit(self) -> str:
+        """What the load axis counts, in the user's words."""
+
+    @property
+    def treatments(self) -> int:
+        """How many states have been declared."""
+
+    @property
+    def start_state(self) -> TargetState:
+        """The state that the study declares."""
+
+    # --- treatments
+
+    def declare(
+        self,
+        name: str,
+        title: str,
+        state: TargetState,
+        kind: str | None = None,
+        *,
+        cold_of: str = "",
+        remedy: Remedy | None = None,
+    ) -> None:
+        """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. cold_of: the
+        treatment of which this is the cold one: a cache whose steps all begin with nothing cached. remedy: the one that
+        has led to the state."""
+
+    def check(self, state: TargetState, kind: str | None = None) -> None:
+        """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
+
+    def use(self, name: str) -> dict[str, SettingValue]:
+        """Bring the target to a declared state and answer what it really uses. TargetError where it cannot be."""
+
+    def begins_anew(self, name: str) -> bool:
+        """As `use`; whether the target has served no step since it was started."""
+
+    def carries_over(self, name: str) -> bool:
+        """Whether what was asked of the target before may matter to a step of this treatment."""
+
+    def recover(self, name: str) -> None:
+        """Bring the target to a declared state whatever has become of it: it is started again."""
+
+    def is_cache(self, name: str) -> bool:
+        """Whether a treatment is one of a cache, and the workload asks it for objects."""
+
+    # --- the target of the treatment in use
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+
+    @property
+    def free_disk_bytes(self) -> float:
+        """Of the file system that holds what it stores; infinite where that is not ours."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it answers."""
+
+    def counters(self) -> dict[str, float]:
+        """What it counts now. Raises as Target.counters does."""
+
+    def end(self, how: Ending) -> None:
+        """End it in this way; the next `use` starts it again."""
+
+    # --- steps
+
+    def take_step(
+        self,
+        *,
+        round_number: int,
+        block: int,
+        treatment: str,
+        level: float,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+        warmup_s: float = 0.0,
+    ) -> Step:
+        """One measured window, of window_s (the study's, where that is None).
+
+        most_waiting: in an open loop, the step is ended once more requests than this should have begun and have not
+        ended. warmup_s: the least that is cut off as warm-up, where the study names none. TargetError, with the
+        server's last words, where the target died; WorkloadError where the driver failed.
+        """
+
+    def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
+        """An extra step with a window of `window_s` that is sampled: it belongs to no curve and no verdict. Raises as
+        take_step does."""
