@@ -17,6 +17,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.changes import lists
 from loadframe.errors import ChangeError, StudyError, TargetError, UserError
+from loadframe.host.leases import folder_of_leases
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -76,7 +77,12 @@ with RealBench(study, run) as bench:
     bench.use("A")
     os.kill(os.getpid(), signal.SIGKILL)
 """
-NEXT = "from loadframe.bench import places; print(*(outcome.status for outcome in places.revert()))"
+NEXT = """
+import loadframe
+loadframe.sweep_leftovers()
+print(*(outcome.status for outcome in loadframe.revert_changes()))
+"""
+"""What every command does that measures."""
 
 
 @pytest.mark.server
@@ -89,11 +95,15 @@ def test_after_a_kill_the_next_command_restarts_it_as_it_was(server: Restartable
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert settings(server) == lines
+    leases = [json.loads(each.read_text()) for each in folder_of_leases().glob("*.json")]
+    driven = [Path(group) for lease in leases for group in lease["groups"] if group.endswith("-driver")]
+    assert driven
     done = subprocess.run([sys.executable, "-c", NEXT], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {"reverted"}
     assert settings(server) == before
     assert lists.read() == []
     assert not list(server.config.parent.iterdir())
+    assert not any(group.exists() for group in driven), "the driver's control groups are gone"
 
 
 SEARCHED: dict[str, dict[str, list[SettingValue]]] = {
