@@ -3,19 +3,24 @@ the whole recording has of the same texts are the same number."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from loadframe.recording import snapshot_kernel, snapshot_machine
+from loadframe.ledger.counters import counter_metrics
+from loadframe.model import CounterSpec
+from loadframe.recording import snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.cage_metrics import cage_metrics
 from loadframe.recording.derivation import put_together
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import TASK, Facts, Tick
-from loadframe.recording.metrics import window_metrics
-from loadframe.recording.sampling import SLOW_SYSTEM_FILES, SYSTEM_FILES
+from loadframe.recording.frames import TASK, Facts, Tick, read_frames
+from loadframe.recording.held_files import Descriptors
+from loadframe.recording.metrics import specs_text, window_metrics
+from loadframe.recording.sampling import SLOW_SYSTEM_FILES, SYSTEM_FILES, ProcessFiles
 from loadframe.recording.series import metric_series
 from loadframe.recording.snapshot import Pair, Place, read, take
 from loadframe.recording.system_metrics import system_metrics
@@ -164,6 +169,68 @@ def test_a_step_and_the_series_say_the_same_of_processes_that_come_and_go(tmp_pa
     assert {name: series[name] for name in step.keys() & series.keys()} == pytest.approx(
         {name: step[name] for name in step.keys() & series.keys()}
     )
+
+
+def write_process(root: Path, pid: int, count: int) -> None:
+    """Everything of a process with two threads, as files."""
+    folder = root / f"proc/{pid}"
+    for thread in (pid, pid + 100):
+        (folder / f"task/{thread}").mkdir(parents=True, exist_ok=True)
+        (folder / f"task/{thread}/stat").write_text(f"{thread} (a) R 1\n")
+        (folder / f"task/{thread}/schedstat").write_text(f"{10_000_000 * count * thread} {1_000_000 * count} 1\n")
+    (folder / "fd").mkdir(exist_ok=True)
+    for number in range(pid + count):
+        (folder / f"fd/{number}").touch()
+    counters = f"0 0 0 0 {3 * count} {count} 0 0"
+    (folder / "stat").write_text(f"{pid} (a) S 1 1 1 0 -1 0 {counters} 20 0 2 0 9 0 {1000 * pid + count}\n")
+    status = f"VmRSS:\t{4 * (1000 * pid + count)} kB\nRssFile:\t80 kB\nRssShmem:\t{pid * 40} kB\n"
+    (folder / "status").write_text(f"{status}Cpus_allowed_list:\t0-2,5\n")
+    (folder / "limits").write_text(f"Limit   Soft\nMax open files   {pid * 100}   9999   files\n")
+
+
+def test_the_ledger_and_a_step_say_the_same_of_a_server_with_two_processes(tmp_path: Path) -> None:
+    """Read by the recorder and by the ledger, from the same files."""
+    root, path, found = tmp_path / "machine", tmp_path / "a.lfr", Descriptors()
+    place, sources = Place(root, 7, others=(8,)), snapshot_process.SOURCES
+    moments = iter((100.0, 101.0))
+    looks = []
+    writer = FrameWriter(path, FACTS)
+    with closing(writer), ExitStack() as stack:
+        for at_s, count in ((100.0, 5), (101.0, 9)):
+            for pid in (7, 8):
+                write_process(root, pid, count)
+            if not looks:
+                followed = [
+                    stack.enter_context(
+                        closing(ProcessFiles(root, "target", pid, writer, found, size_counts=False, interval_s=1.0))
+                    )
+                    for pid in (7, 8)
+                ]
+            writer.begin_sample(at_s, 1e9 + at_s)
+            for files in followed:
+                assert files.sample(at_s)
+            writer.end_record()
+            looks.append(take(place, sources, lambda: next(moments)))
+    now = read(*looks, sources).values
+    step = window_metrics(read_frames(path).ticks, 100.0, 101.0)
+    both = now.keys() & step.keys()
+    assert both >= {f"target.{name}" for name in ("cpu.cores", "cpu.run_delay", "cpu.hottest_thread", "cpus.named")}
+    assert both >= {f"target.{name}" for name in ("open_files", "open_files.limit", "memory.rss", "memory.shared")}
+    assert {name: now[name] for name in both} == pytest.approx({name: step[name] for name in both})
+
+
+def test_what_a_server_counts_is_the_same_in_all_three(tmp_path: Path) -> None:
+    specs = [CounterSpec("done", "mariadb.questions", True), CounterSpec("open", "mariadb.open_tables", False)]
+    counted = [{"done": 10.0, "open": 5.0}, {"done": 30.0, "open": 9.0}]
+    ticks = [
+        Tick(at_s, 1e9, {"note:service": json.dumps(each).encode()}, FACTS, sample=False)
+        for at_s, each in zip((1.0, 2.0), counted, strict=True)
+    ]
+    step = window_metrics(ticks, 1.0, 2.0, service=specs)
+    now, _ = counter_metrics(*counted, 1.0, specs)
+    meaning = Tick(0.5, 1e9, {"note:counters": specs_text(specs).encode()}, FACTS, sample=False)
+    series = put_together_as_a_step(series_of(tmp_path / "a.lfr", [meaning, *ticks]))
+    assert step == now == series == {"mariadb.questions": 20, "mariadb.open_tables": 9}
 
 
 def test_what_older_kernels_count_is_counted_at_a_moment_too() -> None:

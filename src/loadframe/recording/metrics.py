@@ -10,20 +10,21 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
+from loadframe.errors import RecordingError
 from loadframe.json_text import write_json
 from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
 from loadframe.recording.derivation import gather
 from loadframe.recording.frames import Tick
+from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
 from loadframe.recording.process_window import (
     ProcessInWindow,
     component_metrics,
     followed_processes,
-    recorder_cores,
 )
 from loadframe.recording.system_metrics import busy_cores, cpu_count, system_metrics
-from loadframe.recording.windows import Window, nearest_pair, window_of
+from loadframe.recording.windows import Window, derive, nearest_pair, window_of
 
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"
@@ -68,8 +69,8 @@ def window_metrics(
         by_component["target"] = by_component["driver"]
     if pieces:
         by_component["target"] = [process for name in pieces for process in by_component.get(name, ())]
-    metrics |= system_metrics(window)
-    metrics |= gather([partial(_recorder, window), partial(_foreign, window, processes)])
+    metrics |= system_metrics(window) | derive(window, recorder_rows(window.facts.clock_ticks_per_s))
+    metrics |= gather([partial(_foreign, window, processes, metrics)])
     metrics |= _stalling(window)
     for component, members in by_component.items():
         for name, value in component_metrics(members).items():
@@ -94,10 +95,6 @@ def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[
     return most
 
 
-def _recorder(window: Window) -> dict[str, float]:
-    return {"recorder.cpu.cores": recorder_cores(window)}
-
-
 def _stalling(window: Window) -> dict[str, float]:
     """What is missing between ticks that should come at each interval: nobody could run, not even the recorder."""
     interval_s = window.facts.interval_s
@@ -109,11 +106,13 @@ def _stalling(window: Window) -> dict[str, float]:
     }
 
 
-def _foreign(window: Window, processes: Sequence[ProcessInWindow]) -> dict[str, float]:
+def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> dict[str, float]:
     """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
     busy = busy_cores(window)
+    if RECORDER_CORES not in metrics:
+        raise RecordingError("The CPU time of the recorder was not recorded.")
     own = {process.pid: process for process in processes}
-    known = sum(process.cores for process in own.values()) + recorder_cores(window)
+    known = sum(process.cores for process in own.values()) + metrics[RECORDER_CORES]
     return {"system.cpu.foreign": max(0.0, busy - known) / cpu_count(window)}
 
 

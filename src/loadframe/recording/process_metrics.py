@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Derivation, Metrics, gather, growth
 from loadframe.recording.frames import Facts
-from loadframe.recording.procfs import ProcessStat
+from loadframe.recording.procfs import ProcessStat, SchedStat
 
 NS = 1e9
 _OPEN_FILES = "Max open files"
@@ -91,6 +91,25 @@ def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
         Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
         Derivation(IO, procfs.parse_process_io, rates=(_io,)),
     )
+
+
+def recorder_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
+    """The CPU of the recorder, which has one thread; from its clock ticks on a kernel without schedstat."""
+
+    def counted(first: ProcessStat, last: ProcessStat, elapsed_s: float) -> Metrics:
+        ticks = growth(first.user_ticks + first.system_ticks, last.user_ticks + last.system_ticks)
+        return {RECORDER_CORES: ticks / ticks_per_s / elapsed_s}
+
+    def run(first: SchedStat, last: SchedStat, elapsed_s: float) -> Metrics:
+        return {RECORDER_CORES: growth(first.run_ns, last.run_ns) / NS / elapsed_s}
+
+    return (
+        Derivation("recorder:/proc/self/stat", parse_stat, rates=(counted,)),
+        Derivation("recorder:/proc/self/schedstat", procfs.parse_schedstat, rates=(run,)),
+    )
+
+
+RECORDER_CORES = "recorder.cpu.cores"
 
 
 def with_cores(found: Metrics) -> Metrics:

@@ -216,21 +216,6 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     return list(there.values())
 
 
-def recorder_cores(window: Window) -> float:
-    """CPU of the recorder (one thread). RecordingError where it was not recorded."""
-    try:
-        first, last = (procfs.parse_schedstat(text) for text in window.edges("recorder:/proc/self/schedstat"))
-    except RecordingError:  # a kernel without schedstat
-        ticks = window.slow_rate("recorder:/proc/self/stat", _cpu_ticks)
-        return ticks / window.facts.clock_ticks_per_s
-    return window.rate(first.run_ns / NS, last.run_ns / NS)
-
-
-def _cpu_ticks(text: bytes) -> int:
-    stat = parse_stat(text)
-    return stat.user_ticks + stat.system_ticks
-
-
 # --- metrics of one component ---------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from loadframe.recording.cage_metrics import CAGE, FILES
 from loadframe.recording.derivation import Track
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
-from loadframe.recording.process_metrics import KINDS, ComponentTrack, split_source
+from loadframe.recording.process_metrics import KINDS, ComponentTrack, recorder_rows, split_source
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.system_metrics import MACHINE
 
@@ -82,7 +82,7 @@ def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.Data
     """Columns at_s, metric, value: of the machine, of the processes and control groups of each component, and the gaps
     between ticks where all of them are here."""
     found = _Columns()
-    machine = Track(MACHINE, facts.page_bytes)
+    machine = Track((*MACHINE, *recorder_rows(facts.clock_ticks_per_s)), facts.page_bytes)
     cages: dict[str, Track] = {}
     components: dict[str, ComponentTrack] = {}
     split: dict[str, tuple[str, int | None, str]] = {}

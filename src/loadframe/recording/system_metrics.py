@@ -273,14 +273,14 @@ def system_metrics(window: Window) -> Metrics:
 
 def busy_cores(window: Window) -> float:
     """CPUs busy in user space or in the kernel on behalf of processes: without interrupts and steal."""
-    first, last = (procfs.parse_stat(text) for text in window.edges(STAT.source))
+    first, last, _ = window.pair(STAT)
     spent = spent_on(first.all_cpus, last.all_cpus)
     return (spent["user"] + spent["nice"] + spent["system"]) / _total(spent) * len(last.cpus)
 
 
 def cpu_count(window: Window) -> int:
     """CPUs online at the end of the window."""
-    return len(procfs.parse_stat(window.edges(STAT.source)[1]).cpus)
+    return len(window.pair(STAT)[1].cpus)
 
 
 def _clock(window: Window) -> Metrics:

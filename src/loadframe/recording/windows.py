@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from loadframe.errors import RecordingError
-from loadframe.recording.derivation import Derivation, Metrics, gather, growth, put_together
+from loadframe.recording.derivation import Derivation, Metrics, gather, put_together
 from loadframe.recording.frames import Facts, Tick
 
 
@@ -30,41 +30,6 @@ class Window:
     @property
     def facts(self) -> Facts:
         return self.ticks[0].facts
-
-    def edges(self, source: str) -> tuple[bytes, bytes]:
-        """What a source that is there at each tick said at the first and at the last. RecordingError if it is not."""
-        try:
-            return self.ticks[0].entries[source], self.ticks[-1].entries[source]
-        except KeyError as error:
-            raise RecordingError(f"{source} was not recorded.") from error
-
-    def all(self, source: str) -> list[bytes]:
-        """What it said at each tick that has it. RecordingError if none has."""
-        texts = [tick.entries[source] for tick in self.ticks if source in tick.entries]
-        if not texts:
-            raise RecordingError(f"{source} was not recorded.")
-        return texts
-
-    def slow_rate(self, source: str, number: Callable[[bytes], float]) -> float:
-        """Growth per second of what is not recorded at each tick, between the readings nearest to the window's edges,
-        by their own times. RecordingError where there are no two."""
-        having = [tick for tick in self.around if source in tick.entries]
-        pair = nearest_pair([tick.monotonic_s for tick in having], self.start_s, self.end_s)
-        if pair is None:
-            raise RecordingError(f"{source} was not recorded twice.")
-        begin, end = having[pair[0]], having[pair[1]]
-        grown = growth(number(begin.entries[source]), number(end.entries[source]))
-        return grown / (end.monotonic_s - begin.monotonic_s)
-
-    def nearest(self, source: str) -> bytes:
-        """The newest one up to the window's end, else the first after it; empty where there is none."""
-        having = [tick for tick in self.around if source in tick.entries]
-        until = [tick for tick in having if tick.monotonic_s <= self.end_s]
-        return until[-1].entries[source] if until else having[0].entries[source] if having else b""
-
-    def rate(self, first: float, last: float) -> float:
-        """Growth per second of a counter from the first to the last tick."""
-        return growth(first, last) / self.elapsed_s
 
     def readings(self, row: Derivation) -> list[Any]:
         """A source at each tick of the window that has it; of a window without one, the nearest to it. RecordingError
