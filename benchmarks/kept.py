@@ -22,7 +22,7 @@ from loadframe.diagnosis import judging
 from loadframe.experiments import fresh
 from loadframe.experiments.proof import decided, prove
 from loadframe.experiments.trying import known, prove_remedy
-from loadframe.model import Step, Verdict
+from loadframe.model import Purpose, Step, Verdict
 from loadframe.progress import Silent
 from simulated import step
 from simulated_study import queue
@@ -57,11 +57,19 @@ class Book(Bookkeeping):
         return True
 
     def take_step(
-        self, *, round_number: int, block: int, treatment: str, level: float, **_others: float | None
+        self,
+        *,
+        round_number: int,
+        block: int,
+        treatment: str,
+        level: float,
+        purpose: Purpose = "curve",
+        **_others: float | None,
     ) -> Step:
         """A step of the next noise, as the bench takes one."""
         throughput = 1000 * self.worth[treatment] * math.exp(next(self._noise))
-        return step(level, throughput, number=next(self._numbers), round=round_number, block=block, treatment=treatment)
+        where = {"round": round_number, "block": block, "treatment": treatment, "purpose": purpose}
+        return step(level, throughput, number=next(self._numbers), **where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from loadframe.analysis.carryover import carried_over
-from loadframe.model import WARMING, Step
+from loadframe.model import Step
 
 MakeStep = Callable[..., Step]
 
@@ -33,7 +33,7 @@ def blocks(
                 served, before = 1000 * chance.gauss(1, 0.02), 1000 * chance.gauss(1, 0.02)
                 if changed and number == 0:
                     steps.append(
-                        make_step(level, before * (left_out if pays else 1), block=WARMING, treatment=treatment)
+                        make_step(level, before * (left_out if pays else 1), purpose="warming", treatment=treatment)
                     )
                 steps.append(make_step(level, served * (counted if pays else 1), block=block, treatment=treatment))
             last = treatment

@@ -19,6 +19,7 @@ from loadframe.model import (
     Latency,
     ProfiledStep,
     ProfilePlace,
+    Purpose,
     Remedy,
     SettingValue,
     Step,
@@ -174,6 +175,7 @@ class SimulatedBench:
         window_s: float | None = None,
         most_waiting: int | None = None,
         warmup_s: float = 0.0,
+        purpose: Purpose = "curve",
     ) -> Step:
         self.use(treatment)
         if self.kills(self.states[treatment]):
@@ -193,6 +195,7 @@ class SimulatedBench:
             number=self.random.randrange(10**9),
             round=round_number,
             block=block,
+            purpose=purpose,
             treatment=treatment,
             latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
             flags=(*self.flags, "not-settled") if cold else self.flags,

@@ -130,6 +130,11 @@ def test_no_less_than_it_is_told_is_cut_off_as_warm_up(subject: Subject) -> None
     assert step.window_start_s - step.started_s >= 0.4 - 1e-6
 
 
+def test_a_step_says_what_it_was_taken_for(subject: Subject) -> None:
+    step = subject.bench.take_step(round_number=1, block=1, treatment="A", level=2.0, purpose="sizing")
+    assert (step.purpose, step_of(subject.bench).purpose) == ("sizing", "curve")
+
+
 def test_a_target_that_was_ended_begins_again(subject: Subject) -> None:
     bench = subject.bench
     assert bench.begins_anew("A") is subject.has_process

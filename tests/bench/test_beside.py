@@ -34,9 +34,13 @@ def test_what_is_measured_side_by_side_is_held_against_each_other_and_nothing_el
     book = simulated(by_cache, LARGE, noise=0.0)
     names = declare(book)
     measure_beside(book, Run(), names)  # type: ignore[arg-type]
-    assert {step.round for step in book.steps} == {SIDE_BY_SIDE}
+    assert {(step.round, step.purpose) for step in book.steps} == {(SIDE_BY_SIDE, "side by side")}
     assert ratio(book.steps) == pytest.approx(2)
-    later = [Step(**{**_fields(step), "round": 1, "throughput": 10.0}) for step in book.steps if step.treatment == "A"]
+    later = [
+        Step(**{**_fields(step), "round": 1, "purpose": "proof", "throughput": 10.0})
+        for step in book.steps
+        if step.treatment == "A"
+    ]
     assert ratio([*book.steps, *later]) == pytest.approx(2)
 
 

@@ -13,7 +13,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.ladder_states import LadderStates, changed
 from loadframe.experiments.proof import grouped_orders
-from loadframe.model import WARMING, Rung, TargetState
+from loadframe.model import Rung, TargetState
 from loadframe.study.declaration import ChangeTable
 
 Simulated = Callable[..., Bookkeeping]
@@ -163,7 +163,7 @@ def test_after_a_start_the_caches_are_warmed_by_a_step_that_counts_for_nothing(s
     found = climbed(book)
     assert found.kept == ("pool", "flush")
     assert found.total is not None and found.total.low < 4.5 < found.total.high
-    assert WARMING in {step.block for step in book.steps}
+    assert "warming" in {step.purpose for step in book.steps}
     fresh.clear()
     assert climbed(simulated(cold, CHANGES, ONE_LEVEL)).kept != found.kept, "without it they are no steps to judge by"
 

@@ -15,7 +15,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments.comparing import alternatives, runs
 from loadframe.experiments.proof import orders
-from loadframe.model import WARMING, Host, Step, TargetState, Verdict
+from loadframe.model import Host, Step, TargetState, Verdict
 from loadframe.reporting.verdict_words import comparison_sentence
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -79,8 +79,8 @@ def test_a_side_that_was_started_is_warmed_before_its_step_counts(simulated: Sim
     book.warms = True
     (large, _) = alternatives(book)
     first = [step for step in book.steps if step.round == 1]
-    assert [step.block == WARMING for step in first[:2]] == [True, False]
-    assert large.verdict.blocks == len([step for step in first if step.treatment == "B" and step.block != WARMING])
+    assert [step.purpose == "warming" for step in first[:2]] == [True, False]
+    assert large.verdict.blocks == len([step for step in first if step.treatment == "B" and step.counts])
 
 
 def test_the_budget_is_shared_out(simulated: Simulated) -> None:
@@ -140,7 +140,7 @@ def test_steps_that_only_warm_a_server_are_no_measurements_of_a_run(a_run: Calla
     one, two = a_run("one", 1.0), a_run("two", 1.0)
     before = runs(one, two).verdict
     for number, step in enumerate(one.steps()[:6], start=99):
-        one.append_line("steps.jsonl", "step", replace(step, number=number, block=WARMING, throughput=1.0))
+        one.append_line("steps.jsonl", "step", replace(step, number=number, purpose="warming", throughput=1.0))
     assert runs(one, two).verdict == before
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loadframe.experiments.latencies import latencies_of
-from loadframe.model import WARMING, Curve, Peak, Price, Remedy, Round, Step, TargetState, Trial, Verdict
+from loadframe.model import Curve, Peak, Price, Remedy, Round, Step, TargetState, Trial, Verdict
 from loadframe.runs.folder import RunFolder
 
 MakeStep = Callable[..., Step]
@@ -69,7 +69,7 @@ def test_the_blocks_that_decided_and_those_that_warmed_do_not_count(run: RunFold
     first, second = numbers(steps, "B", 4.0)
     _, after = latencies_of(run, [a_round(kept(first))], steps, FRESH).distributions
     assert (after.steps, after.latency.max_ms) == (1, pytest.approx(second, rel=0.001))
-    warmed = [replace(step, block=WARMING) if step.number == second else step for step in steps]
+    warmed = [replace(step, purpose="warming") if step.number == second else step for step in steps]
     _, after = latencies_of(run, [a_round(kept())], warmed, FRESH).distributions
     assert (after.steps, after.latency.max_ms) == (1, pytest.approx(first, rel=0.001))
 

@@ -16,7 +16,7 @@ from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.tuning_proof import PROOF_ROUND
 from loadframe.experiments.tuning_start import START_ROUND, Start
 from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials
-from loadframe.model import WARMING, CapacityObjective, SettingValue, TargetState
+from loadframe.model import CapacityObjective, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 from loadframe.tuning.search import Proposal, Search
@@ -101,6 +101,7 @@ def test_a_run_goes_on_from_the_trials_of_another(simulated: Simulated, tmp_path
     book = simulated(busy, *SETTINGS)
     second = tune(book, tmp_path, trials=14, earlier=first.trials)
     assert {step.block for step in book.steps if step.round == TRIALS_ROUND} == set(range(9, 15))
+    assert {step.block for step in book.steps if step.purpose == "trial"} == set(range(9, 15))
     assert second.trials[:8] == first.trials and len(second.trials) == 14
     assert [trial.number for trial in second.trials] == list(range(1, 15))
 
@@ -130,7 +131,7 @@ def test_a_server_that_was_restarted_is_warmed_before_it_is_judged(simulated: Si
     found = tune(book, tmp_path)
     assert found.end == "gained" and all((trial.ratio or 0) > 0.8 for trial in found.trials)
     assert found.verdict is not None and found.verdict.ratio == pytest.approx(found.expected, rel=0.2)
-    warming = {step.number for step in book.steps if step.block == WARMING}
+    warming = {step.number for step in book.steps if step.purpose == "warming"}
     assert warming and not warming.intersection(number for trial in found.trials for number in trial.steps)
     counting = [step for step in book.steps if step.treatment == "A" and step.number not in warming]
     assert book.of("A") == counting

@@ -14,7 +14,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.proof import prove
 from loadframe.experiments.sweep import sweep
-from loadframe.model import WARMING, TargetState
+from loadframe.model import TargetState
 
 Simulated = Callable[..., Bookkeeping]
 OTHER = TargetState({"table_open_cache": 128})
@@ -53,16 +53,16 @@ def test_a_step_is_left_out_after_each_change_of_treatment_alone(simulated: Simu
     take_step = book.bench.take_step
 
     def noted(**asked: Any) -> Any:
-        windows.append((asked["block"], asked.get("window_s")))
+        windows.append((asked["purpose"], asked.get("window_s")))
         return take_step(**asked)
 
     book.bench.take_step = noted  # type: ignore[method-assign]
     sweep(book, "A", round_number=1)
-    assert WARMING not in {block for block, _ in windows}
+    assert "warming" not in {purpose for purpose, _ in windows}
     prove(book, "A", "B", [4, 8], round_number=1)
     for before, step in zip(book.steps, book.steps[1:], strict=False):
-        assert (step.block == WARMING) == (step.treatment != before.treatment)
-    assert {window for block, window in windows if block == WARMING} == {0.5}
+        assert (step.purpose == "warming") == (step.treatment != before.treatment)
+    assert {window for purpose, window in windows if purpose == "warming"} == {0.5}
 
 
 def test_where_the_budget_has_no_room_for_it_blocks_come_first(simulated: Simulated) -> None:

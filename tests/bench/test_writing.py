@@ -15,7 +15,7 @@ from loadframe.errors import RunError
 from loadframe.experiments.examination import examine
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.writing import partial, write_down
-from loadframe.model import WARMING, TargetState
+from loadframe.model import TargetState
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
 from loadframe.runs.folder import Effective, RunFolder, Treatment
@@ -66,7 +66,7 @@ def test_of_a_run_that_was_killed_after_it_had_warmed_its_target_nothing_is_conc
 ) -> None:
     run, book = tried_and_killed(simulated, tmp_path)
     (run.path / "steps.jsonl").unlink()
-    run.add_step(replace(book.of("A")[0], block=WARMING), b"", np.array([1.0], dtype=np.float32))
+    run.add_step(replace(book.of("A")[0], purpose="warming"), b"", np.array([1.0], dtype=np.float32))
     assert partial(run) == []
     with pytest.raises(RunError, match="no finished step"):
         lab.curves(run)

@@ -6,7 +6,6 @@ from itertools import groupby
 from pathlib import Path
 
 import loadframe
-from loadframe.model import WARMING
 from loadframe.study import parse
 
 STUDY = """
@@ -37,11 +36,11 @@ def test_every_restart_is_followed_by_a_step_that_counts_for_nothing(tmp_path: P
     run = loadframe.open_run(Path(found.run))
     steps = run.steps()
     for _, mine in groupby(steps, key=lambda step: step.treatment):  # listen_reuseport needs a restart
-        warming = [step.block == WARMING for step in mine]
+        warming = [step.purpose == "warming" for step in mine]
         assert warming[0] and not any(warming[1:])
     assert {step.treatment for step in steps} == {"A", "B"}
     counted = {number for trial in found.trials for number in trial.steps}
-    assert not counted & {step.number for step in steps if step.block == WARMING}
+    assert not counted & {step.number for step in steps if step.purpose == "warming"}
     assert found.objective is not None and all(each.before.met for each in found.objective.levels)
     assert loadframe.measured_tuning(run) == found
     assert 'id="chart-trials"' in Path(found.report).read_text()

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from statistics import fmean, pvariance, stdev
 
 from loadframe.analysis import student
-from loadframe.model import WARMING, Step
+from loadframe.model import Step
 
 ERROR = 0.01
 """Of each sight: there are many treatments to look at, and a warning for nothing takes the reader's trust."""
@@ -80,7 +80,7 @@ def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
     logs = [
         math.log(one.throughput / two.throughput)
         for one, two in pairwise(steps)
-        if one.block == WARMING
+        if one.purpose == "warming"
         and two.counts
         and one.treatment == two.treatment == treatment
         and one.level == two.level
@@ -101,7 +101,8 @@ def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
     counting = (step for step in steps if step.counts)
     measured = groupby(counting, lambda one: (one.round, one.block, one.treatment, one.level))
     for before, step in pairwise([list(again)[-1] for _, again in measured]):
-        if step.treatment != treatment or step.block < 1 or before.round != step.round or step.throughput <= 0:
+        sized = step.purpose == "sizing"
+        if step.treatment != treatment or sized or before.round != step.round or step.throughput <= 0:
             continue
         if before.treatment != treatment:
             alternating.add(step.round)

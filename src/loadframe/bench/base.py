@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from loadframe.model import Ending, Endpoint, ProfiledStep, ProfilePlace, Remedy, SettingValue, Step, TargetState
+from loadframe.model import (
+    Ending,
+    Endpoint,
+    ProfiledStep,
+    ProfilePlace,
+    Purpose,
+    Remedy,
+    SettingValue,
+    Step,
+    TargetState,
+)
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
@@ -108,12 +118,14 @@ class Bench(Protocol):
         window_s: float | None = None,
         most_waiting: int | None = None,
         warmup_s: float = 0.0,
+        purpose: Purpose = "curve",
     ) -> Step:
         """One measured window, of window_s (the study's, where that is None).
 
         most_waiting: in an open loop, the step is ended once more requests than this should have begun and have not
-        ended. warmup_s: the least that is cut off as warm-up, where the study names none. TargetError, with the
-        server's last words, where the target died; WorkloadError where the driver failed.
+        ended. warmup_s: the least that is cut off as warm-up, where the study names none. purpose: what the step says
+        that it was taken for. TargetError, with the server's last words, where the target died; WorkloadError where the
+        driver failed.
         """
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:

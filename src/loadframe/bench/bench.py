@@ -35,6 +35,7 @@ from loadframe.model import (
     Endpoint,
     ProfiledStep,
     ProfilePlace,
+    Purpose,
     Remedy,
     SettingValue,
     Step,
@@ -299,6 +300,7 @@ class RealBench:
         window_s: float | None = None,
         most_waiting: int | None = None,
         warmup_s: float = 0.0,
+        purpose: Purpose = "curve",
     ) -> Step:
         """One measured window, of window_s (the study's, where that is None). On the disk when this returns.
 
@@ -310,7 +312,7 @@ class RealBench:
         seconds = duration_s(self.study.measure, window_s, warmup_s)
         asked = self._asked(f"step-{self._steps:05d}", treatment, level, seconds)
         loaded = self._load(replace(asked, most_waiting=most_waiting, warmup_s=warmup_s))
-        step = self._step(loaded, round_number, block, treatment, level)
+        step = self._step(loaded, round_number, block, treatment, level, purpose)
         self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
         requests = loaded.requests
         self.run.add_step(step, requests.to_bytes(), requests.latency_ms[loaded.summary.inside])
@@ -380,7 +382,9 @@ class RealBench:
             assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"
             self.workload.warm(endpoint, level)
 
-    def _step(self, loaded: Loaded, round_number: int, block: int, treatment: str, level: float) -> Step:
+    def _step(
+        self, loaded: Loaded, round_number: int, block: int, treatment: str, level: float, purpose: Purpose
+    ) -> Step:
         summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         study = pinned(self.study, self._treatments[treatment].state)
@@ -407,4 +411,5 @@ class RealBench:
             flags=(*spoilt, *(("ended-early",) if loaded.ended_early else ())),
             closed_loop=self.study.load.axis not in OPEN_LOOP_AXES,
             blind=seen.blind,
+            purpose=purpose,
         )

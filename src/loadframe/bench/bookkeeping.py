@@ -12,7 +12,7 @@ from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.base import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.settling import Settling
-from loadframe.model import DISTURBED, WARMING, Remedy, Step, TargetState
+from loadframe.model import DISTURBED, Purpose, Remedy, Step, TargetState
 from loadframe.progress import Progress
 
 ERROR = 0.05
@@ -36,6 +36,7 @@ class StepAsked(TypedDict, total=False):
     window_s: float | None
     most_waiting: int | None
     warmup_s: float
+    purpose: Purpose
 
 
 @dataclass
@@ -57,18 +58,19 @@ class Bookkeeping:
     washes: bool = False
     error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
 
-    def take(self, *, round_number: int, block: int, treatment: str, level: float) -> Step:
+    def take(self, *, round_number: int, block: int, treatment: str, level: float, purpose: Purpose = "curve") -> Step:
         """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
         not ended. The one before stays in the run."""
         started = self.budget.clock()
-        self._wash_out(round_number, block, treatment, level)
         asked: StepAsked = {
             "round_number": round_number,
             "block": block,
             "treatment": treatment,
             "level": level,
-            "warmup_s": self.settling.warmup_s(level),
+            "purpose": purpose,
         }
+        self._wash_out(**asked)
+        asked["warmup_s"] = self.settling.warmup_s(level)
         step = self._measure(**asked)
         self.budget.note_step(level, self.budget.clock() - started)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
@@ -86,11 +88,12 @@ class Bookkeeping:
             step = self.once(**asked)
         return step
 
-    def _wash_out(self, round_number: int, block: int, treatment: str, level: float) -> None:
+    def _wash_out(self, **asked: Unpack[StepAsked]) -> None:
         """What a start, or another treatment, leaves behind is over before a step of a block begins. Without `warms`
         only while the budget has room for a whole proof besides: fewer blocks would be worse."""
-        asked: StepAsked = {"round_number": round_number, "block": WARMING, "treatment": treatment, "level": level}
-        another = block > 0 and self.steps and self.steps[-1].treatment != treatment
+        treatment = asked["treatment"]
+        another = asked["purpose"] != "sizing" and self.steps and self.steps[-1].treatment != treatment
+        asked["purpose"] = "warming"
         if self.warms and self.bench.begins_anew(treatment):
             self._measure(**asked)
         elif self.washes and another and self._has_room() and self.bench.carries_over(treatment):

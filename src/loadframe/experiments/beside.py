@@ -114,7 +114,7 @@ def measure_beside(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> 
         reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
         if block > FEWEST_BLOCKS and not book.budget.affords(one, reserve_s):
             break
-        take_block(book, order, round_number=SIDE_BY_SIDE, block=block)
+        take_block(book, order, round_number=SIDE_BY_SIDE, block=block, purpose="side by side")
 
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
@@ -182,7 +182,7 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 def _paired(steps: Sequence[Step], first: str, second: str) -> tuple[Samples, Samples]:
     """Throughputs of two treatments by level, from the blocks that both were measured in side by side: the last step of
     each, as disturbed ones were repeated."""
-    together = [step for step in steps if step.round == SIDE_BY_SIDE]
+    together = [step for step in steps if step.purpose == "side by side"]
     sides = [
         {(step.level, step.block): step for step in together if step.treatment == treatment}
         for treatment in (first, second)

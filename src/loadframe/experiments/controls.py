@@ -174,4 +174,4 @@ def _number(value: SettingValue | None) -> float | None:
 
 
 def _take(book: Bookkeeping, one: Round, block: int, treatment: str, level: float) -> Step:
-    return book.take(round_number=one.number, block=block, treatment=treatment, level=level)
+    return book.take(round_number=one.number, block=block, treatment=treatment, level=level, purpose="proof")

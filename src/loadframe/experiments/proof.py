@@ -11,7 +11,7 @@ from loadframe.analysis import comparison
 from loadframe.analysis.sequential import Plan
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.model import Curve, LevelRatio, OperationTimes, Step, Verdict
+from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, Verdict
 
 MOST_LEVELS = 2
 """Few levels leave time for many blocks, and it is the blocks that narrow the interval."""
@@ -106,7 +106,7 @@ def look_around(
     for block, order in zip(range(1, blocks + 1), orders(book.random, (before, after), levels), strict=False):
         if block > FEWEST_BLOCKS and not book.budget.affords(per_block):
             break
-        taken += take_block(book, order, round_number=round_number, block=block)
+        taken += take_block(book, order, round_number=round_number, block=block, purpose="curve")
     return taken
 
 
@@ -141,10 +141,17 @@ def grouped_orders(
         yield drawn[-1]
 
 
-def take_block(book: Bookkeeping, order: Sequence[tuple[str, float]], *, round_number: int, block: int) -> list[Step]:
+def take_block(
+    book: Bookkeeping,
+    order: Sequence[tuple[str, float]],
+    *,
+    round_number: int,
+    block: int,
+    purpose: Purpose = "proof",
+) -> list[Step]:
     """The steps of one block."""
     return [
-        book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+        book.take(round_number=round_number, block=block, treatment=treatment, level=level, purpose=purpose)
         for treatment, level in order
     ]
 

@@ -136,6 +136,7 @@ class _Finder:
             level=proposal.load,
             window_s=max(min(proposal.seconds, self.book.budget.left_s()), SHORTEST_WINDOW_S),
             most_waiting=waiting,
+            purpose="trial",
         )
 
     def _trial(self, step: Step, proposal: Proposal) -> CapacityTrial:

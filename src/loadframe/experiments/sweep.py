@@ -154,8 +154,8 @@ def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) 
 
 
 def _blocks_at(steps: Sequence[Step], level: float) -> int:
-    """In how many blocks a level was measured; a step to size a remedy is none (block 0), nor is a repetition."""
-    return len({step.block for step in steps if step.level == level and step.block > 0})
+    """In how many blocks a level was measured; a step to size a remedy is none, nor is a repetition."""
+    return len({step.block for step in steps if step.level == level and step.purpose != "sizing"})
 
 
 def _curve(book: Bookkeeping, treatment: str) -> Curve:

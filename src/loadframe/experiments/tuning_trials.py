@@ -76,7 +76,11 @@ class Trials:
                 if self._hopeless(steps):
                     break
                 name = self.treatment(proposal.point)
-                steps.append(self.book.take(round_number=TRIALS_ROUND, block=number, treatment=name, level=level))
+                steps.append(
+                    self.book.take(
+                        round_number=TRIALS_ROUND, block=number, treatment=name, level=level, purpose="trial"
+                    )
+                )
         except UNFIT as error:
             failed = error.fact
             self.book.bench.recover(START)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,11 @@ class OperationSummary:
     p95_ms: float
 
 
-WARMING = -1
-"""The block of steps that only warm a server which was started: they count for nothing."""
+Purpose = Literal["", "warming", "sizing", "curve", "side by side", "proof", "trial"]
+"""What a step was taken for. warming: a target that was started or had another treatment; it counts for nothing.
+sizing: whether a limit that a remedy raised is large enough. curve: one state over the levels. side by side:
+alternatives in the same blocks. proof: treatments against each other. trial: of a search. "": a run of a version that
+did not keep it, and it was a curve, a proof or a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class Step:
     noise within the step. waiting_share: time that requests spent waiting for a lock or in a queue, divided by all
     their time. metrics: averages, rates and peaks over the window, by the names in units.py.
     flags: why the step should be read with care (see FLAGS). blind: counters that contradicted others in it.
+    purpose: see Purpose.
     """
 
     number: int
@@ -77,11 +82,12 @@ class Step:
     flags: tuple[str, ...] = ()
     closed_loop: bool = True
     blind: tuple[Blind, ...] = ()
+    purpose: Purpose = "curve"
 
     @property
     def counts(self) -> bool:
         """Whether it is a measurement; not where it only warmed the target."""
-        return self.block != WARMING
+        return self.purpose != "warming"
 
 
 UNSETTLED = "not-settled"

@@ -22,7 +22,7 @@ NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
     "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record"
 )
-VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2}
+VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 2}
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
@@ -31,7 +31,19 @@ def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
     return {renamed.get(name, name): value for name, value in body.items()}
 
 
-UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {("change", 1): _change_with_status}
+def _with_purpose(step: dict[str, Any]) -> dict[str, Any]:
+    """A step of before its purpose was kept: block -1 was that of warming, 0 of sizing, round 0 of what was measured
+    side by side."""
+    block = step.get("block")
+    if block in (-1, 0):
+        return {**step, "purpose": "warming" if block == -1 else "sizing"}
+    return {**step, "purpose": "side by side" if step.get("round") == 0 else ""}
+
+
+UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    ("change", 1): _change_with_status,
+    ("step", 1): _with_purpose,
+}
 """(name, from version) -> the body in the next version."""
 
 DAMAGED = "The file was damaged or edited. Restore it, or run the study again."

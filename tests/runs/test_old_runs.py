@@ -1,0 +1,74 @@
+"""Runs of the versions before: read, reported and compared as they were."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loadframe
+from loadframe.model import Purpose
+from loadframe.reporting import vega
+from loadframe.runs.formats import decode_document
+
+RECORDED = Path(__file__).parents[1] / "data" / "runs"
+OLD = ("investigation", "ladder", "tuning")
+"""Their steps are of version 1, which did not say what a step was for."""
+
+
+@pytest.fixture(autouse=True)
+def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vega, "render", lambda _spec, _name, _title: "")
+    monkeypatch.setattr(vega, "start_engine", lambda: None)
+
+
+@pytest.fixture(params=OLD)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RECORDED / request.param, tmp_path / request.param))
+
+
+def lines(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+
+
+def test_they_are_of_the_version_before() -> None:
+    assert {line["schema"] for name in OLD for line in lines(RECORDED / name)} == {"loadframe.step/1"}
+
+
+@pytest.mark.parametrize(
+    ("number", "block", "purpose"),
+    [(1, -1, "warming"), (0, -1, "warming"), (2, 0, "sizing"), (0, 1, "side by side"), (1, 1, ""), (3, 2, "")],
+)
+def test_what_blocks_and_rounds_meant_is_the_purpose(number: int, block: int, purpose: Purpose) -> None:
+    line = {**lines(RECORDED / "investigation")[0], "round": number, "block": block}
+    found = decode_document("step", json.dumps(line).encode(), where="steps.jsonl")
+    assert (found["purpose"], found["round"], found["block"]) == (purpose, number, block)
+
+
+def test_it_is_reported_and_its_steps_that_only_warmed_count_for_nothing(old: Path) -> None:
+    before = loadframe.curves(loadframe.open_run(old))
+    warmed = [{**line, "number": 900 + line["number"], "block": -1, "throughput": 1.0} for line in lines(old)[:6]]
+    with (old / "steps.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in warmed)
+    run = loadframe.open_run(old)
+    assert len(run.steps()) == len(lines(old))
+    assert loadframe.curves(run) == before
+    ladder, tuning = loadframe.measured_ladder(run), loadframe.measured_tuning(run)
+    if ladder is not None:
+        assert len(loadframe.render_ladder(ladder).splitlines()) > 3
+    elif tuning is not None:
+        assert len(loadframe.render_tuning(tuning).splitlines()) > 3
+    else:
+        found = loadframe.conclude(run)
+        loadframe.write_report(run, found)
+        assert found.gain is not None and "WAL" in loadframe.render_text(found)
+        assert (old / "report.html").stat().st_size > 10_000
+
+
+def test_it_is_compared_with_another_one(old: Path) -> None:
+    verdict = loadframe.compare_runs(loadframe.open_run(old), loadframe.open_run(RECORDED / "investigation")).verdict
+    assert verdict.levels == (1, 2, 4)
+    assert verdict.low < 1 < verdict.high, "the same queue on the same machine"
