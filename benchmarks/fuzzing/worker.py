@@ -31,7 +31,7 @@ DOCUMENTED = (0, 1, 2, 3, 130)
 ANSWERED = (0, 3)
 LONGEST_SAID = 20_000
 """Characters of a message: whatever is longer, somebody has put his input into it."""
-FAULT = "This is a fault of Loadframe"
+FAULT = "Loadframe has a bug"
 """What a command says of an exception that it did not foresee: a traceback in words is one all the same."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 PARENT_DEATH = 1

@@ -136,7 +136,7 @@ def test_single_blocks_place_the_knee_between_neighbouring_levels() -> None:
     found = curve(LADDER, [[min(load, 50.0)] for load in LADDER])
     assert found.knee is not None
     assert (found.knee.low, found.knee.high) == (40, 80)
-    assert any("One block" in warning for warning in found.warnings)
+    assert any("one block" in warning for warning in found.warnings)
 
 
 def test_another_definition_of_a_knee_lies_within_our_interval() -> None:

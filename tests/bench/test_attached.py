@@ -184,7 +184,7 @@ def test_what_a_killed_command_has_begun_is_waited_for(server: somebodys.Server)
 @pytest.mark.server
 def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: somebodys.Server, opened: Opened) -> None:
     restart = {"mariadb": "innodb_log_buffer_size = 33554432", "postgres": 'shared_buffers = "64MB"'}[server.kind]
-    with pytest.raises(StudyError, match="not ours"):
+    with pytest.raises(StudyError, match="not Loadframe's own"):
         check_study(parse(f"{server.study()}[target.settings]\n{restart}\n"))
     study, before = parse(server.study()), in_effect(server)
     name = restart.partition(" ")[0]
@@ -327,7 +327,7 @@ def test_what_we_may_not_change_is_known_before_anything_is_changed(server: some
 
 def test_processes_are_changed_only_where_the_study_allows_it() -> None:
     text = somebodys.STUDY.format(kind="mariadb", address="/run/none.sock", option_file="", target="")
-    with pytest.raises(StudyError, match=r"changes cage\.cpus of a server") as caught:
+    with pytest.raises(StudyError, match=r"changes cage\.cpus of a running server") as caught:
         check_study(parse(text + OF_PROCESSES.format(cpu=0), ['remedies.allow=["target"]']))
     assert '"process"' in caught.value.remedy
     with pytest.raises(StudyError, match="over the network"):

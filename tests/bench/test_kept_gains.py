@@ -43,7 +43,7 @@ class Phases(Silent):
 
     @property
     def again(self) -> bool:
-        return "once more" in self.words
+        return "again, in fresh blocks" in self.words
 
 
 def farm(simulated: Simulated, *overrides: str, proving: float = 1.0, again: float = 1.0) -> tuple[Bookkeeping, Tried]:

@@ -208,7 +208,7 @@ def test_controls_are_left_out_where_there_is_no_time_and_that_is_said(simulated
     assert tried.round.findings[0].status == "confirmed"
     controls = tried.round.tried[0].controls
     assert [control.verdict for control in controls] == [None, None]
-    assert all("left out" in control.because for control in controls)
+    assert all("skipped" in control.because for control in controls)
     assert book.budget.left_s() > 0
 
 

@@ -374,10 +374,10 @@ def test_what_the_diagnosis_names_comes_first() -> None:
         (["tune.settings={innodb_flush_log_at_trx_commit=[1, 2]}"], "may give up durability"),
         (["tune.settings={sync_binlog=[1, 0]}"], "may give up durability"),
         (["tune.settings={sync_frm=[true, false]}"], "may give up durability"),
-        (["tune.settings={innodb_io_capacity={from=900, to=200}}"], "no range"),
+        (["tune.settings={innodb_io_capacity={from=900, to=200}}"], "is not a range"),
         (["tune.settings={innodb_io_capacity=[1]}"], "100 to"),
-        (['tune.settings={innodb_flush_method={from="fsync", to="O_DIRECT"}}'], "no range"),
-        (["target.kind=url", "target.settings={}"], "nothing is known"),
+        (['tune.settings={innodb_flush_method={from="fsync", to="O_DIRECT"}}'], "is not a range"),
+        (["target.kind=url", "target.settings={}"], "knows no settings to tune"),
     ],
 )
 def test_what_cannot_be_varied_is_refused(overrides: list[str], words: str) -> None:

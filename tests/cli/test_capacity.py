@@ -43,7 +43,7 @@ def test_a_level_that_misses_is_told_to_people(loadframe: Command, study: Path) 
         ([], "no objective"),
         (["--set", "objective.within.latency_p95_ms=9", "--set", "load.levels=[3]"], "3 alone"),
         (["--hold", "60"], "'60' is not a duration"),
-        (["--guess", "7..3"], "'7..3' is not a load"),
+        (["--guess", "7..3"], "'7..3' is neither a load"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(loadframe: Command, study: Path, more: list[str], words: str) -> None:

@@ -82,7 +82,7 @@ def test_what_cannot_be_put_back_is_said_by_every_command_and_ends_revert_with_1
     assert "cannot be put back to 60" in loadframe("case", "list").err
     assert "cannot be put back to 60" in loadframe(*MEASURING).err
     assert swappiness.read_text()[0] == "1", "it was tried a moment ago"
-    assert "Could not be put back" in loadframe("changes", "list").out
+    assert "Could not be reverted" in loadframe("changes", "list").out
     swappiness.rename(swappiness.with_name("gone"))
     failed = loadframe("changes", "revert")
     assert (failed.code, "cannot be put back to 60" in failed.out) == (1, True)

@@ -90,7 +90,7 @@ def test_csv_samples_get_a_verdict(here: Callable[..., Result], sample: Callable
     [
         (90, "3%", 3, "proven to be worse"),
         (90, "20 %", 0, "proven not to be worse"),
-        (97, "3%", 0, "unknown"),
+        (97, "3%", 0, "do not show whether"),
         (110, "0%", 0, "proven not to be worse"),
     ],
 )

@@ -73,7 +73,7 @@ def test_it_is_in_the_answer_and_the_exit_code(verb: str, swappiness: Path) -> N
     assert answer["schema"] != "loadframe.error/1"
     for word in ("vm.swappiness", "60"):
         assert word in out
-    assert "Still changed: vm.swappiness. `loadframe changes revert`" in err
+    assert "Not reverted: vm.swappiness. `loadframe changes revert`" in err
 
 
 @pytest.mark.parametrize("verb", ["ladder", "tune"])

@@ -212,7 +212,7 @@ def test_a_fault_whose_traceback_cannot_be_kept_shows_it(monkeypatch: pytest.Mon
         (MemoryError(), "ulimit -v"),
         (ImportError("x.so: failed to map segment from shared object"), "ulimit -v"),
         (OSError(24, "Too many open files", "/proc/x"), "ulimit -n"),
-        (OSError(28, "No space left on device"), "Make room"),
+        (OSError(28, "No space left on device"), "Free some disk space"),
         (RuntimeError("can't start new thread"), "ulimit"),
     ],
 )

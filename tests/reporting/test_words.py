@@ -121,7 +121,7 @@ def test_the_two_ratios_of_an_answer_say_what_each_compares(queue: Investigation
 def test_where_the_two_ratios_are_far_apart_the_load_that_makes_it_so_is_named(farm: Investigation) -> None:
     answer = answers.answer(farm)
     assert (
-        "The two ratios compare different loads: a peak is each state's best, and at 20 active jobs throughput went "
+        "The ratios compare different loads: a peak is a state's best; at 20 active jobs throughput went "
         "from 718/s to "
         "2,110/s."
     ) in answer

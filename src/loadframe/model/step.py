@@ -93,7 +93,7 @@ class Step:
 UNSETTLED = "not-settled"
 
 FLAGS: Mapping[str, str] = {
-    UNSETTLED: "the warm-up had not ended when the measurement window began",
+    UNSETTLED: "the warm-up had not ended when the window began",
     "errors": "some requests failed",
     "driver-limited": "the load driver was the bottleneck",
     "driver-beside": "the load driver had a quarter or more of the CPUs that the target was short of",

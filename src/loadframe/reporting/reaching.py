@@ -84,7 +84,7 @@ def difference(inv: Investigation, found: Reach, gain: Verdict) -> str:
     far = (max if gain.ratio > found.ratio else min)(loads, key=lambda load: ratios[load])
     went = f"from {rounding.plain(before[far])}/s to {rounding.plain(after[far])}/s"
     at = words.load(far, words.axis_unit(inv))
-    return f"the two ratios compare different loads: a peak is each state's best, and at {at} throughput went {went}"
+    return f"the ratios compare different loads: a peak is a state's best; at {at} throughput went {went}"
 
 
 def _by_load(curve: Curve) -> dict[float, float]:
