@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +30,7 @@ COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
 
 
-MOST_HELD_BYTES = 512 << 20
+MOST_HELD_BYTES = 128 << 20
 """Of a recording of which every tick is read where it may be thinned."""
 FEW_BLOCKS = 10
 """Are looked at to tell how much a recording holds."""
@@ -127,8 +127,9 @@ class RecordingReader:
         held = sum(block.raw_length for block in self._blocks)
         if entries * len(self._blocks) <= most_entries and held <= MOST_HELD_BYTES:
             return 1
-        once = sum(len(tick.entries) for ticks in looked_at for tick in _first_of_each(ticks)) / max(1, len(chosen))
-        every = max(2, math.ceil(len(self._blocks) * 2 * once / most_entries))
+        once = [tick.entries for ticks in looked_at for tick in _first_of_each(ticks)]
+        share = 2 * max(sum(map(len, once)) / most_entries, sum(map(_size, once)) / MOST_HELD_BYTES) / len(chosen)
+        every = max(2, math.ceil(len(self._blocks) * share))
         apart_s = every * (self._blocks[-1].last_s - self._blocks[0].first_s) / len(self._blocks)
         self._warn(
             f"It is too long for a table of every tick: metrics.parquet has a moment every {apart_s:.0f} s, and what "
@@ -162,6 +163,10 @@ class RecordingReader:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _size(entries: Mapping[str, bytes]) -> int:
+    return sum(map(len, entries.values()))
 
 
 def _first_of_each(ticks: Sequence[Tick]) -> list[Tick]:

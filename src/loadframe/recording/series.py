@@ -34,9 +34,9 @@ class MetricSeries:
     warnings: tuple[str, ...] = ()
 
 
-MOST_ENTRIES = 1_000_000
-"""Of a recording that is made into a table tick by tick: some 10 us of CPU each. A small server's has 40 in a tick, so
-40 minutes; from longer ones moments are taken (benchmarks/report.py)."""
+MOST_ENTRIES = 800_000
+"""Of a recording that is made into a table tick by tick: 10 to 20 us of CPU each. Of a longer one moments are taken, as
+of one of more than readers.MOST_HELD_BYTES, which a small server's has after half an hour (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
