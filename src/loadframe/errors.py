@@ -74,7 +74,7 @@ class CageError(UserError):
 
 
 class ChangeError(UserError):
-    """A setting of the machine, or of a server that is somebody else's, cannot be changed or put back."""
+    """A setting of the machine, or of a server that Loadframe did not start, cannot be changed or put back."""
 
 
 class RunError(UserError):

@@ -1,4 +1,4 @@
-"""The one reader and the one writer of JSON. What somebody else wrote, or edited, and the rest of the program cannot
+"""The one reader and the one writer of JSON. What others wrote, or edited, and the rest of the program cannot
 carry is refused here, once. Records of a run folder are written by runs/formats.py, which knows their types.
 
 The standard parser takes NaN, numbers beyond what a float holds, integers of thousands of digits (or raises), and

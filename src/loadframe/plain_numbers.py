@@ -1,4 +1,4 @@
-"""Numbers that somebody else wrote, from text: what is none is None, and nothing that is written raises."""
+"""Numbers that others wrote, from text: what is none is None, and nothing that is written raises."""
 
 from __future__ import annotations
 

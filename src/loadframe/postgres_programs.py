@@ -8,7 +8,7 @@ from pathlib import Path
 from loadframe.host.environment import located
 
 PACKAGED = Path("/usr/lib/postgresql")
-"""Debian keeps each version's programs in a folder of its own, out of everybody's PATH."""
+"""Debian keeps each version's programs in a folder of its own, outside the usual PATH."""
 
 
 def program(name: str) -> str | None:

@@ -38,7 +38,7 @@ class Arranged:
         return samples.paired(*sides, by=by)
 
     def table(self, but: str) -> tuple[Quantity, ...]:
-        """The quantities that are shown beside the one that decides."""
+        """The quantities shown next to the one that decides."""
         return tuple(self._row(name) for name in quantity.SHOWN if name != but)
 
     def _row(self, name: str) -> Quantity:

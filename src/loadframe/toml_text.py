@@ -1,4 +1,4 @@
-"""TOML that somebody else wrote: what the rest of the program cannot carry is refused here, once.
+"""TOML that others wrote: what the rest of the program cannot carry is refused here, once.
 
 The standard parser raises other errors than its own for integers of thousands of digits and for deep nesting, takes
 seconds for a key of thousands of parts, and takes what TOML allows and no study needs: numbers that are not finite,

@@ -1,4 +1,4 @@
-"""A server that is somebody else's: a schema of our own, nobody else's touched, nothing left behind."""
+"""A server that Loadframe did not start: a schema of our own, nobody else's touched, nothing left behind."""
 
 from __future__ import annotations
 

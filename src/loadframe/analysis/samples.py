@@ -1,4 +1,4 @@
-"""The statistical answer on two samples that somebody else measured: in whatever order, on whatever machine.
+"""The statistical answer on two samples that others measured: in whatever order, on whatever machine.
 
 Nothing is known of how they came about, so nothing is taken for granted: values may resemble their neighbours, drift,
 and come in bursts. What that costs in certainty is estimated from the samples themselves.

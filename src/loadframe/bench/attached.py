@@ -142,7 +142,7 @@ class AttachedTarget:
                 self._durable.set(self._running(), name, value)
 
     def _undo(self, place: Place, names: Container[str] | None = None) -> None:
-        """Amid a run, which goes on from there. ChangeError where somebody else has changed a setting meanwhile,
+        """Amid a run, which goes on from there. ChangeError where another program has changed a setting meanwhile,
         TargetError where it cannot be put back."""
         for outcome in self._durable.back(place, names):
             if outcome.status == "left":

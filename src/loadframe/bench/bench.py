@@ -283,7 +283,7 @@ class RealBench:
         return targets.kind_named(self._treatments[name].kind).cache and isinstance(self.workload, AsksForObjects)
 
     def end(self, how: Ending) -> None:
-        """End the target of the treatment in use so; the next `use` starts it again."""
+        """Stop the active target in the given way; the next `use` starts it again."""
         if how == "SIGKILL":
             self._rig.kill()
         self._rig.stop()

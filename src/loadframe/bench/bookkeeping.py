@@ -23,7 +23,7 @@ WASH_SHARE = 0.5
 """Of the study's window: the step that is left out after a change of treatment."""
 REPEATED_SHARE = 0.2
 """Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
-always disturbed, repeating everything helps nobody."""
+always disturbed, repeating everything does not help."""
 
 
 class StepAsked(TypedDict, total=False):

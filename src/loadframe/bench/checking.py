@@ -240,7 +240,7 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study) -> tuple[str, ...]:
-    """What of the study's target nobody can see, and what of its answers nobody has looked at, in words."""
+    """What this study cannot observe of its target, and which of its answers are not checked, in words."""
     row = targets.KINDS.get(study.target.kind)  # of a run that was measured with more kinds than there are now, None
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None else ()
     checked = str(study.workload.options.get("checked")) if study.workload.kind == http.Http.kind else ""

@@ -1,8 +1,8 @@
 """Under which user the load driver runs: one that nothing else on the machine has, wherever that is possible.
 
 A driver needs no rights, and what it talks to may try to take it over. It stays the user who runs Loadframe where that
-is not root, where that user logs in to a server that is somebody else's (by who it is, or with keys of its own), and
-where the other user may not read the driver's programs, such as a Python below /root.
+is not root, where that user logs in to a server that Loadframe did not start (by who it is, or with keys of its own),
+and where the other user may not read the driver's programs, such as a Python below /root.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ TICK_S = 0.1
 STEAL = 0.10
 """netdata's warning level for stolen CPU time."""
 STRANGER = 0.20
-"""A fifth of the CPU used by somebody else changes what two cores can do."""
+"""A fifth of the CPU used by another program changes what two cores can do."""
 
 FREQUENCY_DROP = 0.10
 """What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""

@@ -37,7 +37,7 @@ class Surroundings:
         return self.effective()
 
     def apply(self, state: TargetState) -> None:
-        """ChangeError where the kernel does not take a value, or somebody else changes it too."""
+        """ChangeError where the kernel does not take a value, or another program changes it too."""
         gone = self._now.keys() - state.host.keys()
         moved = {other for name in gone for other in self._host.moves(name)}
         for outcome in self._durable.back(self._host, gone | moved - state.host.keys()):

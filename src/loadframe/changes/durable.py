@@ -1,8 +1,8 @@
-"""Changes that outlive the command that made them: of the machine, or of a server that is somebody else's.
+"""Changes that outlive the command that made them: of the machine, or of a server that Loadframe did not start.
 
 Before such a change, what was there is on the disk in the state directory: one file for each command, written whole and
 fsynced. When the command ends everything is put back, in reverse order; after `kill -9` the next command does it. What
-somebody else has changed meanwhile is left alone, and said. Putting back twice does no harm.
+another program has changed meanwhile is left alone, and said. Putting back twice does no harm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loadframe.host.state import Life, locked
 from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, StandingChange
 
 NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
-"""What to do where somebody else changes a setting amid a run."""
+"""What to do where another program changes a setting amid a run."""
 
 
 class DurableJournal:
@@ -148,7 +148,7 @@ def _life(record: Record) -> Life:
         return Life(file)
     except OSError as error:
         raise ChangeError(
-            f"Cannot write beside {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
+            f"Cannot write next to {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
 
 
@@ -183,8 +183,8 @@ def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | Non
 
 
 def released(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """One that was only watched, before those that move it are put back: where nobody else has changed it until now,
-    it is ours whatever it is after that."""
+    """One that was only watched, before those that move it are put back: where no other program has changed it until
+    now, it is ours whatever it is after that."""
     if change.after != change.before:
         return change
     try:
@@ -194,7 +194,7 @@ def released(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """One setting as it was, unless it is already, or somebody else has changed it. Never raises."""
+    """One setting as it was, unless it is already, or another program has changed it. Never raises."""
     try:
         now = place.read(change.setting)
         if now == change.before:

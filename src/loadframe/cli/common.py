@@ -36,7 +36,7 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 
 @contextmanager
 def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
-    """Frame of every verb: leftovers of killed commands are ended first; UserError, and what nobody foresaw (see
+    """Frame of every verb: leftovers of killed commands are ended first; UserError, and unforeseen errors (see
     faults.py), becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was
     reverted. What could not be put back ends it with exit 1, whatever the answer, also where it was interrupted: that
     says what it is.
@@ -62,7 +62,7 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
         _fail({"kind": "interrupted", "message": message, "remedy": "", **reached}, json_wanted, code)
     except PASSED_ON:
         raise
-    except Exception as error:  # noqa: BLE001 - what nobody foresaw is told here, in words
+    except Exception as error:  # noqa: BLE001 - unforeseen errors become a message here
         told = faults.in_words(error)
         kind = type(told).__name__
         _fail({"kind": kind, "message": str(told), "remedy": told.remedy, **reached}, json_wanted, MUST_ACT)

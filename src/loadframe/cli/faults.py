@@ -1,4 +1,4 @@
-"""What nobody foresaw, in words: something that the machine has no more of, or a fault of Loadframe's own."""
+"""Unforeseen errors, in words: something that the machine has no more of, or a fault of Loadframe's own."""
 
 from __future__ import annotations
 

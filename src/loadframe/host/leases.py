@@ -198,7 +198,7 @@ def _life(file: Path) -> Life:
         return Life(file)
     except OSError as error:
         raise CageError(
-            f"Cannot write beside {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
+            f"Cannot write next to {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
 
 

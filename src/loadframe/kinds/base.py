@@ -85,7 +85,7 @@ class Cache(Protocol):
 
 
 class Attached(Protocol):
-    """A connection to a server that somebody else started. All methods raise TargetError where it does not answer."""
+    """A connection to a server that others started. All methods raise TargetError where it does not answer."""
 
     kind: str
     address: Mapping[str, str]

@@ -9,7 +9,7 @@ from loadframe.ledger.reading import as_number
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.model import REACHED, Limit, LimitStatus, SettingValue, UnreadLimit
 
-ONLY_IN_STEPS = "requests tell: it is read while they run (loadframe measure STUDY)"
+ONLY_IN_STEPS = "measurable only under load (loadframe measure STUDY)"
 OF_A_CAGE = "cage."
 """Outside a study's steps the groups of a cage are groups like others: the rules of `cgroup.*` read them."""
 NOT_TOLD = "it was not told"

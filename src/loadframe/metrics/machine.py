@@ -8,7 +8,7 @@ system.cpu.utilization            | share | all CPUs busy
 system.cpu.user                   | share | CPU time in user space
 system.cpu.system                 | share | CPU time in the kernel
 system.cpu.iowait                 | share | CPU idle while I/O was outstanding
-system.cpu.steal                  | share | CPU time the hypervisor gave to somebody else
+system.cpu.steal                  | share | CPU time the hypervisor gave to other machines
 system.cpu.busiest                | share | the busiest CPU
 system.cpu.own                    | share | CPU time of the target and the driver, of all CPUs
 system.cpu.foreign                | share | CPU time of processes outside the study

@@ -19,7 +19,7 @@ class ChangeRecord:
     before: what was there, None where nobody knows. after: what was asked for, "" for the target's own default.
     read_back: what was in effect when it was last read, None while that is not known. status: intent (on the disk,
     nothing is touched yet), applied, failed (it was not applied, or not put back), reverted (put back, or was back
-    already), left (somebody else has changed it since), ended (with its private target). because: of the status, in
+    already), left (another program has changed it since), ended (with its private target). because: of the status, in
     words. id: its number in the journal of its run, 0 outside of it. place: how another command finds it again, words:
     the same for people; both empty for a private target, whose kind is `target`. finding, remedy: the ids of the causes
     and the title of what was tried against them, both empty where the study itself asks for the change; why: in words.

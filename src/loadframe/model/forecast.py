@@ -54,7 +54,7 @@ class Saturation:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A forecast throughput beside the measured one; inside: within the interval."""
+    """A forecast throughput next to the measured one; inside: within the interval."""
 
     load: float
     predicted: float

@@ -47,10 +47,10 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another server, or other settings, measured beside the study's target in the same blocks. round: its state,
-    curve, limits and causes. verdict: it against the target, over all levels; by_level: at each, all at once. parting:
-    from which load on the ratio of the two is another one; None where it is not. witnesses: what tells them apart.
-    cold: as by_level, of steps that begin with nothing cached; empty where none were taken."""
+    """Another server, or other settings, measured side by side with the study's target in the same blocks. round: its
+    state, curve, limits and causes. verdict: it against the target, over all levels; by_level: at each, all at once.
+    parting: from which load on the ratio of the two is another one; None where it is not. witnesses: what tells them
+    apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken."""
 
     name: str
     target_kind: str

@@ -11,5 +11,5 @@ saturating  what is used up first, and the most that can be had
 latency     p95 latency of such a system
 refusal     when the data cannot carry a forecast
 forecasting all of it together: observations -> Forecast
-scoring     a forecast beside what was measured later; calibration on this machine
+scoring     a forecast next to what was measured later; calibration on this machine
 """

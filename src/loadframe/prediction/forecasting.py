@@ -32,7 +32,7 @@ FURTHER = (2.0, 4.0)
 """Where no loads are asked for: these times the highest one measured."""
 
 SOON = 2.0
-"""What saturates beyond this many times the load of the first saturation matters to nobody yet."""
+"""What saturates beyond this many times the load of the first saturation does not matter yet."""
 
 NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
 MORE_BY_THE_CURVE = (

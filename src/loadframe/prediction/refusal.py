@@ -33,7 +33,7 @@ FULL, GREW = 0.97, 1.5
 
 UNEXPLAINED, ERRORS = 0.15, 3.0
 """A throughput lower than the resources explain by this share, and by so many standard errors, is held up by something
-that nobody measured."""
+that was not measured."""
 
 
 def rising(observations: Observations) -> tuple[str, ...]:

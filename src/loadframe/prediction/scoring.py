@@ -1,4 +1,4 @@
-"""A forecast beside what was measured later."""
+"""A forecast next to what was measured later."""
 
 from __future__ import annotations
 

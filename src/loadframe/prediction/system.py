@@ -1,4 +1,4 @@
-"""The system as a forecast sees it: resources with drawn demands, a delay for all that nobody measured, and its load.
+"""The system as a forecast sees it: resources with drawn demands, a delay for all that was not measured, and its load.
 
 Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
 service times are as irregular as exponential ones; where all are regular, or work overlaps, nobody waits below

@@ -2,7 +2,7 @@
 
 It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
 `flush` and `stop` are acknowledged by a JSON line on stdout. It ends by itself when stdin is closed or its parent
-dies. Light on purpose, because it runs beside what is measured: the standard library, zstandard, and the two modules
+dies. Light on purpose, because it runs next to what is measured: the standard library, zstandard, and the two modules
 of this room that are as light.
 """
 

@@ -1,4 +1,4 @@
-"""How a run went, in words: its steps and flags, what still stands, who was not answered."""
+"""Run quality in words: steps and flags, changes that are not reverted, times in which no request completed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadframe.units import show
 
 
 def sentences(conduct: Conduct) -> list[str]:
-    """How the run went: what still stands, steps, counters not to be believed, flags in plain words, what the recorder
+    """Run quality: changes not reverted, steps, counters that did not work, flags in plain words, what the recorder
     cost."""
     again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
     told = [*standing_sentences(conduct.standing), f"{conduct.steps} steps were measured{again}"]
@@ -41,7 +41,7 @@ def standing_sentences(standing: Sequence[StandingChange]) -> list[str]:
 
 
 def silence_sentence(inv: Investigation) -> str:
-    """Where, and for how long, nobody was answered; of all that was measured the worst. Empty where nowhere."""
+    """Where, and for how long, no request completed: the worst case of the run. Empty where there was none."""
     rounds = [(inv.study.target_kind, one) for one in inv.rounds]
     rounds += [(one.name, one.round) for one in inv.alternatives]
     found = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]

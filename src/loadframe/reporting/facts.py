@@ -119,7 +119,7 @@ def ruled_out_alone(inv: Investigation) -> tuple[RuledOut, ...]:
 
 
 SILENT_MS, SILENT_TIMES = 200.0, 20.0
-"""Nobody is answered where nothing ends for a fifth of a second, and for 20 times as long as from one request to the
+"""It is a stall when nothing ends for a fifth of a second, and for 20 times as long as from one request to the
 next on average: of ends at random one gap in half a billion is so long."""
 
 
@@ -134,7 +134,7 @@ class Silence:
 
 
 def silences(round_: Round) -> tuple[Silence, ...]:
-    """The loads at which nobody was answered for a while, with the worst of it."""
+    """The loads at which no request completed for a while, with the worst case."""
     worst: dict[float, Silence] = {}
     for row in round_.footprint:
         longest, throughput = row.get("workload.silence_ms", 0.0), row["throughput"]

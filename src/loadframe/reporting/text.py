@@ -26,7 +26,7 @@ MOST_EVIDENCE = 5
 BAR_WIDTH = 40
 
 Part = tuple[str, list[str]]
-"""A label and the lines that stand beside it."""
+"""A label and the lines next to it."""
 
 
 def render_text(inv: Investigation, *, width: int = 100) -> str:

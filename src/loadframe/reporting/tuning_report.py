@@ -225,7 +225,7 @@ def worth(each: TunedSetting) -> str:
 
 
 def asides(found: Tuning) -> list[tuple[str, str]]:
-    """What stands beside the chart: titles and sentences."""
+    """What is next to the chart: titles and sentences."""
     said = []
     if found.verdict is not None:
         trials = f"{rounding.plain(found.expected)} times, after shrinkage"

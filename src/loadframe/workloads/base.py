@@ -61,7 +61,7 @@ class Workload(Protocol):
     operations: tuple[str, ...]
     """Names of the kinds of request; a request log refers to them by index."""
     judged: tuple[str, ...]
-    """The operations whose requests are the throughput and the latency; the others are reported beside them. Where a
+    """The operations whose requests are the throughput and the latency; the others are reported separately. Where a
     step runs until its work is done, its window is the time of these requests."""
     one_lock: bool
     """True where waiting_ms is time waited for a lock that only one request can hold, and the rest of the latency is

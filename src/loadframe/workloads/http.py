@@ -147,7 +147,7 @@ class Http:
         return Folder(Path(endpoint.options["files"]), self.objects)
 
     def _pages_of(self, endpoint: Endpoint) -> Pages | None:
-        """The pages of a server that is somebody else's, learnt once; None where the objects are ours."""
+        """The pages of a server that Loadframe did not start, learnt once; None where the objects are ours."""
         if "paths" not in endpoint.options:
             return None
         if self._pages is None:
@@ -275,7 +275,7 @@ UNCHECKED = {
     "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
     "status": "Of an answer no more than its status was checked (workload.options.checked).",
 }
-"""By the option: what nobody has looked at, in words."""
+"""By the option: what is not checked, in words."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

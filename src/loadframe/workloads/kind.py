@@ -17,7 +17,7 @@ Make = Callable[[Mapping[str, SettingValue], Allowance], Workload]
 @dataclass(frozen=True)
 class KindOfWorkload:
     """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
-    other_axes: how it is made for load axes beside the usual one."""
+    other_axes: how it is made for load axes other than the usual one."""
 
     kind: str
     make: Make

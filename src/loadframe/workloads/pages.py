@@ -1,4 +1,5 @@
-"""Pages of a server that is somebody else's: what it answers is learnt before it is loaded, and compared from then."""
+"""Pages of a server that Loadframe did not start: what it answers is learnt before it is loaded, and compared from
+then."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ sysbench.cmdline.options = {
     jobs = {"jobs in the end", 1},
     fan_out = {"jobs that each job submits", 1},
     listing = {"how many of the last jobs list every job", 0},
-    reads = {"a listing job lists again until it has read so many jobs", 1},
+    reads = {"a listing job repeats until it has read this many jobs", 1},
     rows = {"rows in each table of a new job", 1},
 }
 

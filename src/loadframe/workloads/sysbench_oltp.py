@@ -34,9 +34,7 @@ delete."""
 
 @dataclass(frozen=True)
 class SysbenchOptions:
-    script: str = choice(
-        "oltp_read_write", SCRIPTS, "the script; all its options and sysbench's own may stand beside it"
-    )
+    script: str = choice("oltp_read_write", SCRIPTS, "the script; all its options and sysbench's own are accepted too")
     connections: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 

@@ -59,8 +59,8 @@ def test_the_storys_configuration_has_one_copy_of_the_data_and_no_other_fault() 
         # threads that do not add up
         ([(ALL, "MaxNoOfExecutionThreads", "12")], "threads", "error", "LockEx", "12 execution threads for 6 CPUs"),
         ([(ALL, "ThreadConfig", "ldm={count=4,cpubind=0-2}")], "threads", "error", "ThreadC", "to 3 CPUs"),
-        ([(ALL, "ThreadConfig", "ldm={count=4}")], "threads", "warning", "MaxNoOfEx", "no effect beside ThreadConfig"),
-        ([(ALL, "AutomaticThreadConfig", "1")], "threads", "warning", "MaxNoOfEx", "beside AutomaticThreadConfig"),
+        ([(ALL, "ThreadConfig", "ldm={count=4}")], "threads", "warning", "MaxNoOfEx", "no effect next to ThreadConfig"),
+        ([(ALL, "AutomaticThreadConfig", "1")], "threads", "warning", "MaxNoOfEx", "next to AutomaticThreadConfig"),
         ([(ALL, "NoOfFragmentLogParts", "20")], "threads", "error", "NoOfFrag", "20 does not fit 4 LDM threads"),
         ([(ALL, "MaxNoOfExecutionThreads", "16"), (ALL, "LockExecuteThreadToCPU", "0-15")], "threads", "warning",
          "[ndbd]", "NoOfFragmentLogParts = 4 does not fit 8 LDM threads"),

@@ -67,7 +67,7 @@ VARIABLES = (
     _gauge("table_open_cache_instances", "table_open_cache_instances"),
     _gauge("max_prepared_stmt_count", "max_prepared_stmt_count"),
 )
-"""SHOW GLOBAL VARIABLES: ceilings that belong beside their use."""
+"""SHOW GLOBAL VARIABLES: ceilings that belong next to their use."""
 
 CHECKPOINT = ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age")
 """How much of the redo log is in use, and how much may be before pages have to be written: bytes."""

@@ -42,7 +42,7 @@ def _overridden(node: Node) -> Iterator[Found]:
     under = {automatic: (CONFIG, NUMBER), CONFIG: (NUMBER,), None: ()}[over]
     for name in under:
         if over is not None and node.entry(name):
-            fact = f"{name} has no effect beside {over} (line {node.line(over)})"
+            fact = f"{name} has no effect next to {over} (line {node.line(over)})"
             yield Found("warning", node.line(name), fact, "Leave one of them out.", DATA_NODES)
 
 

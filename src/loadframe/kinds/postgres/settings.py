@@ -237,7 +237,7 @@ CEILINGS = tuple(
         "lock_slots", "wal_since_checkpoint", "checkpoint_distance", "transaction_age", "transaction_age_limit",
     )
 )  # fmt: skip
-"""Ceilings that belong beside their use, and uses of shared memory and log."""
+"""Ceilings that belong next to their use, and uses of shared memory and log."""
 
 COUNTED = tuple(
     _count(name)
