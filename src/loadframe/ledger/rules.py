@@ -3,7 +3,8 @@
 `use` and `ceiling` are metrics of units.py; a rule applies where both were measured. `thrash` must rise once a silent
 limit is reached; `errors` must be above nothing once a loud one is. `configured` names the setting that asks for the
 ceiling, in the layer the limit belongs to. To add a limit of a server, add a row to its `kinds/NAME/limits.py`; of what
-is below it, to the table of its layer (cage_rules, process_rules, machine_rules); docs/ledger.md explains the columns.
+is below it, to the table of its layer (cage_rules, process_rules, network_rules, machine_rules).
+docs/ledger.md explains the columns.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from itertools import chain
 from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.limit import LimitRule
 from loadframe.ledger.cage_rules import CAGE
-from loadframe.ledger.machine_rules import HARDWARE, KERNEL, NETWORK
+from loadframe.ledger.machine_rules import HARDWARE, KERNEL
+from loadframe.ledger.network_rules import NETWORK
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 
 _OF_KINDS = rows("limits", "LIMITS", LimitRule)
