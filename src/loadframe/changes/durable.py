@@ -208,7 +208,7 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
     except Gone:
         return became(change, "reverted", None, "the process has ended, and what was changed of it with it")
     except UserError as error:
-        because = f"{cannot(change)}: {error.fact} {error.remedy}".rstrip()
+        because = f"{cannot(change)}: {'. '.join(part for part in (error.fact, error.remedy) if part)}"
         return became(change, "failed", None, because)
     if after != change.before:
         return became(change, "failed", after, f"was set back to {_shown(change.before)}, but is {_shown(after)}")
