@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from loadframe import address
+from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
 from loadframe.model import Step
 from simulated import step
@@ -73,6 +74,7 @@ def own_state() -> Iterator[Path]:
         os.environ["LOADFRAME_STATE"] = str(folder / "state")
         os.environ["LOADFRAME_SCRATCH"] = str(folder / "scratch")
         yield folder / "state"
+        sweep()  # of a test that failed amid a killed command: its state is gone after this, and who it belonged to
         for key, value in before.items():
             if value is None:
                 del os.environ[key]
