@@ -24,7 +24,7 @@ within = { latency_p95_ms = 60000 }
 [measure]
 window = "300ms"
 blocks = { min = 2, max = 2 }
-budget = "15s"
+budget = "30s"
 [tune]
 trials = 2
 settings = { listen_reuseport = [false, true] }
