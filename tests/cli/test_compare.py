@@ -199,7 +199,7 @@ def test_what_nobody_has_looked_at_is_said_of_alternatives_too(
 ) -> None:
     monkeypatch.setattr(lab, "unseen", lambda _study: ("Of an answer no more than its status was checked.",))
     study.write_text(study.read_text() + ALTERNATIVES)
-    done = here("compare", "study.toml", "--set", "measure.budget=2s", "--json")
+    done = here("compare", "study.toml", "--set", "measure.budget=2s", "--set", "load.levels=[2]", "--json")
     assert done.exit_code == 0, done.stderr
     for found in json.loads(done.stdout)["comparisons"]:
         assert "Of an answer no more than its status was checked." in found["notes"]
