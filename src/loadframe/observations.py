@@ -55,7 +55,7 @@ def _check_columns(names: list[str], name: str) -> None:
         )
     twice = next((column for column in names if names.count(column) > 1), None)
     if twice is not None:
-        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Leave one of them out.")
+        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
     resources = {_resource(column) for column in names if column.startswith("util.")}
     for column in names:
         kind, dot, resource = column.partition(".")

@@ -34,7 +34,7 @@ def test_measure_curve_and_report_on_one_run(loadframe: Command, study: Path, tm
 
 @pytest.mark.alone
 def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, study: Path, tmp_path: Path) -> None:
-    """The small study is durable: the write-ahead log is tried, what gives durability up is only shown."""
+    """The small study is durable: the write-ahead log is tried, what gives up durability is only shown."""
     found = loadframe(
         "investigate",
         str(study),

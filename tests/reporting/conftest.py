@@ -438,7 +438,7 @@ def queue_latencies(treatment: str, requests: int, median_ms: float) -> LatencyD
 
 
 def job_queue() -> Investigation:
-    """Gained twice; the second rung gives durability up, and the study said that it may."""
+    """Gained twice; the second rung gives up durability, and the study said that it may."""
     fsync = Finding(
         "disk.fsync",
         "confirmed",

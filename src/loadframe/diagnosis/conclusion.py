@@ -38,7 +38,7 @@ def gain(rounds: Sequence[Round], total: Verdict | None = None) -> Verdict | Non
 
 
 def gain_durability_kept(rounds: Sequence[Round]) -> Verdict | None:
-    """The gain of the kept changes before the first one that gives durability up; None where that is all or nothing."""
+    """The gain of the kept changes before the first one that gives up durability; None where that is all or nothing."""
     kept = kept_trials(rounds)
     free = []
     for trial in kept:

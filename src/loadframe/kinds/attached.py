@@ -36,7 +36,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
     known = attachable(kind)
     if known is None:
         raise StudyError(
-            f"{where!r} does not begin with a kind of server that can be attached to",
+            f"{where!r} does not begin with a kind of server that Loadframe can attach to",
             remedy=f"Write KIND:ADDRESS; kinds: {', '.join(kinds())}.",
         )
     return known.attach(address, option_file=option_file, user=user, account=account)

@@ -49,8 +49,8 @@ def make_shards(kind: str, *, lease: Lease, allowances: Mapping[str, Allowance])
     if made is None:
         sharded = sorted(name for name, one in KINDS.items() if one.make_shards is not None)
         raise StudyError(
-            f"target.shards: there is only one {kind}",
-            remedy=f"Omit it; of these there may be several: {', '.join(sharded)}.",
+            f"target.shards: a {kind} cannot have several pieces",
+            remedy=f"Omit it; these kinds can: {', '.join(sharded)}.",
         )
     return made(lease, allowances)
 

@@ -99,7 +99,7 @@ def test_a_planted_mistake_is_told_with_its_line_and_what_to_do(
         ("NoOfReplica", "Did you mean NoOfReplicas?"),
         ("MaxNoOfExecutionThread", "Did you mean MaxNoOfExecutionThreads?"),
         ("LockExecuteThreadsToCPU", "Did you mean LockExecuteThreadToCPU"),
-        ("SendBufferMemory", "It belongs into [tcp] or [shm]."),
+        ("SendBufferMemory", "It belongs in [tcp] or [shm]."),
         ("Id", "Did you mean NodeId?"),
         ("Colour", "Omit it."),
     ],
@@ -167,8 +167,8 @@ PLAIN = "[ndbd default]\nNoOfReplicas=1\n[ndb_mgmd]\n[ndbd]\n[mysqld]\n[mysqld]\
 @pytest.mark.parametrize(
     ("added", "cpus", "severity", "words"),
     [
-        ("", 16, "note", "one LDM thread, as it comes"),
-        ("MaxNoOfExecutionThreads=8", 16, "note", "are bound to no CPUs"),
+        ("", 16, "note", "one LDM thread, the default"),
+        ("MaxNoOfExecutionThreads=8", 16, "note", "are not bound to CPUs"),
         ("MaxNoOfExecutionThreads=8", 4, "warning", "7 execution threads for the 4 CPUs of localhost"),
         ("ThreadConfig=ldm={count=4},tc", 4, "warning", "8 execution threads for the 4 CPUs of localhost"),
     ],

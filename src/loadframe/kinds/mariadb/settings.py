@@ -5,7 +5,7 @@ Bounds, choices, defaults and READ_ONLY were read from information_schema.SYSTEM
 table_open_cache = 12000 and RLIMIT_NOFILE = 20000 it wants 12000 x 8 instances x 2 + 184 files, cuts the instances to 1
 and table_open_cache to 9909, and says so in one warning only.
 
-What gives durability up was read at KB and REPLICATION_KB, which say nothing of littlesync and nosync: MySQL's manual
+What gives up durability was read at KB and REPLICATION_KB, which say nothing of littlesync and nosync: MySQL's manual
 ("InnoDB Startup Options and System Variables") has them for tests of performance alone.
 """
 

@@ -93,7 +93,7 @@ class Config:
         if kind is None:
             raise ValueError(f"a config.ini has no section [{heading}]")
         if not re.fullmatch(r"\w+", name) or not re.fullmatch(r"[^#\r\n]+", value) or value != value.strip(BLANKS):
-            raise ValueError(f"{name}={value} is no setting that config.ini can hold")
+            raise ValueError(f"{name}={value} is not a setting that config.ini can hold")
         if not (sections := self.of_kind(kind, default=default)):
             if not default:
                 raise ValueError(f"there is no section [{heading}] to change")
@@ -134,7 +134,7 @@ def read_config(text: str) -> Config:
             problems += _check_once(entry, open_section)
             open_section.add(entry)
         elif not problems and not sections:
-            problems.append(Problem(number, f"{line!r} stands before any section", "Put it below a heading."))
+            problems.append(Problem(number, f"{line!r} comes before any section", "Put it under a heading."))
     return Config(text, sections, problems)
 
 
@@ -161,14 +161,14 @@ def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
     heading, comment, _ = line.partition("#")
     kind, default = _read_heading(heading.strip(BLANKS))
     if comment and kind is not None:
-        fact = f"a comment stands behind the heading {heading.strip(BLANKS)}"
+        fact = f"a comment follows the heading {heading.strip(BLANKS)}"
         return kind, default, Problem(number, fact, "Give it a line of its own.")
     words = re.findall(r"\w+", heading.lower())
     close = difflib.get_close_matches(words[0], KINDS, n=1) if words else []
     default = len(words) > 1
     meant = f"[{close[0]}{' default' * default}]" if close else ", ".join(f"[{kind}]" for kind in KINDS)
     problem = Problem(
-        number, f"{line!r} is no heading of a config.ini", f"Did you mean {meant}?" if close else f"There are {meant}."
+        number, f"{line!r} is not a heading of config.ini", f"Did you mean {meant}?" if close else f"There are {meant}."
     )
     return (KINDS[close[0]] if close else None), default, problem
 
@@ -179,9 +179,9 @@ def _check_place(section: Section, before: Sequence[Section]) -> list[Problem]:
     if not section.default or not same:
         return []
     if any(one.default for one in same):
-        fact = f"{section.heading} stands here a second time (first: line {same[0].line})"
+        fact = f"{section.heading} appears here a second time (first: line {same[0].line})"
         return [Problem(section.line, fact, "Write all of it into the first one.")]
-    fact = f"{section.heading} comes after the [{section.kind}] of line {same[0].line}, to which it says nothing"
+    fact = f"{section.heading} comes after the [{section.kind}] of line {same[0].line}, so it has no effect on it"
     return [Problem(section.line, fact, f"Put it before the first [{section.kind}].")]
 
 
@@ -192,7 +192,7 @@ def _check_once(entry: Entry, section: Section) -> list[Problem]:
     return [
         Problem(
             entry.line,
-            f"{entry.name} stands in {section.heading} a second time (first: line {first.line})",
-            "Leave one of them out.",
+            f"{entry.name} appears in {section.heading} a second time (first: line {first.line})",
+            "Remove one of them.",
         )
     ]

@@ -51,14 +51,14 @@ def _unknown(section: Section, name: str, line: int) -> Found:
     known = SETTINGS[section.kind]
     source = next(iter(known.values())).source
     if name.startswith("__"):
-        fact = f"{name} is an internal setting, of which nothing is known here"
+        fact = f"{name} is an internal setting that Loadframe does not know"
         return Found("warning", line, fact, "Omit it unless the makers of MySQL Cluster ask for it.", CONFIG_INFO)
     later = [new for old, new in SUCCESSORS.items() if old.lower() == name.lower() and new.lower() in known]
     alike = difflib.get_close_matches(name.lower(), known, n=2, cutoff=CLOSE)
     close = later or [known[word].name for word in alike]
     others = [f"[{kind}]" for kind, table in SETTINGS.items() if name.lower() in table]
     if others and not later:
-        remedy = f"It belongs into {' or '.join(others)}."
+        remedy = f"It belongs in {' or '.join(others)}."
     elif close:
         remedy = f"Did you mean {' or '.join(close)}?"
     else:
@@ -90,7 +90,7 @@ def replicas(case: Case) -> Iterator[Found]:
     if len(copies) > 1:
         line = next(node.line("NoOfReplicas") for node in data_nodes if node.section.get("NoOfReplicas"))
         fact = f"data nodes differ in NoOfReplicas: {', '.join(map(str, copies))}"
-        yield Found("error", line, fact, "Write it once, into [ndbd default].", DATA_NODES)
+        yield Found("error", line, fact, "Write it once, in [ndbd default].", DATA_NODES)
     elif data_nodes and not any(node.entry("NodeGroup") for node in data_nodes):
         yield from _groups(case.cluster, copies[0])
 
@@ -122,7 +122,7 @@ def limits(case: Case) -> Iterator[Found]:
         for name in WITHOUT_TRANSACTION_MEMORY if node.number("TransactionMemory") else ():
             if node.entry(name):
                 fact = f"{name} and TransactionMemory (line {node.line('TransactionMemory')}) exclude each other"
-                yield Found("error", node.line(name), fact, "Leave one of them out.", DATA_NODES)
+                yield Found("error", node.line(name), fact, "Remove one of them.", DATA_NODES)
 
 
 def durability(case: Case) -> Iterator[Found]:
@@ -138,5 +138,11 @@ def durability(case: Case) -> Iterator[Found]:
                 continue
             if setting.weakens(value):
                 default = "" if setting.default is None else setting.show(setting.default)
-                fact = f"{setting.name} = {entry.value} gives durability up ({setting.gives_up.words})"
-                yield Found("warning", entry.line, fact, f"Only on purpose; the default is {default}.", setting.source)
+                fact = f"{setting.name} = {entry.value} gives up durability ({setting.gives_up.words})"
+                yield Found(
+                    "warning",
+                    entry.line,
+                    fact,
+                    f"Keep it only if this is intended; the default is {default}.",
+                    setting.source,
+                )

@@ -28,7 +28,7 @@ def threads(case: Case) -> Iterator[Found]:
         except ValueError as error:
             name = next((name for name in (CONFIG, LOCK, KEEP) if node.entry(name)), NUMBER)
             yield Found(
-                "error", node.line(name), f"{name}: {error}", "The cluster would not start; correct it.", SOURCE
+                "error", node.line(name), f"{name}: {error}", "The cluster would not start; correct this.", SOURCE
             )
             continue
         if groups is not None:
@@ -43,7 +43,7 @@ def _overridden(node: Node) -> Iterator[Found]:
     for name in under:
         if over is not None and node.entry(name):
             fact = f"{name} has no effect next to {over} (line {node.line(over)})"
-            yield Found("warning", node.line(name), fact, "Leave one of them out.", DATA_NODES)
+            yield Found("warning", node.line(name), fact, "Remove one of them.", DATA_NODES)
 
 
 def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[Found]:
@@ -58,7 +58,7 @@ def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[
     there = len(hosts.cpus) if hosts.cpus is not None and hosts.known(node.host) else None
     if not _chosen(node):
         if there is None or there > running:
-            fact = f"{node.words} has one LDM thread, as it comes"
+            fact = f"{node.words} has one LDM thread, the default"
             remedy = f"Try ndbmtd with {NUMBER}: 8, with the CPUs' power saving off, gave 3.5 times the throughput."
             yield Found("note", node.section.line, fact, remedy, STORY)
     elif there is not None and running > there:
@@ -66,7 +66,7 @@ def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[
         name = CONFIG if node.value(CONFIG) else NUMBER
         yield Found("warning", node.line(name), fact, f"Lower {name}, or give it more CPUs first.", DATA_NODES)
     elif there is not None and not cpus_of(node):
-        fact = f"the threads of {node.words} are bound to no CPUs"
+        fact = f"the threads of {node.words} are not bound to CPUs"
         remedy = (
             f"Try {LOCK}, with servers and drivers on other CPUs: 1.8 times the throughput; with few CPUs it costs."
         )
@@ -126,7 +126,7 @@ def _ldm(node: Node) -> Iterator[Found]:
 def _absent(node: Node, hosts: Hosts) -> Iterator[Found]:
     if hosts.cpus is not None and hosts.known(node.host) and (absent := cpus_of(node) - hosts.cpus):
         fact = f"{node.words} is bound to CPU {cpu_list(absent)}, and {node.host} has {cpu_list(hosts.cpus)}"
-        yield Found("error", _line(node), fact, "Name CPUs that are there.", DATA_NODES)
+        yield Found("error", _line(node), fact, "Name CPUs that exist.", DATA_NODES)
 
 
 def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Iterator[Found]:

@@ -45,7 +45,7 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
         yield Found("note", None, fact, remedy, STORY, server.file)
     elif _on_one_host(case) and case.hosts.cpus is not None and pool >= len(case.hosts.cpus):
         fact = f"{POOL} = {pool} is not less than the {len(case.hosts.cpus)} CPUs of localhost"
-        yield Found("warning", None, fact, "Lower it: more connections than CPUs cost much.", OPTIONS, server.file)
+        yield Found("warning", None, fact, "Lower it: more connections than CPUs are expensive.", OPTIONS, server.file)
     numbers = [word for word in server.options.get(f"{POOL}_nodeids", "").split(",") if word.strip()]
     if numbers and len(numbers) != server.connections:
         fact = f"{POOL}_nodeids has {len(numbers)} numbers for {server.connections} connections"

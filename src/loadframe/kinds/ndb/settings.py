@@ -47,14 +47,14 @@ PER_LDM = "RedoBuffer"
 """Bytes for each LDM thread."""
 
 TAKES = {
-    **{name: "so much memory" for name, size in MEMORY.items() if size == 1},
+    **{name: "this much memory" for name, size in MEMORY.items() if size == 1},
     **{name: f"{size:,} bytes of memory each" for name, size in MEMORY.items() if size > 1},
-    "DataMemory": "so much memory, all of it at the start",
-    PER_LDM: "so much memory for each LDM thread",
+    "DataMemory": "this much memory, all of it at the start",
+    PER_LDM: "this much memory for each LDM thread",
     "MaxNoOfSubscriptions": "108 bytes of memory each",
     "MaxNoOfSubscribers": "16 bytes of memory each",
     "NoOfFragmentLogFiles": "number of files of FragmentLogFileSize on disk, for each of NoOfFragmentLogParts",
-    "RecoveryWork": "so much disk space for checkpoints beyond the data",
+    "RecoveryWork": "this much disk space for checkpoints beyond the data",
 }
 
 GIVES_UP = {
@@ -75,7 +75,7 @@ GIVES_UP = {
 
 FIRST = {
     "NoOfReplicas": "the number of [ndbd] sections is a multiple of it",
-    "DataMemory": "the host has so much memory",
+    "DataMemory": "the host has this much memory",
     "LockPagesInMainMemory": "RLIMIT_MEMLOCK (ulimit -l), or root",
     "MaxNoOfExecutionThreads": "ndbmtd (ndbd has one thread), CPUs; neither ThreadConfig nor AutomaticThreadConfig",
     "ThreadConfig": "ndbmtd, CPUs; no AutomaticThreadConfig",

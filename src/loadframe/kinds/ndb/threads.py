@@ -94,7 +94,7 @@ def _threads(kind: str, written: str | None) -> Threads:
     except ValueError as error:
         raise ValueError(f"{kind}: {binding[0]}={given[binding[0]]} is not {error}") from None
     if binding[0].startswith("cpubind") and len(cpus) < count:
-        raise ValueError(f"{kind}: {count} threads cannot be bound to {len(cpus)} CPUs one by one")
+        raise ValueError(f"{kind}: {count} threads cannot be bound one to one to {len(cpus)} CPUs")
     shared = binding[0].startswith("cpuset")
     return Threads(kind, count, cpus if shared else frozenset(sorted(cpus)[:count]), shared)
 
@@ -106,9 +106,9 @@ def _parameters(kind: str, written: str) -> Iterable[tuple[str, str]]:
         if name.lower() not in PARAMETERS or not equals:
             raise ValueError(f"{kind}: {part.strip()!r} is none of {', '.join(PARAMETERS)}")
         if name.lower() in seen:
-            raise ValueError(f"{kind}: {name} stands twice")
+            raise ValueError(f"{kind}: {name} is given twice")
         if name.lower() not in BINDINGS and (not value.isdecimal() or whole(value) is None):
-            raise ValueError(f"{kind}: {name}={value} is no number")
+            raise ValueError(f"{kind}: {name}={value} is not a number")
         seen.add(name.lower())
         yield name.lower(), value
 

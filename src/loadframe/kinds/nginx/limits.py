@@ -42,7 +42,7 @@ LIMITS: tuple[LimitRule, ...] = (
     ),
     LimitRule(
         id="nginx.files_wanted",
-        title="the descriptors that a worker wants with all its connections taken",
+        title="the descriptors that a worker needs with all its connections in use",
         layer="server",
         use="nginx.files_wanted",
         ceiling="nginx.worker_rlimit_nofile",

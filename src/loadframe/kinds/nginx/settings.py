@@ -98,7 +98,7 @@ CACHE_CATALOGUE = Catalogue(
     source=CATALOGUE.source,
     specs=(
         *CATALOGUE.specs,
-        _bytes("proxy_cache_max_size", PROXY, 1 << 20, 1 << 40, takes="so much disk space"),
+        _bytes("proxy_cache_max_size", PROXY, 1 << 20, 1 << 40, takes="this much disk space"),
         SettingSpec(
             "proxy_cache_keys",
             "bytes",

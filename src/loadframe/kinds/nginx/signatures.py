@@ -52,7 +52,7 @@ TRACES = {
 
 RULED_OUT_BY = {
     "lock.busy_errors": (
-        Condition("nginx.workers", ">=", 1.0, "a web server has no lock that a request could give up on"),
+        Condition("nginx.workers", ">=", 1.0, "a web server has no lock that a request could time out on"),
     )
 }
 """By a cause that is not of one kind of server alone: what is seen where it is another cause."""

@@ -290,7 +290,7 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
     if number and (found["host"].startswith("/") or (address and found["host"] not in (number, options.get("host")))):
         raise StudyError(
             f"The option file has hostaddr = {number}, and the server to attach to is {found['host']}",
-            remedy="Leave one of them out.",
+            remedy="Remove one of them.",
         )
     return found | ({NUMBER: number} if number else {})
 

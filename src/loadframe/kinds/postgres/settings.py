@@ -4,7 +4,7 @@ Bounds, defaults (boot_val), units and contexts were read from pg_settings of Po
 compares the table with the server that is installed. Sizes are in bytes here, whatever the server's own unit is (8 kB
 pages, kB, MB): "128MB" and 134217728 are the same, a bare number of pages is not taken.
 
-What gives durability up was read in the manual: the settings of "Write Ahead Log", "Asynchronous Commit" and "WAL
+What gives up durability was read in the manual: the settings of "Write Ahead Log", "Asynchronous Commit" and "WAL
 Configuration", which says that all wal_sync_method of Linux are the same in terms of reliability.
 """
 

@@ -44,7 +44,7 @@ CATALOGUE = Catalogue(
     source="The settings are directives of squid.conf; those of several values are named directive_value.",
     specs=(
         # objects in memory
-        _bytes("cache_mem", 0, 256 * MB, takes="so much memory once it is full, and what is under way beyond it"),
+        _bytes("cache_mem", 0, 256 * MB, takes="this much memory once it is full, and what is under way beyond it"),
         _bytes("maximum_object_size_in_memory", 0, 512 << 10),
         _choice("memory_replacement_policy", POLICIES, dynamic=False),
         _choice("memory_cache_mode", ("always", "disk", "network"), dynamic=True),
@@ -52,7 +52,7 @@ CATALOGUE = Catalogue(
         _choice("cache_dir_kind", ("none", "ufs", "aufs", "rock"), dynamic=False, takes="with aufs 16 threads or more"),
         SettingSpec(
             "cache_dir_size", "bytes", False, MB, 1 << 50, (), 100 * MB, source=f"{DOCUMENTED}; in whole MiB there",
-            takes="so much disk space, with rock at once; an index in memory, 14 MB for each GB of small objects",
+            takes="this much disk space, with rock at once; an index in memory, 14 MB for each GB of small objects",
         ),
         _integer(
             "cache_dir_l1", 1, 256, 16, dynamic=False, source=f"{DOCUMENTED}, cache_dir; not of rock",
@@ -82,7 +82,7 @@ CATALOGUE = Catalogue(
         ),
         _integer("max_filedescriptors", 32, MOST, None, dynamic=False, takes="a table in memory, from the start"),
         _switch("memory_pools", True),
-        _bytes("memory_pools_limit", 1, 5 * MB, takes="so much memory that is not in use"),
+        _bytes("memory_pools_limit", 1, 5 * MB, takes="this much memory that is not in use"),
         # connections
         _integer("client_ip_max_connections", -1, MOST, -1, dynamic=True),
         _switch("client_persistent_connections", True),

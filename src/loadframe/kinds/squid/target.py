@@ -164,7 +164,7 @@ class SquidTarget(PrivateTarget[Server]):
         pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
         config, stores, info = (page or "" for page in pages)
         if not (config and stores and info):
-            raise TargetError("Squid does not tell its settings", remedy=LAST_LINES, details=self.log_tail())
+            raise TargetError("Squid does not report its settings", remedy=LAST_LINES, details=self.log_tail())
         most, reserved = descriptors(info)
         self._effective = {**parse_config(config, stores), "max_filedescriptors": most}
         self._descriptors_allowed = most - reserved

@@ -39,7 +39,7 @@ CATALOGUE = Catalogue(
         SettingSpec("storage_kind", "text", False, None, None, ("malloc", "file"), "malloc", source=STORAGE),
         SettingSpec(
             "storage_size", "bytes", False, 1 << 20, None, (), 256 << 20, source="unbounded there; the default is ours",
-            takes="so much memory; with storage_kind = file so much disk space at once, and page cache",
+            takes="this much memory; with storage_kind = file so much disk space at once, and page cache",
         ),
         SettingSpec("storage_granularity", "bytes", False, PAGE, 1 << 30, (), PAGE, source=STORAGE),
         _bytes("fetch_chunksize", PAGE, None, 16 << 10, dynamic=True),
