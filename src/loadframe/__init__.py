@@ -1,5 +1,5 @@
-"""Loadframe loads a real server step by step until it bends, names what gave with evidence, changes that one thing
-and proves the gain.
+"""Loadframe loads a real server step by step until it bends, names the cause with evidence, changes that one
+thing and proves the gain.
 
     import loadframe
     from pathlib import Path
@@ -14,7 +14,7 @@ and proves the gain.
     measure(study, runs)          the curve only -> Measurement
     compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     capacity(study, runs)         the highest load that meets the objective -> Capacity
-    ladder(study, runs)           the study's changes one on top of the other: which gave which share -> Ladder
+    ladder(study, runs)           the study's changes one on top of the other: what each adds -> Ladder
     tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed again from a run's steps

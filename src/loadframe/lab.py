@@ -1,9 +1,9 @@
-"""The loop: measure, name what gave, change one thing, prove the gain, say what gives next, write it down.
+"""The loop: measure, name the cause, change one thing, prove the gain, name the next limit, write it down.
 
 investigate   the whole loop -> run folder and report
 measure       the curve only
 compare       a study's alternatives against its target, side by side
-ladder        a study's changes one on top of the other: which gave which share
+ladder        a study's changes one on top of the other: what each adds
 verify        a forecast against what its loads then give
 capacity      the highest load that meets the objective, searched from below
 tune          better settings, searched and proved

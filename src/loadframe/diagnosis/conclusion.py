@@ -1,4 +1,4 @@
-"""What the rounds add up to: the gain, the ladder, what gives next, and the outcome in one word."""
+"""What the rounds add up to: the gain, the ladder, the next limit, and the outcome in one word."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ Samples = dict[float, list[float]]
 """Throughputs in the order of their blocks, by level."""
 
 SHARE = 0.6
-"""More blocks than the study's least are measured only within this share of the budget: the rest is for what gave."""
+"""More blocks than the study's least are measured only within this share of the budget: the rest is for the
+investigation of the cause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ better, was worse in the fresh blocks after its proof, or missed the objective. 
 nothing promised more than the start, so there was nothing to prove. stopped: the run was ended before its proof."""
 
 TrialReason = Literal["start", "diagnosis", "search", "again"]
-"""Why settings are tried: they are the start; a remedy for what gave asks for them; they promise most; they are the
-best so far, and are made sure of."""
+"""Why settings are tried: they are the start; a remedy for the cause found asks for them; they promise most; they are
+the best so far, and are made sure of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,9 @@ class Tuning:
     None where there were none. levels and objective are of these then. failed_proofs: those that did not hold, in their
     order. left_out:
     settings of the target that were not varied, and why. file_name, file_text: the settings as the target's own file
-    has them; empty where nothing is proved. findings: what gave at the start, in words. objective: what the study asks
-    besides throughput; None where it asks for nothing. study, host, conduct: None until the run is written down."""
+    has them; empty where nothing is proved. findings: the cause found at the start, in words. objective: what the
+    study asks besides throughput; None where it asks for nothing. study, host, conduct: None until the run is written
+    down."""
 
     end: TuningEnd
     axis: str
