@@ -35,10 +35,10 @@ def folder(tmp_path: Path) -> Storage:
 @pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a//b", "./x", "x/", "a\0b", "y" * 201, ".."])
 def test_a_name_that_leads_out_is_refused(folder: Storage, name: str) -> None:
     for do in (folder.exists, folder.descriptor, folder.make_folder, folder.new_file):
-        with pytest.raises(RunError, match="no name of a file in a run folder"):
+        with pytest.raises(RunError, match="not the name of a file in a run folder"):
             do(name)
     for write in (folder.replace, folder.append):
-        with pytest.raises(RunError, match="no name of a file in a run folder"):
+        with pytest.raises(RunError, match="not the name of a file in a run folder"):
             write(name, b"x")
 
 
