@@ -244,6 +244,7 @@ def test_the_process_imports_nothing_heavy() -> None:
     assert ours == {
         "loadframe.errors",
         "loadframe.json_text",
+        "loadframe.version",
         "loadframe.recording",
         "loadframe.recording.frame_writer",
         "loadframe.recording.frames",
