@@ -253,7 +253,7 @@ def test_what_its_owner_changes_meanwhile_stays(server: somebodys.Server, opened
     theirs = {"mariadb": 0, "postgres": "9MB"}[server.kind]
     place = server.attached()
     before = place.read(name)
-    with pytest.raises(ChangeError, match="somebody else"), RealBench(study, opened(study)) as bench:
+    with pytest.raises(ChangeError, match="another program"), RealBench(study, opened(study)) as bench:
         bench.declare("B", "other", CHANGES[server.kind])
         bench.declare("C", "another", TargetState({name: {"mariadb": 1, "postgres": 7 << 20}[server.kind]}))
         bench.use("B")
