@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import loadframe
+from loadframe.host.environment import python
 
 ROOT = Path(__file__).parent.parent
 DOOR = ROOT / "src/loadframe/__init__.py"
@@ -78,7 +79,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
     programs = [str(path) for path in sorted(folder.iterdir())]
     # with the project's own options, which are strict, so that what was checked before is not checked again
     options = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-pretty", *options, *programs]
+    command = python("mypy", "--strict", "--no-pretty", *options, *programs)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     found: dict[str, dict[int, str]] = {"right": {}, "wrong": {}, "names": {}, "elsewhere": {}}

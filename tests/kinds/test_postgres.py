@@ -412,7 +412,7 @@ def test_shards_are_servers_of_their_own_with_the_same_state(lease: Lease) -> No
 
 
 def test_of_other_kinds_there_is_only_one(lease: Lease) -> None:
-    with pytest.raises(StudyError, match="there is only one mariadb") as caught:
+    with pytest.raises(StudyError, match="a mariadb cannot have several pieces") as caught:
         registry.make_shards("mariadb", lease=lease, allowances=[Allowance(), Allowance()])
     assert "postgres" in caught.value.remedy
 

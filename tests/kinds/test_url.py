@@ -128,8 +128,8 @@ def test_a_study_of_it_has_a_curve_and_says_what_it_cannot_see(site: str, tmp_pa
 def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
     target = url.UrlTarget()
     for paths, words in (
-        ("/one /now", 'other bytes each time.*\n.*checked = "length"'),
-        ("/more", 'other lengths each time.*\n.*checked = "status"'),
+        ("/one /now", 'different bytes each time.*\n.*checked = "length"'),
+        ("/more", 'different lengths each time.*\n.*checked = "status"'),
         ("/nowhere", "status 404"),
     ):
         target.start(TargetState({"url": site, "paths": paths}, {}))

@@ -127,11 +127,11 @@ def test_python_of_ours_is_started_by_one_helper() -> None:
         if path in (HELPER, LAUNCHES):
             continue
         for node in ast.walk(tree):
-            assert not _is_executable(node), f"{path}:{node.lineno}: use cage.environment.python"  # type: ignore[attr-defined]
+            assert not _is_executable(node), f"{path}:{node.lineno}: use host.environment.python"  # type: ignore[attr-defined]
     for path, tree in _sources("src", "tests", "benchmarks"):
         modules = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == "-m"]
         if path not in (HELPER, Path(__file__)):
-            assert not modules, f"{path}:{modules[0].lineno}: use cage.environment.python"
+            assert not modules, f"{path}:{modules[0].lineno}: use host.environment.python"
 
 
 def test_programs_are_started_by_absolute_paths() -> None:

@@ -46,8 +46,7 @@ class Pages:
             if not alike(body, again, checked):
                 what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "status")
                 raise TargetError(
-                    f"The server at {address} answers {path} with a different {what} each time, so it cannot be "
-                    "checked",
+                    f"The server at {address} answers {path} with different {what} each time, so it cannot be checked",
                     remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
                     "checked, or leave this path out (target.settings.paths).",
                 )

@@ -7,6 +7,7 @@ answers since its start, "settings" with its settings.
 from __future__ import annotations
 
 import itertools
+import os
 import socketserver
 import sys
 import threading
@@ -43,6 +44,7 @@ class Handler(socketserver.StreamRequestHandler):
 
 
 def main(path: str, slots: str, delay_ms: str) -> None:
+    os.umask(0)  # whoever may enter the folder may connect: the driver has a user of its own
     with Server(path, Handler) as server:
         server.slots, server.delay_s = threading.Semaphore(int(slots)), int(delay_ms) / 1e3
         server.settings = f"{slots} {delay_ms}"
