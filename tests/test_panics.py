@@ -68,6 +68,8 @@ def test_charts_that_cannot_be_drawn_are_told(monkeypatch: pytest.MonkeyPatch) -
         vega.start_engine()
 
 
+ALONE = {"OPENBLAS_NUM_THREADS": "1", "_RJEM_MALLOC_CONF": "background_thread:false"}
+"""No threads of libraries that start when they like: where that is after the limit, they end the process."""
 SHORT = """
 import re, resource, sys
 from pathlib import Path
@@ -88,7 +90,7 @@ print("done")
 
 def test_what_libraries_keep_is_taken_before_memory_runs_out() -> None:
     def said(*more: str) -> str:
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        environment = {**os.environ, **ALONE}
         command = [sys.executable, "-c", SHORT, *more]
         return subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stdout
 
@@ -119,7 +121,7 @@ with in_words("No table", RunError, room_bytes=ROOM_BYTES):
     ],
 )
 def test_what_would_abort_the_process_is_not_begun(what: str, most: str, told: str) -> None:
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, **ALONE}
     command = [sys.executable, "-c", TAKEN.format(what=what, most=most)]
     found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert found.returncode == 1
