@@ -89,7 +89,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return {record.kind: record for record in self._make_own()}
 
     def why_not(self, kind: str) -> Broken | None:
-        """Why a kind that another distribution offers cannot be used; None for one that nobody offers."""
+        """Why a kind that another distribution offers cannot be used; None where no distribution offers it."""
         found = None if kind in self.own else self._load(kind)
         return found if isinstance(found, Broken) else None
 

@@ -72,7 +72,8 @@ def check_host(study: Study) -> None:
         first = next(name for settings in named for name in settings)
         raise StudyError(
             f"host.settings: the study changes {first} of the whole machine, and remedies.allow does not name that",
-            remedy='If nobody objects: remedies.allow = ["target", "process", "host"]. It is put back at the end.',
+            remedy='If the change is permitted on this machine, set remedies.allow = ["target", "process", "host"]. '
+            "It is put back at the end.",
         )
     for settings in named:
         Host().check(settings)

@@ -1,4 +1,4 @@
-"""Places where settings are that outlive us. Those who know a place hand it in from above: here nobody is asked for."""
+"""Places of settings that outlive the process. Callers pass in the places they know; this module looks none up."""
 
 from __future__ import annotations
 
