@@ -18,22 +18,22 @@ thing and proves the gain.
     tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed again from a run's steps
-    read_observations(place), fit_curve(observations)    the curve of a CSV file that anybody measured
-    conduct(run)                  how a run went: flags of its steps, what recording cost
+    read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
+    conduct(run)                  the quality of a run: flags of its steps, the cost of recording
     conclude(run)                 the Investigation of a run, also of one that was killed
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
-    predict(observations, at), predict_run(run, at)    what higher loads will give, from measurements -> Forecast
+    predict(observations, at), predict_run(run, at)    higher loads, forecast from measurements -> Forecast
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
-    compare_runs(before, after)   two runs that were measured apart -> Comparison
+    compare_runs(before, after)   two runs measured one after the other -> Comparison
     read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
     write_report(run, investigation)    report.html of a run folder
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
-    sweep_leftovers()             end and remove what a killed command left behind; every CLI command begins with it
-    revert_changes()              put back what a killed command has changed of the machine or of somebody's server
-    standing_changes()            what is changed now, by commands that run and by such that were killed
-    own_changes()                 of it, what this process has changed and not put back
+    sweep_leftovers()             end processes and remove files of killed commands; every CLI command begins with it
+    revert_changes()              revert changes of killed commands on the machine or on a running server
+    standing_changes()            changes now in effect, of running and of killed commands
+    own_changes()                 those of this process that are not reverted
 
 Errors are the tree in loadframe.errors. Names are imported on first use: worker processes and the recorder start from
 this package and must stay light.
