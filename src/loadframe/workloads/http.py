@@ -56,7 +56,7 @@ class HttpOptions:
     largest_bytes: int = whole(
         0, 0, LARGEST_OBJECT, "size of the largest object, sizes between by their logarithms; 0: all as the smallest"
     )
-    popularity: str = choice("uniform", ("uniform", "zipf"), "how often objects are asked for")
+    popularity: str = choice("uniform", ("uniform", "zipf"), "how often each object is requested")
     exponent: float = number(1.0, 0.1, 3.0, "of Zipf's law: the n-th object is requested 1 / n ^ exponent as often")
     keep_alive: bool = switch(True, "connections stay open; false: a new one for each request")
     compared: int = whole(8, 1, 1_000_000, "one in this many responses is compared with its object byte by byte")

@@ -63,7 +63,7 @@ class PgbenchOptions:
     max_tries: int = whole(1, 1, 1000, "how often a transaction is tried that a deadlock or conflict has ended")
     connections: int = whole(32, 1, MOST_CLIENTS, "axis rate: connections that serve the offered load")
     latency_limit_ms: int = whole(
-        0, 0, 3_600_000, "axis rate: a transaction that would begin so much too late is skipped, an error; 0: never"
+        0, 0, 3_600_000, "axis rate: a transaction that would begin later than this is skipped, an error; 0: never"
     )
 
 

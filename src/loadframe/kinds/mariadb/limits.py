@@ -7,7 +7,7 @@ from loadframe.knowledge.limit import LimitRule
 FILES = ("mariadb.open_files_limit", "process.open_files")
 START_UP = "mysqld's start-up arithmetic: max(10 + C + 2 T, 5 C, open_files_limit asked for)"
 TUNER = "MySQLTuner"
-ASKED = "it follows from the settings asked for alone; a study reports them as silent cuts"
+ASKED = "it follows from the configured settings alone; a study reports them as clamped"
 
 LIMITS: tuple[LimitRule, ...] = (
     LimitRule(

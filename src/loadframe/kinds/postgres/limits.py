@@ -6,7 +6,7 @@ from loadframe.knowledge.limit import LimitRule
 
 DOCUMENTATION = "PostgreSQL documentation"
 TUNER = "postgresqltuner"
-ASKED = "it follows from the settings asked for alone"
+ASKED = "it follows from the configured settings alone"
 
 LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
