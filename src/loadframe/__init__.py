@@ -94,8 +94,9 @@ if TYPE_CHECKING:
         tuning_json,
         write_page,
     )
-    from loadframe.reporting.limits_report import ledger_json, render_limits
-    from loadframe.reporting.ndb_report import ndb_json, render_ndb
+    from loadframe.reporting.json_shapes import ledger_json, ndb_json
+    from loadframe.reporting.limits_report import render_limits
+    from loadframe.reporting.ndb_report import render_ndb
     from loadframe.study import Study
     from loadframe.study import load as load_study
     from loadframe.study.cases import all_cases as cases
@@ -186,11 +187,11 @@ _API = {
     "read_ndb_config": ("loadframe.experiments.ndb", "read_ndb_config"),
     "check_ndb": ("loadframe.experiments.ndb", "check_ndb"),
     "render_ndb": ("loadframe.reporting.ndb_report", "render_ndb"),
-    "ndb_json": ("loadframe.reporting.ndb_report", "ndb_json"),
+    "ndb_json": ("loadframe.reporting.json_shapes", "ndb_json"),
     "render_forecast": ("loadframe.reporting", "render_forecast"),
     "forecast_json": ("loadframe.reporting", "forecast_json"),
     "render_limits": ("loadframe.reporting.limits_report", "render_limits"),
-    "ledger_json": ("loadframe.reporting.limits_report", "ledger_json"),
+    "ledger_json": ("loadframe.reporting.json_shapes", "ledger_json"),
     "render_capacity": ("loadframe.reporting", "render_capacity"),
     "capacity_json": ("loadframe.reporting", "capacity_json"),
     "render_ladder": ("loadframe.reporting", "render_ladder"),

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from loadframe.model import LedgerNow, Limit, LimitStatus, LoadInterval, UnreadLimit
-from loadframe.reporting.limits_report import chains, ledger_json, render_limits
+from loadframe.reporting.json_shapes import ledger_json
+from loadframe.reporting.limits_report import chains, render_limits
 
 
 def limit(

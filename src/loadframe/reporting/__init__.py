@@ -13,22 +13,25 @@ chart_svg(investigation)            the before/after chart alone, for a README
 
 from __future__ import annotations
 
-from loadframe.reporting.capacity_report import capacity_json, render_capacity
+from loadframe.reporting.capacity_report import render_capacity
 from loadframe.reporting.charts import chart_svg
 from loadframe.reporting.forecasts import render_forecast
 from loadframe.reporting.json_shapes import (
+    capacity_json,
     comparison_json,
     curve_json,
     forecast_json,
     investigation_json,
+    ladder_json,
     limits_json,
+    tuning_json,
     verdict_json,
 )
-from loadframe.reporting.ladder_report import ladder_json, render_ladder
+from loadframe.reporting.ladder_report import render_ladder
 from loadframe.reporting.page import render_ladder_page, render_page, render_tuning_page, write_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_comparison, render_curve, render_text
-from loadframe.reporting.tuning_report import render_tuning, tuning_json
+from loadframe.reporting.tuning_report import render_tuning
 
 __all__ = [
     "TitledStacks",

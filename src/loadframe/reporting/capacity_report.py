@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
 from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.reporting import rounding, words
 
 LEAST = 0.001
 CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
-
-
-def capacity_json(found: Capacity) -> dict[str, Any]:
-    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low is null where none is shown to
-    meet yet, its high where none is shown to miss. Loads in the unit of the axis, throughput in requests per second."""
-    shape = dataclasses.asdict(found)
-    bounds = {name: shape.pop(name) for name in ("load", "low", "high")}
-    trials = [{**trial, "met": not trial["missed"]} for trial in shape.pop("trials")]
-    return {
-        "schema": "loadframe.capacity/1",
-        "capacity": None if found.load is None else bounds,
-        **shape,
-        "levels": list(shape["levels"]),
-        "trials": trials,
-        "warnings": list(found.warnings),
-    }
 
 
 def render_capacity(found: Capacity) -> str:

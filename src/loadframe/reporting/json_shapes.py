@@ -1,65 +1,56 @@
 """The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or taken away.
 
-What is not a number (a bend that was not found, an interval without data) is null: JSON knows no NaN.
+A record's fields are its keys, and whatever differs from that is in SHAPES. What is not a number (a bend that was not
+found, an interval without data) is null: JSON knows no NaN.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from loadframe.model import (
-    Alternative,
     Calibration,
+    Capacity,
+    Change,
     Cliff,
     Comparison,
     Conduct,
+    Control,
     Curve,
-    Finding,
     Forecast,
     Investigation,
+    Ladder,
+    LedgerNow,
     Limit,
-    LoadInterval,
+    NdbReport,
     Profile,
-    Remedy,
-    Round,
+    Quantity,
+    Rung,
     Scalability,
-    StateSummary,
-    Trial,
+    Tuning,
+    TuningObjective,
+    TuningProof,
     Verdict,
 )
-from loadframe.reporting import reaching
+from loadframe.reporting import ladder_report, limits_report, reaching, tuning_report
 
 Json = dict[str, Any]
+
+INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
 def curve_json(curve: Curve, *, conduct: Conduct | None = None) -> Json:
     """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. conduct: of
     the whole run, with the recorder's own cost."""
-    return _object(
-        {
-            "schema": "loadframe.curve/1",
-            "axis": curve.axis,
-            "treatment": curve.treatment,
-            "points": [_record(point) for point in curve.points],
-            "shape": curve.shape,
-            "peak": _record(curve.peak),
-            "knee": _interval(curve.knee),
-            "cliff": _cliff(curve.cliff),
-            "capacity": _interval(curve.capacity),
-            "usl": _scalability(curve.usl),
-            "warnings": list(curve.warnings),
-            "closed_loop": curve.closed_loop,
-            **({"conduct": _record(conduct)} if conduct is not None else {}),
-        }
-    )
+    return _object({**_curve(curve), **({"conduct": conduct} if conduct is not None else {})})
 
 
 def verdict_json(verdict: Verdict) -> Json:
     """loadframe.verdict/1; ratio is after / before, low and high its interval at `confidence`."""
-    return _object({"schema": "loadframe.verdict/1", **_record(verdict)})
+    return _object(_verdict(verdict))
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
@@ -69,162 +60,197 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
 
 
 def _comparison(comparison: Comparison) -> Json:
-    about = {name: value for name, value in _record(comparison).items() if name not in ("verdict", "axis_unit")}
-    ratios = about.pop("levels")
-    return {**verdict_json(comparison.verdict), **_object({**about, "level_ratios": ratios})}
+    about = _fields(comparison, "verdict", "axis_unit", "levels")
+    return _object({**_verdict(comparison.verdict), **about, "level_ratios": comparison.levels})
 
 
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
     """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
     calibration: how often the intervals of all forecasts scored on this machine held."""
-    return _object({"schema": "loadframe.forecast/1", **_record(forecast), "calibration": calibration})
+    return _object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
 
 
 def limits_json(limits: Iterable[Limit]) -> Json:
     """loadframe.limits/1; every number in the limit's own unit."""
-    return _object({"schema": "loadframe.limits/1", "limits": [_record(limit) for limit in limits]})
+    return _object({"schema": "loadframe.limits/1", "limits": tuple(limits)})
+
+
+def ledger_json(now: LedgerNow) -> Json:
+    """loadframe.limits/1 with what belongs to a moment: the axis of exhausted_at is seconds from the last reading."""
+    moment = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
+    return _object({"schema": "loadframe.limits/1", **_fields(now), **moment})
 
 
 def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
+    return _object({"schema": "loadframe.investigation/1", **_fields(inv), "reach": reaching.of(inv)})
+
+
+def ladder_json(found: Ladder) -> Json:
+    """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
+    order; a kept one against the kept ones before it, in the same blocks as the total, a change that was reverted
+    against the state before it. share: of the total, in logarithms; null where the total is not proven or the change
+    not kept."""
     return _object(
         {
-            "schema": "loadframe.investigation/1",
-            "run": inv.run,
-            "report": inv.report,
-            "started_at": inv.started_at,
-            "seconds": inv.seconds,
-            "study": _record(inv.study),
-            "host": _record(inv.host),
-            "outcome": _record(inv.outcome),
-            "rounds": [_round(round_) for round_ in inv.rounds],
-            "before": _state(inv.before),
-            "after": _state(inv.after),
-            "reach": _reach(inv),
-            "gain": _verdict(inv.gain),
-            "gain_durability_kept": _verdict(inv.gain_durability_kept),
-            "ladder": [_record(step) for step in inv.ladder],
-            "next_limit": _record(inv.next_limit) if inv.next_limit else None,
-            "conduct": _record(inv.conduct),
-            "warnings": list(inv.warnings),
-            "profiles": [_profile(profile) for profile in inv.profiles],
-            "profile_missing": [_record(requirement) for requirement in inv.profile_missing],
-            "forecast": forecast_json(inv.forecast) if inv.forecast else None,
-            "alternatives": [_alternative(one) for one in inv.alternatives],
-            "survivals": [_record(one) for one in inv.survivals],
-            "latencies": [_record(one) for one in inv.latencies],
+            "schema": "loadframe.ladder/1",
+            **_fields(found, "study", "host", "rungs", "conduct"),
+            "steps": found.rungs,
+            "order": [rung.change for rung in found.rungs],
+            "kept": [rung.change for rung in found.kept],
+            "leave_one_out": [
+                {"change": rung.change, **_interval(rung.at_top)} for rung in found.kept if rung.at_top is not None
+            ],
+            "interactions": [
+                {"change": one.change, "partner": one.partner, **_interval(one.verdict)} for one in found.interactions
+            ],
+            "settings": [_change(change) for change in ladder_report.final_changes(found)],
+            **_conduct(found.conduct),
         }
     )
 
 
-def _alternative(one: Alternative) -> Json:
+def _rung(rung: Rung) -> Json:
     return {
-        "name": one.name,
-        "target_kind": one.target_kind,
-        "round": _round(one.round),
-        "verdict": verdict_json(one.verdict),
-        "by_level": [verdict_json(verdict) for verdict in one.by_level],
-        "cold": [verdict_json(verdict) for verdict in one.cold],
-        "parting": _interval(one.parting),
-        "witnesses": [_record(witness) for witness in one.witnesses],
+        **_fields(rung, "gain", "at_top"),
+        **_interval(rung.verdict),
+        "may_overstate": rung.verdict is not None and rung.verdict.may_overstate,
+        "refused": rung.refused or None,
+        "leave_one_out": None if rung.at_top is None else _interval(rung.at_top),
+        "changes": [_change(change) for change in rung.changes],
     }
+
+
+def _interval(verdict: Verdict | None) -> Json:
+    return {name: getattr(verdict, name, None) for name in INTERVAL}
+
+
+def _change(change: Change) -> Json:
+    return _fields(change, "needed", "why")
+
+
+def _conduct(conduct: Conduct | None) -> Json:
+    """What a reader must know of a run's conduct before using its numbers."""
+    return {
+        "flags": {} if conduct is None else conduct.flags,
+        "blind": () if conduct is None else conduct.blind,
+        "standing": () if conduct is None else conduct.standing,
+    }
+
+
+def tuning_json(found: Tuning) -> Json:
+    """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
+    null where nothing was worth a proof. fresh: the same of the blocks after it, null where there were none."""
+    trials = [
+        {
+            **_fields(trial),
+            "throughput": [{"load": level, "throughput": value} for level, value in trial.throughput.items()],
+        }
+        for trial in found.trials
+    ]
+    return _object(
+        {
+            "schema": "loadframe.tuning/1",
+            **_fields(found, "study", "host", "conduct"),
+            "best": {each.name: each.after for each in tuning_report.changed(found)},
+            "trials": trials,
+            "objective": _objective(found.objective, proved=found.verdict is not None),
+            **_conduct(found.conduct),
+        }
+    )
+
+
+def _proof(proof: TuningProof) -> Json:
+    return {**_fields(proof), "objective": _objective(proof.objective)}
+
+
+def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | None:
+    """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
+    if kept is None:
+        return None
+    return {**_fields(kept.asked), "met": kept.met if proved else None, "levels": kept.levels}
+
+
+def capacity_json(found: Capacity) -> Json:
+    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low is null where none is shown to
+    meet yet, its high where none is shown to miss. Loads in the unit of the axis, throughput in requests per second."""
+    bounds = {"load": found.load, "low": found.low, "high": found.high}
+    return _object(
+        {
+            "schema": "loadframe.capacity/1",
+            "capacity": None if found.load is None else bounds,
+            **_fields(found, *bounds),
+            "trials": [{**_fields(trial), "met": not trial.missed} for trial in found.trials],
+        }
+    )
+
+
+def ndb_json(report: NdbReport) -> Json:
+    """loadframe.ndb/1."""
+    return _object({"schema": "loadframe.ndb/1", **_fields(report), "refused": report.refused})
+
+
+def _verdict(verdict: Verdict) -> Json:
+    return {"schema": "loadframe.verdict/1", **_fields(verdict)}
+
+
+def _bare_verdict(one: Control | Quantity) -> Json:
+    return {**_fields(one), "verdict": None if one.verdict is None else _fields(one.verdict)}
+
+
+def _curve(curve: Curve) -> Json:
+    return {"schema": "loadframe.curve/1", **_fields(curve)}
+
+
+def _cliff(cliff: Cliff) -> Json:
+    return {"from": cliff.from_load, "to": cliff.to_load, "throughput_kept": cliff.throughput_kept}
+
+
+def _scalability(usl: Scalability) -> Json:
+    intervals = {"lambda": usl.lambda_interval, "sigma": usl.sigma_interval, "kappa": usl.kappa_interval}
+    shape = {"lambda": usl.lambda_, "sigma": usl.sigma, "kappa": usl.kappa}
+    return {**shape, "intervals": intervals, "peak_load": usl.peak_load}
 
 
 def _profile(profile: Profile) -> Json:
     """Without the boxes of the flame graph: the run folder has the stacks themselves."""
-    return {name: value for name, value in _record(profile).items() if name != "flame"}
+    return _fields(profile, "flame")
 
 
-def _round(round_: Round) -> Json:
-    return {
-        "number": round_.number,
-        "treatment": round_.treatment,
-        "state": _record(round_.state),
-        "effective": dict(round_.effective),
-        "silent_cuts": list(round_.silent_cuts),
-        "curve": curve_json(round_.curve),
-        "limits": limits_json(round_.limits)["limits"],
-        "findings": [_finding(finding) for finding in round_.findings],
-        "tried": [_trial(trial) for trial in round_.tried],
-        "untried": [{"remedy": _remedy(each.remedy), "because": each.because} for each in round_.untried],
-        "footprint": [dict(row) for row in round_.footprint],
-        "ruled_out": [_record(item) for item in round_.ruled_out],
-    }
+SHAPES: Mapping[type, Callable[[Any], Json]] = {
+    Cliff: _cliff,
+    Control: _bare_verdict,
+    Curve: _curve,
+    Forecast: forecast_json,
+    Profile: _profile,
+    Quantity: _bare_verdict,
+    Rung: _rung,
+    Scalability: _scalability,
+    TuningProof: _proof,
+    Verdict: _verdict,
+}
+"""Records whose keys are not just their fields."""
 
 
-def _finding(finding: Finding) -> Json:
-    return {**_record(finding), "reached_at": _interval(finding.reached_at)}
-
-
-def _remedy(remedy: Remedy) -> Json:
-    return _record(remedy)
-
-
-def _trial(trial: Trial) -> Json:
-    return {
-        **_record(trial),
-        "remedy": _remedy(trial.remedy),
-        "verdict": verdict_json(trial.verdict),
-        "fresh": _verdict(trial.fresh),
-    }
-
-
-def _verdict(verdict: Verdict | None) -> Json | None:
-    return verdict_json(verdict) if verdict else None
-
-
-def _reach(inv: Investigation) -> Json | None:
-    found = reaching.of(inv)
-    return _record(found) if found else None
-
-
-def _state(state: StateSummary | None) -> Json | None:
-    if state is None:
-        return None
-    bend = _record(state.bend) if state.bend else None
-    return {"peak": _record(state.peak), "knee": _interval(state.knee), "bend": bend}
-
-
-def _interval(interval: LoadInterval | None) -> Json | None:
-    return _record(interval) if interval else None
-
-
-def _cliff(cliff: Cliff | None) -> Json | None:
-    if cliff is None:
-        return None
-    return {"from": cliff.from_load, "to": cliff.to_load, "throughput_kept": cliff.throughput_kept}
-
-
-def _scalability(usl: Scalability | None) -> Json | None:
-    if usl is None:
-        return None
-    intervals = {"lambda": usl.lambda_interval, "sigma": usl.sigma_interval, "kappa": usl.kappa_interval}
-    return {
-        "lambda": usl.lambda_,
-        "sigma": usl.sigma,
-        "kappa": usl.kappa,
-        "intervals": {name: list(interval) for name, interval in intervals.items()},
-        "peak_load": usl.peak_load,
-    }
-
-
-def _record(value: Any) -> Json:
+def _fields(record: Any, *without: str) -> Json:
     """A record's fields by their names, one level deep; `_clean` opens the records below."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {each.name: getattr(record, each.name) for each in fields(record) if each.name not in without}
 
 
-def _object(value: Mapping[str, Any]) -> Json:
+def _object(value: Mapping[Any, Any]) -> Json:
     return {str(key): _clean(item) for key, item in value.items()}
 
 
 def _clean(value: Any) -> Any:
     """The same with null for what is not finite, plain numbers for numpy's, lists for tuples, objects for records."""
     if is_dataclass(value):
-        return _clean(_record(value))
+        return _object(SHAPES.get(type(value), _fields)(value))
     if isinstance(value, Mapping):
         return _object(value)
     if isinstance(value, list | tuple):
         return [_clean(item) for item in value]
+    if isinstance(value, frozenset):
+        return sorted(value)
     if isinstance(value, bool | str | int | None):
         return value
     if hasattr(value, "item"):

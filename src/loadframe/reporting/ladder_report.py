@@ -2,72 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
-from typing import Any
 
 from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
 from loadframe.reporting import conduct_words, facts, rounding, verdict_words, words
-from loadframe.reporting.json_shapes import verdict_json
 
 WIDTH = 100
-INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 HEAD = ("change", "against the state before", "share", "lost without it", "")
-
-
-def ladder_json(found: Ladder) -> dict[str, Any]:
-    """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
-    order; a kept one against the kept ones before it, in the same blocks as the total, a change that was reverted
-    against the state before it. share: of the total, in logarithms; null where the total is not proven or the change
-    not kept."""
-    return {
-        "schema": "loadframe.ladder/1",
-        "run": found.run,
-        "report": found.report,
-        "seconds": found.seconds,
-        "finished": found.finished,
-        "steps": [_step(rung) for rung in found.rungs],
-        "total": None if found.total is None else verdict_json(found.total),
-        "order": [rung.change for rung in found.rungs],
-        "kept": [rung.change for rung in found.kept],
-        "keeps_all": found.keeps_all,
-        "leave_one_out": [
-            {"change": rung.change, **_interval(rung.at_top)} for rung in found.kept if rung.at_top is not None
-        ],
-        "interactions": [
-            {"change": one.change, "partner": one.partner, **_interval(one.verdict)} for one in found.interactions
-        ],
-        "settings": [_change(change) for change in final_changes(found)],
-        "flags": {} if found.conduct is None else dict(found.conduct.flags),
-        "blind": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.blind],
-        "standing": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.standing],
-        "warnings": list(found.warnings),
-    }
-
-
-def _step(rung: Rung) -> dict[str, Any]:
-    verdict = rung.verdict
-    known = dict.fromkeys(INTERVAL) if verdict is None else _interval(verdict)
-    return {
-        "change": rung.change,
-        **known,
-        "may_overstate": verdict is not None and verdict.may_overstate,
-        "share": rung.share,
-        "kept": rung.kept,
-        "refused": rung.refused or None,
-        "gives_up": rung.gives_up,
-        "trial": None if rung.trial is None else verdict_json(rung.trial),
-        "leave_one_out": None if rung.at_top is None else _interval(rung.at_top),
-        "changes": [_change(change) for change in rung.changes],
-    }
-
-
-def _interval(verdict: Verdict) -> dict[str, Any]:
-    return {name: getattr(verdict, name) for name in INTERVAL}
-
-
-def _change(change: Change) -> dict[str, Any]:
-    return {"layer": change.layer, "setting": change.setting, "before": change.before, "after": change.after}
 
 
 def final_changes(found: Ladder) -> tuple[Change, ...]:

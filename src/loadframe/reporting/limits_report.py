@@ -5,33 +5,13 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 from loadframe.metrics import METRICS
 from loadframe.model import LedgerNow, Limit, LoadInterval
 from loadframe.reporting import rounding
-from loadframe.reporting.json_shapes import limits_json
 from loadframe.units import show, show_metric
 
 STATUS_WIDTH = 9
-
-
-def ledger_json(now: LedgerNow) -> dict[str, Any]:
-    """loadframe.limits/1 with what belongs to a moment: the axis of exhausted_at is seconds from the last reading."""
-    return {
-        **limits_json(now.limits),
-        "subject": now.subject,
-        "watched_s": now.watched_s,
-        "readings": now.readings,
-        "axis": "seconds from now",
-        "chains": [list(chain) for chain in chains(now.limits)],
-        "unread": [
-            {"id": one.id, "layer": one.layer, "title": one.title, "reason": one.reason, "source": one.source}
-            for one in now.unread
-        ],
-        "silent_cuts": list(now.silent_cuts),
-        "warnings": list(now.warnings),
-    }
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:

@@ -4,61 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbThreads, cpu_list
 from loadframe.units import show
 
 HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a trial"}
-
-
-def ndb_json(report: NdbReport) -> dict[str, Any]:
-    """loadframe.ndb/1."""
-    return {
-        "schema": "loadframe.ndb/1",
-        "file": report.file,
-        "refused": report.refused,
-        "data_nodes": [_node_json(node) for node in report.data_nodes],
-        "management_nodes": report.management_nodes,
-        "api_slots": report.api_slots,
-        "servers": [{"file": server.file, "connections": server.connections} for server in report.servers],
-        "findings": [
-            {
-                "rule": one.rule,
-                "severity": one.severity,
-                "file": one.file,
-                "line": one.line,
-                "fact": one.fact,
-                "remedy": one.remedy,
-                "source": one.source,
-            }
-            for one in report.findings
-        ],
-        "not_checked": list(report.not_checked),
-        "programs": dict(report.programs),
-    }
-
-
-def _node_json(node: NdbDataNode) -> dict[str, Any]:
-    threads = None
-    if node.threads is not None:
-        threads = [
-            {
-                "kind": group.kind,
-                "count": group.count,
-                "cpus": None if group.cpus is None else sorted(group.cpus),
-                "shared": group.shared,
-            }
-            for group in node.threads
-        ]
-    return {
-        "node_id": node.node_id,
-        "host": node.host,
-        "line": node.line,
-        "threads": threads,
-        "memory_bytes": node.memory_bytes,
-        "redo_bytes": node.redo_bytes,
-    }
 
 
 def render_ndb(report: NdbReport, *, width: int = 110) -> str:

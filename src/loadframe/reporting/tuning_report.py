@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from loadframe.model import (
     Change,
@@ -12,14 +10,12 @@ from loadframe.model import (
     TrialReason,
     TunedSetting,
     Tuning,
-    TuningObjective,
     TuningProof,
     TuningTrial,
     Verdict,
 )
 from loadframe.reporting import change_words, conduct_words, facts, rounding, verdict_words, words
 from loadframe.reporting.capacity_report import objective
-from loadframe.reporting.json_shapes import verdict_json
 
 MOST_TRIALS = 8
 REASONS: Mapping[TrialReason, str] = {
@@ -28,30 +24,6 @@ REASONS: Mapping[TrialReason, str] = {
     "search": "highest expected gain",
     "again": "repeated to be sure",
 }
-
-
-def tuning_json(found: Tuning) -> dict[str, Any]:
-    """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
-    null where nothing was worth a proof. fresh: the same of the blocks after it, null where there were none."""
-    kept_apart = ("study", "host", "conduct")
-    shape = {name: value for name, value in dataclasses.asdict(found).items() if name not in kept_apart}
-    trials = [{**trial, "throughput": _levels(trial["throughput"])} for trial in shape["trials"]]
-    return {
-        "schema": "loadframe.tuning/1",
-        **shape,
-        "best": {each.name: each.after for each in changed(found)},
-        "trials": trials,
-        "verdict": None if found.verdict is None else verdict_json(found.verdict),
-        "fresh": None if found.fresh is None else verdict_json(found.fresh),
-        "levels": list(shape["levels"]),
-        "objective": _objective(found.objective, proved=found.verdict is not None),
-        "failed_proofs": [_proof_json(proof) for proof in found.failed_proofs],
-        "settings": list(shape["settings"]),
-        "flags": {} if found.conduct is None else dict(found.conduct.flags),
-        "blind": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.blind],
-        "standing": [] if found.conduct is None else [dataclasses.asdict(each) for each in found.conduct.standing],
-        "warnings": list(found.warnings),
-    }
 
 
 def render_tuning(found: Tuning) -> str:
@@ -156,25 +128,6 @@ def _blocks(found: Tuning) -> str:
 def _side(side: ObjectiveSide) -> str:
     lost = f", {100 * side.lost_share:.2g} % lost" if side.lost_share else ""
     return f"{words.milliseconds(side.latency_p95_ms)}{lost} ({'met' if side.met else 'missed'})"
-
-
-def _objective(kept: TuningObjective | None, *, proved: bool = True) -> dict[str, Any] | None:
-    """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
-    if kept is None:
-        return None
-    shape = dataclasses.asdict(kept)
-    return {**shape["asked"], "met": kept.met if proved else None, "levels": list(shape["levels"])}
-
-
-def _proof_json(proof: TuningProof) -> dict[str, Any]:
-    return {
-        "changes": dict(proof.changes),
-        "expected": proof.expected,
-        "verdict": verdict_json(proof.verdict),
-        "fresh": None if proof.fresh is None else verdict_json(proof.fresh),
-        "levels": [dataclasses.asdict(level) for level in proof.levels],
-        "objective": _objective(proof.objective),
-    }
 
 
 def other_proofs(found: Tuning) -> list[TuningProof]:
@@ -287,10 +240,6 @@ def _trials(found: Tuning) -> list[str]:
 
 def _ratio(trial: TuningTrial) -> float:
     return trial.ratio or 0.0
-
-
-def _levels(throughput: Mapping[float, float]) -> list[dict[str, float]]:
-    return [{"load": level, "throughput": value} for level, value in throughput.items()]
 
 
 def _indented(text: str) -> list[str]:
