@@ -197,6 +197,22 @@ def test_failures_that_end_are_worth_something_even_without_more_throughput(make
     assert judge([cause], remedy, gain(1), failing, fewer)[0].status == "helped", "a tenth of the refusals may be left"
 
 
+def test_failures_that_may_have_ended_by_chance_do_not_excuse_a_small_gain(make_step: StepMaker) -> None:
+    cause = finding("mariadb.max_connections", "mariadb.connection_errors_max")
+    remedy, refused = Remedy("change", "change", (cause.id,), (), Price()), "mariadb.connection_errors_max"
+    after = side(make_step, 105, {refused: 0.0}, treatment="B")
+
+    def status(*failed: int) -> str:
+        before = [
+            replace(each, errors=count)
+            for each, count in zip(side(make_step, 100, {refused: 4.0}), failed, strict=True)
+        ]
+        return judge([cause], remedy, gain(1.05), before, after)[0].status
+
+    assert status(40, 42, 41) == "confirmed"
+    assert status(123, 0, 0) == "helped", "one burst in one of three blocks"
+
+
 def test_a_remedy_says_nothing_about_other_findings(make_step: StepMaker) -> None:
     other = finding("lock.row", "mariadb.row_lock_waits")
     remedy = Remedy("change", "change", ("disk.fsync",), (), Price())

@@ -74,8 +74,9 @@ def judge(
     confirms none.
     """
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
-    cured = verdict.decision != "worse" and cures_failures(before, after)
-    if cured and verdict.decision != "better" and by_chance(verdict, before, after):
+    ended = verdict.decision != "worse" and cures_failures(before, after)
+    cured = ended and not by_chance(verdict, before, after)
+    if ended and not cured and verdict.decision != "better":
         return tuple(findings)
     if not cured and verdict.decision != "better":
         refuted = refutes and without_effect(verdict) and not uncontrolled(before, after, 0.0)
