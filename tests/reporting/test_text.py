@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Comparison, Investigation, Margin, Verdict
+from loadframe.model import Comparison, Investigation, Margin, OperationTimes, Verdict
 from loadframe.reporting import answers
 from loadframe.reporting.text import render_comparison, render_curve, render_text
 
@@ -21,6 +21,16 @@ def test_it_fits_a_screen_and_has_no_control_characters(investigation: Investiga
     assert len(text.splitlines()) <= 48
     assert all(len(line) <= 100 for line in text.splitlines())
     assert all(character == "\n" or character.isprintable() for character in text)
+
+
+def test_what_requests_took_is_told_of_the_change_that_it_belongs_to(queue: Investigation) -> None:
+    took = (OperationTimes(8.0, "submit", 9.1, 1.2),)
+    rounds = tuple(
+        replace(one, tried=tuple(replace(trial, operations=took) for trial in one.tried)) for one in queue.rounds
+    )
+    told = " ".join(render_text(replace(queue, rounds=rounds)).split())
+    assert "Write-ahead log: at 8 workers: submit 9.1 ms before, 1.2 ms after" in told
+    assert "No flush per commit: at 8 workers: submit 9.1 ms before, 1.2 ms after" in told
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Comparison, Conduct, Curve, Investigation, Quantity, RuledOut
+from loadframe.model import Comparison, Conduct, Curve, Investigation, Quantity, RuledOut, Trial
 from loadframe.reporting import (
     alternatives,
     answers,
@@ -118,19 +118,24 @@ def _changes(inv: Investigation) -> list[Part]:
     ]
     untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in change_words.untried(inv)]
     cuts = [words.sentence(cut) for round_ in inv.rounds for cut in round_.silent_cuts]
-    prices = [
-        words.sentence(f"{trial.remedy.title}: {line}" if len(kept) > 1 else line)
-        for trial in kept
-        for line in change_words.price_sentences(trial.remedy.price)
-    ]
+    unit = words.axis_unit(inv)
+    prices = [(trial, line) for trial in kept for line in change_words.price_sentences(trial.remedy.price)]
+    requests = [(trial, line) for trial in kept if (line := change_words.operations_sentence(trial, unit))]
     return [
         ("Changed", changes),
-        ("Requests", [words.sentence(change_words.operations_sentence(trial, words.axis_unit(inv))) for trial in kept]),
+        ("Requests", _by_change(requests, len(kept))),
         ("Clamped", _first(list(dict.fromkeys(cuts)))),
-        ("Cost", list(dict.fromkeys(prices))),
+        ("Cost", _by_change(prices, len(kept))),
         ("Reverted", _first(taken_back)),
         ("Not tried", _first(untried)),
     ]
+
+
+def _by_change(told: Sequence[tuple[Trial, str]], kept: int) -> list[str]:
+    """Sentences about kept changes; where there are several each begins with its change."""
+    return list(
+        dict.fromkeys(words.sentence(f"{trial.remedy.title}: {line}" if kept > 1 else line) for trial, line in told)
+    )
 
 
 def _ladder(inv: Investigation) -> list[Part]:
