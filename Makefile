@@ -51,6 +51,7 @@ bench: install servers
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/fuzz.py
 	-$(BIN)/python benchmarks/tuning.py
+	-$(BIN)/python benchmarks/report.py
 	-$(BIN)/python benchmarks/tuning_live.py --without mysqltuner
 
 planted: install servers

@@ -49,7 +49,7 @@ from functools import cached_property, partial
 from multiprocessing import Pool
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -172,11 +172,21 @@ def _terms(dimensions: Sequence[Dimension], point: Point) -> list[float]:
     return [1.0, *itertools.chain(*alone), *pairs]
 
 
+class Measures(Protocol):
+    """What a search needs: a space, and the log throughput at any of its points against the start."""
+
+    @property
+    def space(self) -> Space: ...
+
+    def measure(self, point: Point) -> float: ...
+
+
 class Machine:
     """Measures the points of a surface, with noise."""
 
     def __init__(self, surface: Surface, seed: int) -> None:
         self.surface = surface
+        self.space = surface.space
         self._random = np.random.default_rng(seed)
         self._drift = 0.0
 
@@ -194,37 +204,37 @@ class Machine:
 Recommended = Iterator[Point]
 
 
-def loadframe_search(machine: Machine, trials: int, seed: int) -> Recommended:
-    search = Search(machine.surface.space, seed=seed)
+def loadframe_search(machine: Measures, trials: int, seed: int) -> Recommended:
+    search = Search(machine.space, seed=seed)
     for _ in range(trials):
         point = search.propose().point
         search.observe(Outcome(point, machine.measure(point)))
         yield search.best()
 
 
-def random_search(machine: Machine, trials: int, seed: int) -> Recommended:
-    space, chance = machine.surface.space, random.Random(seed)
+def random_search(machine: Measures, trials: int, seed: int) -> Recommended:
+    space, chance = machine.space, random.Random(seed)
     points = [tuple(chance.randrange(len(each.values)) for each in space.dimensions) for _ in range(trials - 1)]
     return _best_measured(machine, iter((space.start, *points)), lambda value: None)
 
 
-def tpe_search(machine: Machine, trials: int, seed: int) -> Recommended:
+def tpe_search(machine: Measures, trials: int, seed: int) -> Recommended:
     from optuna.samplers import TPESampler
 
     return _optuna_search(machine, trials, TPESampler(seed=seed, multivariate=True))
 
 
-def gp_search(machine: Machine, trials: int, seed: int) -> Recommended:
+def gp_search(machine: Measures, trials: int, seed: int) -> Recommended:
     from optuna.samplers import GPSampler
 
     return _optuna_search(machine, trials, GPSampler(seed=seed))
 
 
-def _optuna_search(machine: Machine, trials: int, sampler: BaseSampler) -> Recommended:
+def _optuna_search(machine: Measures, trials: int, sampler: BaseSampler) -> Recommended:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    space = machine.surface.space
+    space = machine.space
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.enqueue_trial({each.name: each.start for each in space.dimensions})
     asked: list[optuna.Trial] = []
@@ -242,21 +252,21 @@ def _optuna_search(machine: Machine, trials: int, sampler: BaseSampler) -> Recom
     return _best_measured(machine, points(), lambda value: study.tell(asked[-1], value))
 
 
-def mlos_search(machine: Machine, trials: int, seed: int) -> Recommended:
+def mlos_search(machine: Measures, trials: int, seed: int) -> Recommended:
     return _smac_search(machine, trials, seed, measured=1, chosen=1, drawn=0.1)
 
 
-def smac_search(machine: Machine, trials: int, seed: int) -> Recommended:
+def smac_search(machine: Measures, trials: int, seed: int) -> Recommended:
     return _smac_search(machine, trials, seed, measured=3, chosen=8, drawn=0.2)
 
 
-def _smac_search(machine: Machine, trials: int, seed: int, **settings: float) -> Recommended:
+def _smac_search(machine: Measures, trials: int, seed: int, **settings: float) -> Recommended:
     """What SMAC holds for the best, until it has measured every point."""
     from smac.main.exceptions import ConfigurationSpaceExhaustedException
     from smac.runhistory import TrialValue
 
     logging.disable(logging.CRITICAL)
-    space = machine.surface.space
+    space = machine.space
 
     def point_of(configuration: Configuration) -> Point:
         return tuple(int(configuration[each.name]) for each in space.dimensions)
@@ -332,7 +342,7 @@ def _declared(space: Space, seed: int) -> ConfigurationSpace:
     return declared
 
 
-def _best_measured(machine: Machine, points: Iterator[Point], tell: Callable[[float], None]) -> Recommended:
+def _best_measured(machine: Measures, points: Iterator[Point], tell: Callable[[float], None]) -> Recommended:
     best: tuple[float, Point] | None = None
     for point in points:
         value = machine.measure(point)

@@ -73,10 +73,6 @@ class Server:
     steps: int = 0
     measuring: bool = False
 
-    @property
-    def surface(self) -> Server:
-        return self
-
     def measure(self, point: Point) -> float:
         """Logarithm of the throughput against the first point that was measured."""
         self.measuring = True
