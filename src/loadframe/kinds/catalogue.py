@@ -12,10 +12,10 @@ import math
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from loadframe.errors import StudyError
-from loadframe.model import SettingValue
+from loadframe.model import CounterSpec, SettingValue
 from loadframe.plain_numbers import finite, whole
 from loadframe.said import words
 from loadframe.switches import switch
@@ -52,6 +52,25 @@ class SettingSpec:
     def weakens(self, value: SettingValue) -> bool:
         """Whether this value, in canonical form, gives up what `gives_up` says."""
         return self.gives_up is not None and value not in (self.safe or (self.default,))
+
+
+@dataclass(frozen=True, slots=True)
+class specs_from:  # noqa: N801 - it is called as a function
+    """Makes the specs of settings that one source tells of; `more` is the rest of SettingSpec."""
+
+    source: str
+
+    def __call__(
+        self,
+        name: str,
+        kind: Kind,
+        dynamic: bool,
+        low: float | None = None,
+        high: float | None = None,
+        default: SettingValue | None = None,
+        **more: Any,
+    ) -> SettingSpec:
+        return SettingSpec(name, kind, dynamic, low, high, default=default, **{"source": self.source, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +116,16 @@ class Catalogue:
 def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:
     """The settings that are not the same in both; one that is missing has the target's default."""
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+
+
+def gauge(kind: str, name: str, metric: str = "") -> CounterSpec:
+    """What stands as it does at each moment: the metric KIND.METRIC, or KIND.NAME."""
+    return CounterSpec(name, f"{kind}.{metric or name}", cumulative=False)
+
+
+def count(kind: str, name: str, metric: str = "") -> CounterSpec:
+    """What only grows."""
+    return CounterSpec(name, f"{kind}.{metric or name}", cumulative=True)
 
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}

@@ -23,12 +23,12 @@ class LimitRule:
 
     id: str
     title: str
-    layer: str
     use: str
     ceiling: str
-    unit: str
-    loud: bool
     source: str
+    layer: str = "server"
+    unit: str = "count"
+    loud: bool = False
     use_now: str | None = None
     configured: str | None = None
     thrash: str | None = None

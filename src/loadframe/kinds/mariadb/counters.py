@@ -4,18 +4,12 @@ Names and meanings: MariaDB 10.11's SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from loadframe.model import CounterSpec
+from loadframe.kinds.catalogue import count, gauge
 from loadframe.plain_numbers import finite
 
-
-def _gauge(name: str, metric: str) -> CounterSpec:
-    return CounterSpec(name, f"mariadb.{metric}", cumulative=False)
-
-
-def _count(name: str, metric: str) -> CounterSpec:
-    return CounterSpec(name, f"mariadb.{metric}", cumulative=True)
-
+_gauge, _count = partial(gauge, "mariadb"), partial(count, "mariadb")
 
 STATUS = (
     _gauge("Open_tables", "open_tables"),

@@ -13,11 +13,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.table_open_cache",
         title="the table cache",
-        layer="server",
         use="mariadb.open_tables",
         ceiling="mariadb.table_open_cache",
-        unit="count",
-        loud=False,
         source="MySQL manual, table_open_cache; Open_tables and Opened_tables in SHOW GLOBAL STATUS: full is near",
         configured="table_open_cache",
         thrash="mariadb.opened_tables",
@@ -27,11 +24,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.tables_at_once",
         title="the tables that running statements hold at once",
-        layer="server",
         use="mariadb.tables_at_once",
         ceiling="mariadb.table_open_cache",
-        unit="count",
-        loud=False,
         source="MySQL manual, table_open_cache: Threads_running times tables per join; tables per statement are "
         "measured, look-ups in the cache over Questions; near: full",
         configured="table_open_cache",
@@ -42,11 +36,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.table_definition_cache",
         title="the table definition cache",
-        layer="server",
         use="mariadb.open_table_definitions",
         ceiling="mariadb.table_definition_cache",
-        unit="count",
-        loud=False,
         source="MariaDB documentation, table_definition_cache; Opened_table_definitions in SHOW GLOBAL STATUS; "
         f"{TUNER}: it should hold all tables; near: full",
         configured="table_definition_cache",
@@ -56,11 +47,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.max_connections",
         title="the number of client connections",
-        layer="server",
         use="mariadb.max_used_connections",
         use_now="mariadb.connections",
         ceiling="mariadb.max_connections",
-        unit="count",
         loud=True,
         source="MariaDB documentation, max_connections; Threads_connected now, Max_used_connections in steps, which it "
         f"may have passed between two readings; Connection_errors_max_connections; near: {TUNER}, 80 %",
@@ -73,10 +62,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.open_files_limit",
         title="the server's own limit on open files",
-        layer="server",
         use="mariadb.open_files",
         ceiling="mariadb.open_files_limit",
-        unit="count",
         loud=True,
         source="mysqld's start-up arithmetic; Open_files in SHOW GLOBAL STATUS; near: 80 %, as for RLIMIT_NOFILE",
         configured="open_files_limit",
@@ -87,11 +74,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.files_wanted",
         title="the files that the connections and the table cache asked for want",
-        layer="server",
         use="mariadb.files_wanted",
         ceiling="mariadb.open_files_limit",
-        unit="count",
-        loud=False,
         source=f"{START_UP}; below what is wanted the server cuts other settings and only its log says so. Where no "
         "open_files_limit is asked for MySQL wants 5000, MariaDB 10.11 does not (seen: 373 of 20,000 taken); near: "
         "more than there are",
@@ -104,11 +88,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.files_of_full_cache",
         title="the files of a full table cache in all its instances",
-        layer="server",
         use="mariadb.files_of_full_cache",
         ceiling="mariadb.open_files_limit",
-        unit="count",
-        loud=False,
         source="MariaDB 10.11's start: table_open_cache x instances x 2 (two files per MyISAM table); seen: 12000 x 8 "
         "x 2 + 184 wanted; near: all",
         configured="open_files_limit",
@@ -119,7 +100,6 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.memory_budget",
         title="the memory of the server with every connection taken",
-        layer="server",
         use="mariadb.memory_at_full",
         ceiling="target.memory.allowed",
         unit="bytes",
@@ -132,11 +112,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.new_threads",
         title="connections for which a thread had to be made",
-        layer="server",
         use="mariadb.new_thread_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"thread_cache_size; Threads_created over Connections; near: {TUNER}, 50 %",
         configured="thread_cache_size",
         thrash="mariadb.threads_created",
@@ -146,11 +124,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.threads_running",
         title="statements running at once, against the CPUs",
-        layer="server",
         use="mariadb.threads_running",
         ceiling="system.cpu.count",
-        unit="count",
-        loud=False,
         source="Threads_running; near: pt-stalk's default trigger, 25 threads (Percona Toolkit)",
         near_use=25.0,
         pressure=True,
@@ -158,11 +133,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.buffer_pool",
         title="InnoDB's buffer pool",
-        layer="server",
         use="mariadb.pool_pages_used",
         ceiling="mariadb.pool_pages",
-        unit="count",
-        loud=False,
         source="Innodb_buffer_pool_pages_total and _free; what it costs is misses: Innodb_buffer_pool_reads over "
         "Innodb_buffer_pool_read_requests; near: full",
         thrash="mariadb.pool_miss_share",
@@ -172,11 +144,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.dirty_pages",
         title="changed pages in InnoDB's buffer pool",
-        layer="server",
         use="mariadb.pool_pages_dirty",
         ceiling="mariadb.pool_pages",
-        unit="count",
-        loud=False,
         source="Innodb_buffer_pool_pages_dirty; threads wait for a clean page: Innodb_buffer_pool_wait_free; near: "
         "innodb_max_dirty_pages_pct's default, 90 %",
         thrash="mariadb.pool_wait_free",
@@ -187,11 +156,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.log_buffer",
         title="writes to the redo log that waited because InnoDB's log buffer was too small",
-        layer="server",
         use="mariadb.log_buffer_waits",
         ceiling="one",
         unit="share",
-        loud=False,
         source="innodb_log_buffer_size; Innodb_log_waits over Innodb_log_write_requests (no counter tells how full it "
         "is: Innodb_lsn_flushed lags by design where commits do not wait for the disk); near: any",
         configured="innodb_log_buffer_size",
@@ -202,11 +169,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.redo_log",
         title="InnoDB's redo log since the last checkpoint",
-        layer="server",
         use="mariadb.checkpoint_age",
         ceiling="mariadb.checkpoint_max_age",
         unit="bytes",
-        loud=False,
         source="Innodb_checkpoint_age and Innodb_checkpoint_max_age (innodb_log_file_size): at the ceiling all writes "
         "wait for pages to be flushed; near: 80 %, our choice",
         configured="innodb_log_file_size",
@@ -215,11 +180,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.temporary_tables",
         title="temporary tables that did not fit into memory",
-        layer="server",
         use="mariadb.disk_table_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"tmp_table_size; Created_tmp_disk_tables over Created_tmp_tables; near: {TUNER}, 25 %",
         configured="tmp_table_size",
         thrash="mariadb.temporary_disk_tables",
@@ -229,11 +192,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.table_locks",
         title="table locks that had to wait",
-        layer="server",
         use="mariadb.lock_wait_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"Table_locks_waited and Table_locks_immediate; near: {TUNER}, less than 95 % immediate",
         thrash="mariadb.table_locks_waited",
         near=0.05,
@@ -242,10 +203,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="mariadb.prepared_statements",
         title="prepared statements",
-        layer="server",
         use="mariadb.prepared_statements",
         ceiling="mariadb.max_prepared_stmt_count",
-        unit="count",
         loud=True,
         source="MariaDB documentation, max_prepared_stmt_count: further ones are refused; near: 80 %, our choice",
         configured="max_prepared_stmt_count",

@@ -11,65 +11,13 @@ What gives up durability was read at KB and REPLICATION_KB, which say nothing of
 
 from __future__ import annotations
 
-from collections.abc import Container
-
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
-from loadframe.model import SettingValue
+from loadframe.kinds.catalogue import Catalogue, specs_from
 
 SYSTEM_VARIABLES = "MariaDB 10.11 information_schema.SYSTEM_VARIABLES"
 KB = "https://mariadb.com/kb/en/innodb-system-variables/"
 REPLICATION_KB = "https://mariadb.com/kb/en/replication-and-binary-log-system-variables/"
 MAX_BYTES = 2**63 - 1
 ENGINES = ("InnoDB", "Aria", "MyISAM", "MEMORY", "ARCHIVE", "CSV")
-
-
-def _integer(
-    name: str,
-    dynamic: bool,
-    low: int,
-    high: int,
-    default: int | None,
-    *,
-    sized: bool = False,
-    gives_up: str | None = None,
-    safe: Container[SettingValue] = (),
-) -> SettingSpec:
-    return SettingSpec(
-        name,
-        "integer",
-        dynamic,
-        low,
-        high,
-        (),
-        default,
-        gives_up,
-        sized_at_start=sized,
-        source=SYSTEM_VARIABLES,
-        safe=safe,
-    )
-
-
-def _bytes(
-    name: str, dynamic: bool, low: int, default: int, high: int = MAX_BYTES, *, sized: bool = False
-) -> SettingSpec:
-    return SettingSpec(name, "bytes", dynamic, low, high, (), default, sized_at_start=sized, source=SYSTEM_VARIABLES)
-
-
-def _switch(name: str, dynamic: bool, default: bool, gives_up: str | None = None) -> SettingSpec:
-    return SettingSpec(name, "boolean", dynamic, default=default, gives_up=gives_up, source=SYSTEM_VARIABLES)
-
-
-def _choice(
-    name: str,
-    dynamic: bool,
-    choices: tuple[str, ...],
-    default: str,
-    gives_up: str | None = None,
-    safe: tuple[str, ...] = (),
-) -> SettingSpec:
-    return SettingSpec(
-        name, "text", dynamic, None, None, choices, default, gives_up, source=SYSTEM_VARIABLES, safe=safe
-    )
 
 
 _COMMITS = "0 and 2: about the last second of commits may be lost at power loss (0: also when the server dies)"
@@ -88,64 +36,72 @@ _ENGINES = (
 _FLUSH = ("fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC")
 _THREADS = ("one-thread-per-connection", "no-threads", "pool-of-threads")
 
+_row = specs_from(SYSTEM_VARIABLES)
 CATALOGUE = Catalogue(
     kind="mariadb",
     source="The settings are those of `mariadbd --no-defaults --verbose --help`.",
     specs=(
         # tables, files, connections: fitted to one another and to RLIMIT_NOFILE when the server starts
-        _integer("table_open_cache", True, 10, 1048576, 2000, sized=True),
-        _integer("table_open_cache_instances", False, 1, 64, 8, sized=True),
-        _integer("table_definition_cache", True, 400, 2097152, None, sized=True),
-        _integer("open_files_limit", False, 0, 4294967295, 0, sized=True),
-        _integer("innodb_open_files", False, 0, 2**63 - 1, 0, sized=True),
-        _integer("max_connections", True, 10, 100000, 151, sized=True),
-        _integer("thread_cache_size", True, 0, 16384, None, sized=True),
-        _integer("back_log", False, 0, 65535, None, sized=True),
+        _row("table_open_cache", "integer", True, 10, 1048576, 2000, sized_at_start=True),
+        _row("table_open_cache_instances", "integer", False, 1, 64, 8, sized_at_start=True),
+        _row("table_definition_cache", "integer", True, 400, 2097152, sized_at_start=True),
+        _row("open_files_limit", "integer", False, 0, 4294967295, 0, sized_at_start=True),
+        _row("innodb_open_files", "integer", False, 0, 2**63 - 1, 0, sized_at_start=True),
+        _row("max_connections", "integer", True, 10, 100000, 151, sized_at_start=True),
+        _row("thread_cache_size", "integer", True, 0, 16384, sized_at_start=True),
+        _row("back_log", "integer", False, 0, 65535, sized_at_start=True),
         # threads
-        _choice("thread_handling", False, _THREADS, "one-thread-per-connection"),
-        _integer("thread_pool_size", True, 1, 100000, None, sized=True),
+        _row("thread_handling", "text", False, default="one-thread-per-connection", choices=_THREADS),
+        _row("thread_pool_size", "integer", True, 1, 100000, sized_at_start=True),
         # InnoDB
         # SET GLOBAL resizes the pool behind the answer, and refuses a log below the log buffer, where a start does not
-        _bytes("innodb_buffer_pool_size", True, 2097152, 134217728, sized=True),
-        _integer("innodb_flush_log_at_trx_commit", True, 0, 3, 1, gives_up=_COMMITS, safe=(1, 3)),
-        _integer("innodb_flush_log_at_timeout", True, 0, 2700, 1, gives_up=_TIMEOUT, safe=range(2)),
-        _bytes("innodb_log_file_size", True, 4194304, 100663296, sized=True),
-        _bytes("innodb_log_buffer_size", False, 2097152, 16777216, 2147479552),
-        _choice(
+        _row("innodb_buffer_pool_size", "bytes", True, 2097152, MAX_BYTES, 134217728, sized_at_start=True),
+        _row("innodb_flush_log_at_trx_commit", "integer", True, 0, 3, 1, gives_up=_COMMITS, safe=(1, 3)),
+        _row("innodb_flush_log_at_timeout", "integer", True, 0, 2700, 1, gives_up=_TIMEOUT, safe=range(2)),
+        _row("innodb_log_file_size", "bytes", True, 4194304, MAX_BYTES, 100663296, sized_at_start=True),
+        _row("innodb_log_buffer_size", "bytes", False, 2097152, 2147479552, 16777216),
+        _row(
             "innodb_flush_method",
+            "text",
             False,
-            _FLUSH,
-            "O_DIRECT",
-            "nosync, littlesync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system "
+            default="O_DIRECT",
+            choices=_FLUSH,
+            gives_up="nosync, littlesync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system "
             "keeps of a file that grew",
-            ("fsync", "O_DSYNC", "O_DIRECT"),
+            safe=("fsync", "O_DSYNC", "O_DIRECT"),
         ),
-        _switch("innodb_doublewrite", False, True, "OFF: a page torn by power loss cannot be repaired"),
-        _switch("innodb_file_per_table", True, True),
-        _switch("innodb_stats_persistent", True, True),
-        _switch("innodb_adaptive_hash_index", True, False),
-        _integer("innodb_io_capacity", True, 100, 4294967295, 200),
-        _integer("innodb_read_io_threads", True, 1, 64, 4),
-        _integer("innodb_write_io_threads", True, 2, 64, 4),
-        _integer("innodb_lock_wait_timeout", True, 0, 100000000, 50),
+        _row(
+            "innodb_doublewrite",
+            "boolean",
+            False,
+            default=True,
+            gives_up="OFF: a page torn by power loss cannot be repaired",
+        ),
+        _row("innodb_file_per_table", "boolean", True, default=True),
+        _row("innodb_stats_persistent", "boolean", True, default=True),
+        _row("innodb_adaptive_hash_index", "boolean", True, default=False),
+        _row("innodb_io_capacity", "integer", True, 100, 4294967295, 200),
+        _row("innodb_read_io_threads", "integer", True, 1, 64, 4),
+        _row("innodb_write_io_threads", "integer", True, 2, 64, 4),
+        _row("innodb_lock_wait_timeout", "integer", True, 0, 100000000, 50),
         # durability outside InnoDB
-        _switch("sync_frm", True, True, "OFF: a table just created may be lost at power loss"),
-        _integer("sync_binlog", True, 0, 4294967295, 0, gives_up=_EVENTS, safe=(1,)),
-        _integer("sync_relay_log", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
-        _integer("sync_relay_log_info", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
-        _integer("sync_master_info", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
+        _row("sync_frm", "boolean", True, default=True, gives_up="OFF: a table just created may be lost at power loss"),
+        _row("sync_binlog", "integer", True, 0, 4294967295, 0, gives_up=_EVENTS, safe=(1,)),
+        _row("sync_relay_log", "integer", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
+        _row("sync_relay_log_info", "integer", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
+        _row("sync_master_info", "integer", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
         # caches and temporary tables
-        _bytes("key_buffer_size", True, 0, 134217728),
-        _bytes("aria_pagecache_buffer_size", False, 131072, 134217728),
-        _bytes("tmp_table_size", True, 0, 16777216),
-        _bytes("max_heap_table_size", True, 16384, 16777216),
-        _bytes("query_cache_size", True, 0, 1048576),
-        _choice("query_cache_type", True, ("OFF", "ON", "DEMAND"), "OFF"),
-        _bytes("sort_buffer_size", True, 1024, 2097152),
-        _bytes("join_buffer_size", True, 128, 262144),
-        _integer("max_prepared_stmt_count", True, 0, 4294967295, 16382),
-        _choice("default_storage_engine", True, ENGINES, "InnoDB", _ENGINES),
-        _switch("performance_schema", False, False),
+        _row("key_buffer_size", "bytes", True, 0, MAX_BYTES, 134217728),
+        _row("aria_pagecache_buffer_size", "bytes", False, 131072, MAX_BYTES, 134217728),
+        _row("tmp_table_size", "bytes", True, 0, MAX_BYTES, 16777216),
+        _row("max_heap_table_size", "bytes", True, 16384, MAX_BYTES, 16777216),
+        _row("query_cache_size", "bytes", True, 0, MAX_BYTES, 1048576),
+        _row("query_cache_type", "text", True, default="OFF", choices=("OFF", "ON", "DEMAND")),
+        _row("sort_buffer_size", "bytes", True, 1024, MAX_BYTES, 2097152),
+        _row("join_buffer_size", "bytes", True, 128, MAX_BYTES, 262144),
+        _row("max_prepared_stmt_count", "integer", True, 0, 4294967295, 16382),
+        _row("default_storage_engine", "text", True, default="InnoDB", choices=ENGINES, gives_up=_ENGINES),
+        _row("performance_schema", "boolean", False, default=False),
     ),
 )
 

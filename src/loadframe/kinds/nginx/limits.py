@@ -11,10 +11,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="nginx.worker_connections",
         title="the number of client connections",
-        layer="server",
         use="nginx.connections",
         ceiling="nginx.connections_allowed",
-        unit="count",
         loud=True,
         source=f"{DOCUMENTATION}, worker_connections times worker_processes, less what each worker needs for itself "
         "and keeps free, closing idle ones (ngx_drain_connections: 1 in 16); before an origin each client takes two; "
@@ -27,10 +25,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="nginx.worker_rlimit_nofile",
         title="the descriptors of a worker",
-        layer="server",
         use="nginx.worker_open_files",
         ceiling="nginx.worker_rlimit_nofile",
-        unit="count",
         loud=True,
         source=f"{DOCUMENTATION}, worker_rlimit_nofile: a worker without privileges cannot have more than it was "
         "given, and only the log says so; /proc/PID/limits; EMFILE in the log; near: 80 %, as for RLIMIT_NOFILE",
@@ -43,11 +39,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="nginx.files_wanted",
         title="the descriptors that a worker needs with all its connections in use",
-        layer="server",
         use="nginx.files_wanted",
         ceiling="nginx.worker_rlimit_nofile",
-        unit="count",
-        loud=False,
         source="twice worker_connections: a file or an origin's connection for each client (nginx-proxy/nginx-proxy, "
         "issue 2387); near: more than there are",
         configured="worker_connections",
@@ -58,11 +51,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="nginx.worker_processes",
         title="the CPU of each worker",
-        layer="server",
         use="nginx.worker_cpu",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"{DOCUMENTATION}, worker_processes: a worker is one thread and uses one CPU at most; near: 95 %, as "
         "for a hot thread",
         configured="worker_processes",
@@ -72,11 +63,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="nginx.blocked_workers",
         title="workers that wait for a disk",
-        layer="server",
         use="nginx.worker_blocked",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"{DOCUMENTATION}, aio: a worker that reads from a disk serves no other request meanwhile; near: "
         "half of the "
         "time, our choice",
@@ -88,11 +77,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="nginx.keepalive",
         title="requests for which a connection was made",
-        layer="server",
         use="nginx.connection_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"{DOCUMENTATION}, keepalive_requests and keepalive_timeout; accepts over requests in stub_status; "
         "near: half, our choice",
         configured="keepalive_requests",

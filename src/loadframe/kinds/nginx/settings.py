@@ -8,33 +8,15 @@ settings here, named directive_value.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
-from loadframe.model import CounterSpec
+from loadframe.kinds.catalogue import Catalogue, count, gauge, specs_from
 
 MOST = 2**31 - 1
 Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 
-CORE, HTTP = "ngx_core_module", "ngx_http_core_module"
-
-
-def _integer(
-    name: str, module: str, low: int, default: int | None, *, dynamic: bool = True, takes: str | None = None
-) -> SettingSpec:
-    return SettingSpec(name, "integer", dynamic, low, MOST, (), default, source=module, takes=takes)
-
-
-def _switch(name: str, module: str, default: bool, *, dynamic: bool = True) -> SettingSpec:
-    return SettingSpec(name, "boolean", dynamic, default=default, source=module)
-
-
-def _bytes(name: str, module: str, low: int, default: int, *, takes: str | None = None) -> SettingSpec:
-    return SettingSpec(name, "bytes", True, low, None, (), default, source=module, takes=takes)
-
-
-def _duration(name: str, module: str, unit: str, low: int, default: int) -> SettingSpec:
-    return SettingSpec(name, "duration", True, low, MOST, (), default, source=module, unit=unit)
+_core, _http, _proxy = (specs_from(f"ngx_{module}_module") for module in ("core", "http_core", "http_proxy"))
 
 
 CATALOGUE = Catalogue(
@@ -42,80 +24,84 @@ CATALOGUE = Catalogue(
     source="The settings are nginx's directives; those of several values are named directive_value.",
     specs=(
         # workers, and what each may hold
-        _integer("worker_processes", CORE, 1, 1, takes="a process, and worker_connections in each"),
-        _integer("worker_rlimit_nofile", CORE, 1, None),
-        _integer(
-            "worker_connections", CORE, 1, 512,
+        _core("worker_processes", "integer", True, 1, MOST, 1, takes="a process, and worker_connections in each"),
+        _core("worker_rlimit_nofile", "integer", True, 1, MOST),
+        _core(
+            "worker_connections", "integer", True, 1, MOST, 512,
             takes="memory for each in every worker, from the start",
         ),
-        _switch("multi_accept", CORE, False),
-        _switch("accept_mutex", CORE, False),
-        _duration("accept_mutex_delay", CORE, "ms", 1, 500),
-        _integer("thread_pool_threads", CORE, 1, 32, takes="a thread for each in every worker"),
-        _integer("thread_pool_max_queue", CORE, 1, 65536),
+        _core("multi_accept", "boolean", True, default=False),
+        _core("accept_mutex", "boolean", True, default=False),
+        _core("accept_mutex_delay", "duration", True, 1, MOST, 500, unit="ms"),
+        _core("thread_pool_threads", "integer", True, 1, MOST, 32, takes="a thread for each in every worker"),
+        _core("thread_pool_max_queue", "integer", True, 1, MOST, 65536),
         # how it listens
-        _integer("listen_backlog", HTTP, 1, 511),
-        _switch("listen_reuseport", HTTP, False, dynamic=False),
+        _http("listen_backlog", "integer", True, 1, MOST, 511),
+        _http("listen_reuseport", "boolean", False, default=False),
         # connections
-        _duration("keepalive_timeout", HTTP, "s", 0, 75),
-        _integer("keepalive_requests", HTTP, 1, 1000),
-        _duration("keepalive_time", HTTP, "s", 1, 3600),
-        _duration("send_timeout", HTTP, "s", 1, 60),
-        _duration("client_header_timeout", HTTP, "s", 1, 60),
-        _switch("reset_timedout_connection", HTTP, False),
-        _switch("tcp_nopush", HTTP, False),
-        _switch("tcp_nodelay", HTTP, True),
+        _http("keepalive_timeout", "duration", True, 0, MOST, 75, unit="s"),
+        _http("keepalive_requests", "integer", True, 1, MOST, 1000),
+        _http("keepalive_time", "duration", True, 1, MOST, 3600, unit="s"),
+        _http("send_timeout", "duration", True, 1, MOST, 60, unit="s"),
+        _http("client_header_timeout", "duration", True, 1, MOST, 60, unit="s"),
+        _http("reset_timedout_connection", "boolean", True, default=False),
+        _http("tcp_nopush", "boolean", True, default=False),
+        _http("tcp_nodelay", "boolean", True, default=True),
         # how files are read and sent
-        _switch("sendfile", HTTP, False),
-        _bytes("sendfile_max_chunk", HTTP, 0, 2 << 20),
-        SettingSpec("aio", "text", True, None, None, ("off", "threads"), "off", source=HTTP),
-        _bytes("directio", HTTP, -1, -1),
-        _bytes("directio_alignment", HTTP, 512, 512),
-        _integer("output_buffers_number", HTTP, 1, 2),
-        _bytes("output_buffers_size", HTTP, 1, 32 << 10, takes="memory for each buffer of each response"),
-        _bytes("postpone_output", HTTP, 0, 1460),
-        _bytes("read_ahead", HTTP, 0, 0),
-        _integer("open_file_cache_max", HTTP, 0, 0, takes="a descriptor for each file, in every worker"),
-        _duration("open_file_cache_inactive", HTTP, "s", 1, 60),
-        _duration("open_file_cache_valid", HTTP, "s", 1, 60),
-        _integer("open_file_cache_min_uses", HTTP, 1, 1),
-        _switch("open_file_cache_errors", HTTP, False),
-        _switch("etag", HTTP, True),
+        _http("sendfile", "boolean", True, default=False),
+        _http("sendfile_max_chunk", "bytes", True, 0, default=2 << 20),
+        _http("aio", "text", True, default="off", choices=("off", "threads")),
+        _http("directio", "bytes", True, -1, default=-1),
+        _http("directio_alignment", "bytes", True, 512, default=512),
+        _http("output_buffers_number", "integer", True, 1, MOST, 2),
+        _http(
+            "output_buffers_size", "bytes", True, 1, default=32 << 10, takes="memory for each buffer of each response",
+        ),
+        _http("postpone_output", "bytes", True, 0, default=1460),
+        _http("read_ahead", "bytes", True, 0, default=0),
+        _http("open_file_cache_max", "integer", True, 0, MOST, 0, takes="a descriptor for each file, in every worker"),
+        _http("open_file_cache_inactive", "duration", True, 1, MOST, 60, unit="s"),
+        _http("open_file_cache_valid", "duration", True, 1, MOST, 60, unit="s"),
+        _http("open_file_cache_min_uses", "integer", True, 1, MOST, 1),
+        _http("open_file_cache_errors", "boolean", True, default=False),
+        _http("etag", "boolean", True, default=True),
         # rates
-        _bytes("limit_rate", HTTP, 0, 0),
-        _bytes("limit_rate_after", HTTP, 0, 0),
+        _http("limit_rate", "bytes", True, 0, default=0),
+        _http("limit_rate_after", "bytes", True, 0, default=0),
         # nginx's own default is on: a private instance would fill the disk with it
-        SettingSpec("access_log", "boolean", True, default=False, source="ngx_http_log_module; off is ours"),
+        _http("access_log", "boolean", True, default=False, source="ngx_http_log_module; off is ours"),
     ),
 )  # fmt: skip
 """dynamic: workers that a reload starts take the new value."""
 
-
-PROXY = "ngx_http_proxy_module"
 
 CACHE_CATALOGUE = Catalogue(
     kind="nginx-cache",
     source=CATALOGUE.source,
     specs=(
         *CATALOGUE.specs,
-        _bytes("proxy_cache_max_size", PROXY, 1 << 20, 1 << 40, takes="this much disk space"),
-        SettingSpec(
+        _proxy("proxy_cache_max_size", "bytes", True, 1 << 20, default=1 << 40, takes="this much disk space"),
+        _proxy(
             "proxy_cache_keys",
             "bytes",
-            False,  # a reload that changes the size of shared memory is refused
+            False,
             64 << 10,
-            None,
-            (),
-            10 << 20,
-            source=PROXY,
+            default=10 << 20,
             takes="shared memory: about 8,000 keys for each MiB",
         ),
-        _duration("proxy_cache_inactive", PROXY, "s", 1, 86400),
-        _duration("proxy_cache_valid", PROXY, "s", 1, 86400),
-        _integer("proxy_cache_min_uses", PROXY, 1, 1),
-        _switch("proxy_cache_lock", PROXY, True),
-        _integer("proxy_buffers_number", PROXY, 2, 8),
-        _bytes("proxy_buffers_size", PROXY, 1 << 10, 8 << 10, takes="memory for each buffer of each fetch"),
+        _proxy("proxy_cache_inactive", "duration", True, 1, MOST, 86400, unit="s"),
+        _proxy("proxy_cache_valid", "duration", True, 1, MOST, 86400, unit="s"),
+        _proxy("proxy_cache_min_uses", "integer", True, 1, MOST, 1),
+        _proxy("proxy_cache_lock", "boolean", True, default=True),
+        _proxy("proxy_buffers_number", "integer", True, 2, MOST, 8),
+        _proxy(
+            "proxy_buffers_size",
+            "bytes",
+            True,
+            1 << 10,
+            default=8 << 10,
+            takes="memory for each buffer of each fetch",
+        ),
     ),
 )
 """A cache before an origin. proxy_cache_max_size, _inactive, _valid and _lock: nginx's own defaults are none, 10
@@ -164,14 +150,7 @@ DIRECTIVES: tuple[Directive, ...] = (
 )  # fmt: skip
 
 
-def _gauge(name: str) -> CounterSpec:
-    return CounterSpec(name, f"nginx.{name}", cumulative=False)
-
-
-def _count(name: str) -> CounterSpec:
-    return CounterSpec(name, f"nginx.{name}", cumulative=True)
-
-
+_gauge, _count = partial(gauge, "nginx"), partial(count, "nginx")
 STATUS = (
     *(_gauge(name) for name in ("connections", "reading", "writing", "waiting")),
     *(_count(name) for name in ("accepts", "handled", "requests")),

@@ -12,10 +12,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.max_connections",
         title="the number of client connections",
-        layer="server",
         use="postgres.connections",
         ceiling="postgres.connections_allowed",
-        unit="count",
         loud=True,
         source=f"{DOCUMENTATION}, max_connections less superuser_reserved_connections (and reserved_connections, from "
         "16 on); client backends in pg_stat_activity; refusals: SQLSTATE 53300 in the log of a private server, there "
@@ -29,7 +27,6 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.memory_budget",
         title="the memory of the server with every connection taken",
-        layer="server",
         use="postgres.memory_at_full",
         ceiling="target.memory.allowed",
         unit="bytes",
@@ -43,7 +40,6 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.memory_promised",
         title="the memory that the settings let the server take",
-        layer="server",
         use="postgres.memory_promised",
         ceiling="target.memory.allowed",
         unit="bytes",
@@ -59,10 +55,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.locks",
         title="locks in the table that all connections share",
-        layer="server",
         use="postgres.locks",
         ceiling="postgres.lock_slots",
-        unit="count",
         loud=True,
         source=f"{DOCUMENTATION}, max_locks_per_transaction: slots for each connection that may be, shared by all; "
         "pg_locks without the fast path; near: 80 %, our choice",
@@ -72,11 +66,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.shared_buffers",
         title="pages asked of the shared buffers that they did not have",
-        layer="server",
         use="postgres.buffer_miss_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"shared_buffers; blks_read over blks_hit + blks_read in pg_stat_database (the page cache may have had "
         f"them); near: 10 %, {TUNER}",
         configured="shared_buffers",
@@ -87,11 +79,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.wal_distance",
         title="write-ahead log since the last checkpoint",
-        layer="server",
         use="postgres.wal_since_checkpoint",
         ceiling="postgres.checkpoint_distance",
         unit="bytes",
-        loud=False,
         source=f"{DOCUMENTATION}, WAL Configuration: max_wal_size / (1 + checkpoint_completion_target), then a "
         "checkpoint is requested; near: 80 %, our choice",
         configured="max_wal_size",
@@ -102,11 +92,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.checkpoints",
         title="checkpoints that the growing log requested before it was time",
-        layer="server",
         use="postgres.requested_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"{DOCUMENTATION}, WAL Configuration: raise max_wal_size; checkpoints_req over both kinds in "
         "pg_stat_bgwriter (from 17 on pg_stat_checkpointer); near: more requested than timed",
         configured="max_wal_size",
@@ -117,11 +105,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.temporary_files",
         title="transactions that spilled to a temporary file",
-        layer="server",
         use="postgres.spill_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source=f"{DOCUMENTATION}, work_mem: sorts and hashes beyond it go to disk; temp_files in pg_stat_database; "
         "near: any",
         configured="work_mem",
@@ -132,11 +118,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.worker_processes",
         title="background workers",
-        layer="server",
         use="postgres.worker_processes",
         ceiling="postgres.max_worker_processes",
-        unit="count",
-        loud=False,
         source=f"{DOCUMENTATION}, max_worker_processes: queries get fewer parallel workers than planned; near: full",
         configured="max_worker_processes",
         near=0.97,
@@ -144,11 +127,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.autovacuum_workers",
         title="autovacuum workers",
-        layer="server",
         use="postgres.autovacuum_workers",
         ceiling="postgres.autovacuum_max_workers",
-        unit="count",
-        loud=False,
         source=f"{DOCUMENTATION}, autovacuum_max_workers: further tables wait for their vacuum; near: full",
         configured="autovacuum_max_workers",
         near=0.97,
@@ -156,10 +136,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="postgres.transaction_ids",
         title="transactions since the oldest number that is not frozen",
-        layer="server",
         use="postgres.transaction_age",
         ceiling="postgres.transaction_age_limit",
-        unit="count",
         loud=True,
         source=f"{DOCUMENTATION}, Preventing Transaction ID Wraparound Failures: age(datfrozenxid); near: "
         "vacuum_failsafe_age's default, 1.6 of 2.1 thousand million",

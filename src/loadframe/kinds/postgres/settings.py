@@ -10,10 +10,9 @@ Configuration", which says that all wal_sync_method of Linux are the same in ter
 
 from __future__ import annotations
 
-from collections.abc import Container
+from functools import partial
 
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
-from loadframe.model import CounterSpec, SettingValue
+from loadframe.kinds.catalogue import Catalogue, count, gauge, specs_from
 
 PG_SETTINGS = "PostgreSQL 15 pg_settings"
 PAGE = 8192
@@ -23,59 +22,6 @@ WHOLE = 2**31 - 1
 """Most settings are of 32 bits in the server's own unit."""
 MOST_PAGES = 2**30 - 1
 REAL = 1.79769e308
-
-
-def _integer(
-    name: str,
-    dynamic: bool,
-    low: int,
-    high: int,
-    default: int,
-    *,
-    takes: str | None = None,
-) -> SettingSpec:
-    return SettingSpec(name, "integer", dynamic, low, high, (), default, source=PG_SETTINGS, takes=takes)
-
-
-def _number(name: str, low: float, high: float, default: float) -> SettingSpec:
-    return SettingSpec(name, "number", True, low, high, (), default, source=PG_SETTINGS)
-
-
-def _bytes(
-    name: str, dynamic: bool, low: int, high: int, default: int, *, takes: str | None = None, sized: bool = False
-) -> SettingSpec:
-    return SettingSpec(
-        name, "bytes", dynamic, low, high, (), default, sized_at_start=sized, source=PG_SETTINGS, takes=takes
-    )
-
-
-def _duration(
-    name: str,
-    unit: str,
-    low: int,
-    high: int,
-    default: int,
-    gives_up: str | None = None,
-    safe: Container[SettingValue] = (),
-) -> SettingSpec:
-    return SettingSpec(
-        name, "duration", True, low, high, (), default, gives_up, source=PG_SETTINGS, unit=unit, safe=safe
-    )
-
-
-def _switch(name: str, dynamic: bool, default: bool, gives_up: str | None = None) -> SettingSpec:
-    return SettingSpec(name, "boolean", dynamic, default=default, gives_up=gives_up, source=PG_SETTINGS)
-
-
-def _choice(
-    name: str,
-    dynamic: bool,
-    choices: tuple[str, ...],
-    default: str,
-    gives_up: str | None = None,
-    safe: tuple[str, ...] = (),
-) -> SettingSpec:
-    return SettingSpec(name, "text", dynamic, None, None, choices, default, gives_up, source=PG_SETTINGS, safe=safe)
 
 
 _COMMITS = (
@@ -89,84 +35,104 @@ _LEVEL = "minimal: no standby can follow, and no backup be rolled forward to wha
 _PER_PLACE = "for each sort or hash of each connection that needs it, several times over with parallel workers"
 _PER_SLOT = "shared memory for each of max_connections, from the start"
 
+_row = specs_from(PG_SETTINGS)
 CATALOGUE = Catalogue(
     kind="postgres",
     source="The settings are those of `postgres --describe-config`.",
     specs=(
         # connections, workers, locks: shared memory is laid out for them at the start
-        _integer("max_connections", False, 1, 262143, 100, takes=_PER_SLOT),
-        _integer("superuser_reserved_connections", False, 0, 262143, 3),
-        _integer("max_locks_per_transaction", False, 10, WHOLE, 64, takes=_PER_SLOT),
-        _integer("max_pred_locks_per_transaction", False, 10, WHOLE, 64, takes=_PER_SLOT),
-        _integer("max_prepared_transactions", False, 0, 262143, 0, takes="shared memory for each, from the start"),
-        _integer("max_worker_processes", False, 0, 262143, 8),
-        _integer("max_parallel_workers", True, 0, 1024, 8),
-        _integer("max_parallel_workers_per_gather", True, 0, 1024, 2),
-        _integer("max_parallel_maintenance_workers", True, 0, 1024, 2),
-        _integer("max_files_per_process", False, 64, WHOLE, 1000, takes="open files of each process"),
-        _integer("max_wal_senders", False, 0, 262143, 10),
+        _row("max_connections", "integer", False, 1, 262143, 100, takes=_PER_SLOT),
+        _row("superuser_reserved_connections", "integer", False, 0, 262143, 3),
+        _row("max_locks_per_transaction", "integer", False, 10, WHOLE, 64, takes=_PER_SLOT),
+        _row("max_pred_locks_per_transaction", "integer", False, 10, WHOLE, 64, takes=_PER_SLOT),
+        _row(
+            "max_prepared_transactions", "integer", False, 0, 262143, 0,
+            takes="shared memory for each, from the start",
+        ),
+        _row("max_worker_processes", "integer", False, 0, 262143, 8),
+        _row("max_parallel_workers", "integer", True, 0, 1024, 8),
+        _row("max_parallel_workers_per_gather", "integer", True, 0, 1024, 2),
+        _row("max_parallel_maintenance_workers", "integer", True, 0, 1024, 2),
+        _row("max_files_per_process", "integer", False, 64, WHOLE, 1000, takes="open files of each process"),
+        _row("max_wal_senders", "integer", False, 0, 262143, 10),
         # memory
-        _bytes(
-            "shared_buffers", False, 16 * PAGE, MOST_PAGES * PAGE, 16384 * PAGE,
+        _row(
+            "shared_buffers", "bytes", False, 16 * PAGE, MOST_PAGES * PAGE, 16384 * PAGE,
             takes="shared memory, reserved at the start and filled with use",
         ),
-        _choice("huge_pages", False, ("off", "on", "try"), "try"),
-        _bytes("temp_buffers", True, 100 * PAGE, MOST_PAGES * PAGE, 1024 * PAGE, takes="up to this in each connection"),
-        _bytes("work_mem", True, 64 * KB, WHOLE * KB, 4 * MB, takes=_PER_PLACE),
-        _number("hash_mem_multiplier", 1, 1000, 2),
-        _bytes(
-            "maintenance_work_mem", True, MB, WHOLE * KB, 64 * MB,
+        _row("huge_pages", "text", False, default="try", choices=("off", "on", "try")),
+        _row(
+            "temp_buffers", "bytes", True, 100 * PAGE, MOST_PAGES * PAGE, 1024 * PAGE,
+            takes="up to this in each connection",
+        ),
+        _row("work_mem", "bytes", True, 64 * KB, WHOLE * KB, 4 * MB, takes=_PER_PLACE),
+        _row("hash_mem_multiplier", "number", True, 1, 1000, 2),
+        _row(
+            "maintenance_work_mem", "bytes", True, MB, WHOLE * KB, 64 * MB,
             takes="for each VACUUM, CREATE INDEX or autovacuum worker",
         ),
-        _bytes("autovacuum_work_mem", True, -1, WHOLE * KB, -1, takes="for each autovacuum worker"),
-        _bytes("temp_file_limit", True, -1, WHOLE * KB, -1, takes="disk space of each connection"),
-        _bytes("effective_cache_size", True, PAGE, WHOLE * PAGE, 524288 * PAGE),
+        _row("autovacuum_work_mem", "bytes", True, -1, WHOLE * KB, -1, takes="for each autovacuum worker"),
+        _row("temp_file_limit", "bytes", True, -1, WHOLE * KB, -1, takes="disk space of each connection"),
+        _row("effective_cache_size", "bytes", True, PAGE, WHOLE * PAGE, 524288 * PAGE),
         # the write-ahead log and checkpoints
-        _choice("wal_level", False, ("minimal", "replica", "logical"), "replica", _LEVEL, ("replica", "logical")),
-        _switch("fsync", True, True, "off: the database may be corrupt after a power loss"),
-        _choice(
-            "synchronous_commit", True, ("local", "remote_write", "remote_apply", "on", "off"), "on", _COMMITS,
-            ("on", "remote_apply"),
+        _row(
+            "wal_level", "text", False, default="replica", choices=("minimal", "replica", "logical"), gives_up=_LEVEL,
+            safe=("replica", "logical"),
         ),
-        _choice("wal_sync_method", True, ("fsync", "fdatasync", "open_sync", "open_datasync"), "fdatasync"),
-        _switch("full_page_writes", True, True, "off: a page torn by power loss cannot be repaired"),
-        _choice("wal_compression", True, ("pglz", "lz4", "zstd", "on", "off"), "off"),
-        _bytes("wal_buffers", False, -1, 262143 * PAGE, -1, takes="shared memory, from the start", sized=True),
-        _duration("wal_writer_delay", "ms", 1, 10000, 200, _DELAY, range(201)),
-        _bytes("wal_writer_flush_after", True, 0, WHOLE * PAGE, 128 * PAGE),
-        _integer("commit_delay", True, 0, 100000, 0),
-        _integer("commit_siblings", True, 0, 1000, 5),
-        _bytes("max_wal_size", True, 2 * MB, WHOLE * MB, 1024 * MB, takes="disk space; a longer recovery"),
-        _bytes("min_wal_size", True, 2 * MB, WHOLE * MB, 80 * MB, takes="disk space that is kept"),
-        _duration("checkpoint_timeout", "s", 30, 86400, 300),
-        _number("checkpoint_completion_target", 0, 1, 0.9),
-        _bytes("checkpoint_flush_after", True, 0, 256 * PAGE, 32 * PAGE),
-        _bytes("backend_flush_after", True, 0, 256 * PAGE, 0),
-        _duration("bgwriter_delay", "ms", 10, 10000, 200),
-        _integer("bgwriter_lru_maxpages", True, 0, MOST_PAGES, 100),
-        _number("bgwriter_lru_multiplier", 0, 10, 2),
+        _row("fsync", "boolean", True, default=True, gives_up="off: the database may be corrupt after a power loss"),
+        _row(
+            "synchronous_commit", "text", True, default="on",
+            choices=("local", "remote_write", "remote_apply", "on", "off"), gives_up=_COMMITS,
+            safe=("on", "remote_apply"),
+        ),
+        _row(
+            "wal_sync_method", "text", True, default="fdatasync",
+            choices=("fsync", "fdatasync", "open_sync", "open_datasync"),
+        ),
+        _row(
+            "full_page_writes", "boolean", True, default=True,
+            gives_up="off: a page torn by power loss cannot be repaired",
+        ),
+        _row("wal_compression", "text", True, default="off", choices=("pglz", "lz4", "zstd", "on", "off")),
+        _row(
+            "wal_buffers", "bytes", False, -1, 262143 * PAGE, -1, sized_at_start=True,
+            takes="shared memory, from the start",
+        ),
+        _row("wal_writer_delay", "duration", True, 1, 10000, 200, gives_up=_DELAY, safe=range(201), unit="ms"),
+        _row("wal_writer_flush_after", "bytes", True, 0, WHOLE * PAGE, 128 * PAGE),
+        _row("commit_delay", "integer", True, 0, 100000, 0),
+        _row("commit_siblings", "integer", True, 0, 1000, 5),
+        _row("max_wal_size", "bytes", True, 2 * MB, WHOLE * MB, 1024 * MB, takes="disk space; a longer recovery"),
+        _row("min_wal_size", "bytes", True, 2 * MB, WHOLE * MB, 80 * MB, takes="disk space that is kept"),
+        _row("checkpoint_timeout", "duration", True, 30, 86400, 300, unit="s"),
+        _row("checkpoint_completion_target", "number", True, 0, 1, 0.9),
+        _row("checkpoint_flush_after", "bytes", True, 0, 256 * PAGE, 32 * PAGE),
+        _row("backend_flush_after", "bytes", True, 0, 256 * PAGE, 0),
+        _row("bgwriter_delay", "duration", True, 10, 10000, 200, unit="ms"),
+        _row("bgwriter_lru_maxpages", "integer", True, 0, MOST_PAGES, 100),
+        _row("bgwriter_lru_multiplier", "number", True, 0, 10, 2),
         # what the planner takes for granted, and how it reads
-        _number("random_page_cost", 0, REAL, 4),
-        _number("seq_page_cost", 0, REAL, 1),
-        _integer("effective_io_concurrency", True, 0, 1000, 1),
-        _integer("maintenance_io_concurrency", True, 0, 1000, 10),
-        _switch("jit", True, True),
+        _row("random_page_cost", "number", True, 0, REAL, 4),
+        _row("seq_page_cost", "number", True, 0, REAL, 1),
+        _row("effective_io_concurrency", "integer", True, 0, 1000, 1),
+        _row("maintenance_io_concurrency", "integer", True, 0, 1000, 10),
+        _row("jit", "boolean", True, default=True),
         # autovacuum
-        _switch("autovacuum", True, True),
-        _integer("autovacuum_max_workers", False, 1, 262143, 3),
-        _duration("autovacuum_naptime", "s", 1, 2147483, 60),
-        _integer("autovacuum_vacuum_threshold", True, 0, WHOLE, 50),
-        _number("autovacuum_vacuum_scale_factor", 0, 100, 0.2),
-        _integer("autovacuum_vacuum_cost_limit", True, -1, 10000, -1),
-        _duration("autovacuum_vacuum_cost_delay", "ms", -1, 100, 2),
+        _row("autovacuum", "boolean", True, default=True),
+        _row("autovacuum_max_workers", "integer", False, 1, 262143, 3),
+        _row("autovacuum_naptime", "duration", True, 1, 2147483, 60, unit="s"),
+        _row("autovacuum_vacuum_threshold", "integer", True, 0, WHOLE, 50),
+        _row("autovacuum_vacuum_scale_factor", "number", True, 0, 100, 0.2),
+        _row("autovacuum_vacuum_cost_limit", "integer", True, -1, 10000, -1),
+        _row("autovacuum_vacuum_cost_delay", "duration", True, -1, 100, 2, unit="ms"),
         # waiting
-        _duration("deadlock_timeout", "ms", 1, WHOLE, 1000),
-        _duration("lock_timeout", "ms", 0, WHOLE, 0),
-        _duration("statement_timeout", "ms", 0, WHOLE, 0),
-        _duration("idle_in_transaction_session_timeout", "ms", 0, WHOLE, 0),
+        _row("deadlock_timeout", "duration", True, 1, WHOLE, 1000, unit="ms"),
+        _row("lock_timeout", "duration", True, 0, WHOLE, 0, unit="ms"),
+        _row("statement_timeout", "duration", True, 0, WHOLE, 0, unit="ms"),
+        _row("idle_in_transaction_session_timeout", "duration", True, 0, WHOLE, 0, unit="ms"),
         # what is measured besides
-        _switch("track_io_timing", True, False),
-        _switch("track_wal_io_timing", True, False),
+        _row("track_io_timing", "boolean", True, default=False),
+        _row("track_wal_io_timing", "boolean", True, default=False),
     ),
 )  # fmt: skip
 """dynamic: a reload is enough; everything else has the context "postmaster"."""
@@ -214,14 +180,7 @@ HARMLESS_TEXTS = frozenset(
 file or host. All others are refused, also those that a later version brings."""
 
 
-def _gauge(name: str) -> CounterSpec:
-    return CounterSpec(name, f"postgres.{name}", cumulative=False)
-
-
-def _count(name: str) -> CounterSpec:
-    return CounterSpec(name, f"postgres.{name}", cumulative=True)
-
-
+_gauge, _count = partial(gauge, "postgres"), partial(count, "postgres")
 ACTIVITY = tuple(
     _gauge(name)
     for name in (

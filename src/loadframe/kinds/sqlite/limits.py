@@ -12,7 +12,6 @@ LIMITS: tuple[LimitRule, ...] = (
         use="workload.lock_held",
         ceiling="one",
         unit="share",
-        loud=False,
         source="SQLite, File Locking And Concurrency: one writer at a time",
     ),
 )

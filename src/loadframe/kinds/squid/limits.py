@@ -10,10 +10,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="squid.client_ip_max_connections",
         title="the connections of one client address",
-        layer="server",
         use="squid.client_connections",
         ceiling="squid.client_connections_allowed",
-        unit="count",
         loud=True,
         source=f"{DOCUMENTED}, client_ip_max_connections: a driver is one address, further connections are closed; "
         "without one all descriptors; mgr:client_list, the log; near: 80 %, our choice",
@@ -26,10 +24,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="squid.max_filedescriptors",
         title="the descriptors with which it accepts clients",
-        layer="server",
         use="squid.descriptors",
         ceiling="squid.descriptors_allowed",
-        unit="count",
         loud=True,
         source=f"{DOCUMENTED}, max_filedescriptors, less those that it reserves (mgr:info: a quarter, at most 100): "
         "then no client is accepted, no connection is kept, and fetches fail; /proc/PID/fd; near: 80 %, as for "
@@ -42,11 +38,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="squid.cache_mem",
         title="the memory for objects",
-        layer="server",
         use="squid.memory_used",
         ceiling="squid.memory_size",
         unit="bytes",
-        loud=False,
         source=f"{DOCUMENTED}, cache_mem: an object makes room for another, and is read from the disk or fetched "
         "when it is asked for again; mgr:info; near: 95 %",
         configured="cache_mem",
@@ -57,11 +51,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="squid.cache_dir_size",
         title="the disk space for objects",
-        layer="server",
         use="squid.disk_used",
         ceiling="squid.disk_allowed",
         unit="bytes",
-        loud=False,
         source=f"{DOCUMENTED}, cache_dir and cache_swap_low: beyond this share of it objects are removed; mgr:info; "
         "near: 95 %",
         configured="cache_dir_size",

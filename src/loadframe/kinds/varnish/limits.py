@@ -10,10 +10,8 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="varnish.threads",
         title="the number of worker threads",
-        layer="server",
         use="varnish.threads",
         ceiling="varnish.threads_allowed",
-        unit="count",
         loud=True,
         source=f"varnishd, thread_pools times thread_pool_max; {COUNTERS}, threads_limited; a session "
         "that finds thread_queue_limit others waiting is dropped; near: 80 %, our choice",
@@ -25,11 +23,9 @@ LIMITS: tuple[LimitRule, ...] = (
     LimitRule(
         id="varnish.storage",
         title="the storage for objects",
-        layer="server",
         use="varnish.storage_used",
         ceiling="varnish.storage_size",
         unit="bytes",
-        loud=False,
         source=f"varnishd(1), -s; {COUNTERS}, n_lru_nuked: an object is dropped to make room for another; near: 95 %",
         configured="storage_size",
         thrash="varnish.evictions",
