@@ -90,7 +90,7 @@ def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
 
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_server, "program", lambda name: None)
-    with pytest.raises(MissingTool, match="postgres of PostgreSQL is not installed") as caught:
+    with pytest.raises(MissingTool, match="postgres is not installed") as caught:
         PostgresTarget(lease=lease, allowance=Allowance()).create()
     assert caught.value.remedy == "apt-get install postgresql"
 

@@ -84,8 +84,36 @@ class Catalogue:
     def get(self, name: str) -> SettingSpec | None:
         return next((spec for spec in self.specs if spec.name == name), None)
 
+    def known(self, name: str) -> SettingSpec:
+        """Of a setting that is in it."""
+        spec = self.get(name)
+        assert spec is not None, f"{name} is in the catalogue"
+        return spec
+
     def names(self) -> tuple[str, ...]:
         return tuple(spec.name for spec in self.specs)
+
+    def defaults(self) -> dict[str, SettingValue]:
+        """Of the settings that have one."""
+        return {spec.name: spec.default for spec in self.specs if spec.default is not None}
+
+    def needs_restart(self, name: str) -> bool:
+        """Whether a new value of this setting takes effect, as a start with it would have it, by a restart alone."""
+        spec = self.get(name)
+        return spec is None or not spec.dynamic or spec.sized_at_start
+
+    def shown(self, name: str, text: str | None) -> SettingValue:
+        """A value as the target tells it, in canonical form where that is known; None: it tells none, so the default
+        (0 without one) is in use."""
+        spec = self.get(name)
+        if text is None:
+            return 0 if spec is None or spec.default is None else spec.default
+        if spec is not None:
+            try:
+                return canonical(self.kind, spec, text)
+            except StudyError:  # beyond its bounds (18446744073709551615 for "no limit"): true all the same
+                pass
+        return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
         """The settings in canonical form. also: names that the real target knows beyond the catalogue; passed as given.

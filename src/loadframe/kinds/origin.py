@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, unprivileged_user
-from loadframe.kinds.nginx import server
-from loadframe.kinds.nginx.server import Server
+from loadframe.kinds.nginx.server import PACKAGE, Server
 from loadframe.kinds.nginx.status import Status
-from loadframe.model import Requirement
+from loadframe.kinds.private_target import PrivateTarget
+from loadframe.kinds.private_target import Server as OfTarget
+from loadframe.model import Endpoint, Requirement, TargetState
 
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
 
 
 def requirements() -> list[Requirement]:
     """What it needs on this machine, and whether it is there."""
-    return server.requirements()
+    return PACKAGE.requirements("nginx")
 
 
 class Origin:
@@ -80,3 +83,45 @@ class Origin:
         """End it and remove its folder. Never raises."""
         self._status.close()
         self._server.destroy()
+
+
+class CacheTarget(PrivateTarget[OfTarget]):
+    """A cache before an origin of its own, `_origin`, which outlives its restarts.
+
+    What is asked for comes from the origin, an nginx that serves the files below `Endpoint.options["files"]`.
+    """
+
+    _origin: Origin
+
+    def create(self) -> None:
+        """MissingTool without the cache's program or nginx; TargetError where a folder cannot be made."""
+        super().create()
+        self._origin.create()
+
+    def start(self, state: TargetState) -> None:
+        """Start the origin, then the cache with these settings and limits, and wait until it answers."""
+        self._origin.start()
+        super().start(state)
+
+    def empty(self) -> None:
+        """Forget what is cached. It must not run."""
+        for folder in self._data.iterdir():
+            shutil.rmtree(folder)
+
+    def stop(self) -> None:
+        """Stop the cache and its origin; the origin's files stay, and what is cached on the disk."""
+        super().stop()
+        self._origin.stop()
+
+    def destroy(self) -> None:
+        """End both and remove their folders; the lease stays its owner's."""
+        super().destroy()
+        self._origin.destroy()
+
+    def endpoint(self) -> Endpoint:
+        """address: host and port. options: `origin`, the same of the origin; `files`, the folder that it serves."""
+        options = {"files": str(self._origin.files), "origin": self._origin.address}
+        return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", options)
+
+    def describe(self) -> Mapping[str, str]:
+        return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import importlib.util
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -26,12 +29,13 @@ from loadframe.host.environment import SYSTEM, located
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import Requirement, SettingValue, TargetState
 
 SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
 START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s
 STOP_TIMEOUT_S = 120.0
 KILL_TIMEOUT_S = 10.0
+LOOK_EVERY_S = 0.005
 LAST_LINES = "Its last log lines say why."
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
@@ -50,6 +54,54 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @dataclass(frozen=True)
+class Package:
+    """Where a server is from. name: as messages call it. programs: what is needed of it, the server itself first.
+    install: how to get them. asked: what the server is given to tell its version. told: how it does, a pattern with one
+    group. find: where a program is; None: `installed`."""
+
+    name: str
+    programs: tuple[str, ...]
+    install: str
+    asked: tuple[str, ...]
+    told: str
+    find: Callable[[str], str | None] | None = None
+
+    def program(self, name: str) -> str | None:
+        """Where a program is."""
+        return (self.find or installed)(name)
+
+    def required(self, name: str = "") -> str:
+        """Where a program is, "" the server itself; MissingTool where it is not."""
+        name = name or self.programs[0]
+        found = self.program(name)
+        if found is None:
+            raise MissingTool(f"{name} is not installed", remedy=self.install)
+        return found
+
+    def version(self) -> str:
+        """Name and version, for example "MariaDB 10.11.6". MissingTool."""
+        said = _said((self.required(), *self.asked))
+        found = re.search(self.told, said)
+        return f"{self.name} {found[1]}" if found else f"{self.name} of unknown version"
+
+    def requirements(self, kind: str) -> list[Requirement]:
+        """What a kind needs of it, and whether it is here."""
+        return [Requirement(kind, name, self.program(name), self.install) for name in self.programs]
+
+
+@functools.cache
+def _said(command: tuple[str, ...]) -> str:
+    done = ask(*command)
+    return done.stdout + done.stderr
+
+
+def python_package(kind: str, name: str, extra: str) -> Requirement:
+    """A Python package, and the extra of Loadframe that brings it. It is looked for, not imported."""
+    found = "importable" if importlib.util.find_spec(name) else None
+    return Requirement(kind, f"Python package {name}", found, f"pip install 'loadframe[{extra}]'")
+
+
+@dataclass(frozen=True)
 class Account:
     """A database account with a random password; the password is never part of a printed record."""
 
@@ -58,11 +110,12 @@ class Account:
 
 
 class PrivateServer:
-    """A server process in a lease's folder. name: as messages call it.
+    """A server process in a lease's folder. package: where it is from. name: as messages call it.
 
     stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end.
     """
 
+    package: Package | None = None
     name: str
     stop_signal = signal.SIGTERM
     kill_signal = signal.SIGKILL
@@ -84,6 +137,31 @@ class PrivateServer:
         return None
 
     # --- before the start -----------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make its folders, and in them what it needs. MissingTool, TargetError."""
+        for name in self.package.programs if self.package is not None else ():
+            self.required(name)
+        self.check_place()
+        try:
+            self.prepare()
+        except OSError as error:
+            raise TargetError(
+                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
+            ) from error
+
+    def prepare(self) -> None:
+        """What `create` makes. OSError, TargetError."""
+        self.make_folders()
+
+    def required(self, program: str = "") -> str:
+        """Where a program of its package is, "" the server itself. MissingTool."""
+        assert self.package is not None, "it is of a package"
+        return self.package.required(program)
+
+    def version(self) -> str:
+        """Name and version."""
+        return self.name if self.package is None else self.package.version()
 
     def check_place(self) -> None:
         """TargetError where the socket's path is too long for the kernel, or the server's user cannot reach it."""
@@ -239,6 +317,21 @@ class PrivateServer:
             details=self.log_tail(),
         )
 
+    def await_change(
+        self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
+    ) -> None:
+        """Return when `done` says yes. TargetError where it dies or gives up meanwhile (new: what would not start), or
+        with this fact where it is not done within so many seconds."""
+        deadline = time.monotonic() + within_s
+        while not done():
+            if (error := self.died()) is not None:
+                raise error
+            if self.given_up():
+                raise TargetError(f"{self.name}'s {new} would not start", remedy=LAST_LINES, details=self.log_tail())
+            if time.monotonic() > deadline:
+                raise TargetError(f"{fact} after {within_s:.0f} s", remedy=remedy, details=self.log_tail())
+            time.sleep(LOOK_EVERY_S)
+
     def given_up(self) -> bool:
         """Whether it says that it will not answer, though its process lives."""
         return False
@@ -271,6 +364,14 @@ class PrivateServer:
             self._process = None
             for each in family:  # what it could not end itself
                 identity.end(each, 0.0)
+
+    def kill_group(self) -> None:
+        """The same for a server whose processes are all of its group."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):  # all of them have ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
 
     def _let_go_on(self) -> None:
         """Processes of it that were stopped would not see a signal, nor that the first one has ended."""
@@ -339,14 +440,6 @@ class PrivateServer:
 def installed(program: str) -> str | None:
     """Where a program is; /usr/sbin, where servers are, is often not in an ordinary user's PATH."""
     return located(program, SYSTEM)
-
-
-def needed(program: str, how_to_get_it: str) -> str:
-    """Where a program is, MissingTool where it is not."""
-    found = installed(program)
-    if found is None:
-        raise MissingTool(f"{program} is not installed", remedy=how_to_get_it)
-    return found
 
 
 def write_readable(path: Path, text: str) -> None:

@@ -1,10 +1,10 @@
-"""What targets that are one private server have in common: who runs it, what it may have, its state, and what is told
-of it."""
+"""What targets that are one private server have in common: who runs it, what it may have, its state, how it goes from
+one to another, and what is told of it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from loadframe.errors import TargetError
 from loadframe.host.leases import filesystem
 from loadframe.host.processes import Allowance, unprivileged_user
+from loadframe.kinds.catalogue import Catalogue, differing
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.model import SettingValue, TargetState
 
@@ -21,18 +22,49 @@ Server = TypeVar("Server", bound=PrivateServer)
 
 
 class PrivateTarget(ABC, Generic[Server]):
-    """See targets.base.Target; the rest of it is the subclass's, which sets `_state` once the server is in it."""
+    """See targets.base.Target; the rest of it is the subclass's, which says how its server begins in a state, and goes
+    to another one without a restart where that gives the same effective values."""
 
+    kind: str
     embedded = False
+    catalogue: Catalogue
 
-    def __init__(self, server: Server, allowance: Allowance, log: Callable[[str], None], *, data: Path) -> None:
-        """allowance: with the user who runs the server (`run_by`). log: is told of starts and changes. data: where it
-        keeps what it serves."""
+    def __init__(self, server: Server, allowance: Allowance, *, data: Path) -> None:
+        """allowance: with the user who runs the server (`run_by`). data: where it keeps what it serves."""
         self._server = server
         self._allowance = allowance
-        self._log = log
         self._data = data
         self._state: TargetState | None = None
+
+    def create(self) -> None:
+        """MissingTool without a program that it needs; TargetError where its folder cannot be made."""
+        self._server.create()
+
+    def check(self, state: TargetState) -> None:
+        """By the catalogue alone, where the server has no check of its own."""
+        self._wanted(state)
+
+    def start(self, state: TargetState) -> None:
+        """Start with these settings and limits, and wait until it answers."""
+        wanted = self._wanted(state)
+        if self._server.started:
+            raise TargetError(f"{self._server.name} is running already", remedy="Use apply, or stop it first.")
+        self._begin(wanted, self._allowed(wanted))
+        self._entered(wanted)
+
+    def apply(self, state: TargetState) -> None:
+        """Change what runs where that leads to the same as a restart with this state would, else restart."""
+        current, wanted = self._running(), self._wanted(state)
+        changed = differing(self._complete(current.settings), self._complete(wanted.settings))
+        if wanted.limits != current.limits or any(self.catalogue.needs_restart(name) for name in changed):
+            PrivateTarget.stop(self)  # the server alone, not what is behind it
+            self.start(wanted)
+        elif changed:
+            self._change(wanted, changed)
+
+    def reset(self) -> None:
+        """Nothing that a step would inherit is kept, or it is part of what is measured. It has to run."""
+        self._running()
 
     def stop(self) -> None:
         """Stop cleanly; the data stay. Does nothing where it does not run."""
@@ -51,6 +83,13 @@ class PrivateTarget(ABC, Generic[Server]):
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {"target": self.pids()}
 
+    def healthy(self) -> bool:
+        """Whether it answers now."""
+        return self._server.pid is not None and self._answers()
+
+    def version(self) -> str:
+        return self._server.version()
+
     def log_tail(self, lines: int = 20) -> str:
         return self._server.log_tail(lines)
 
@@ -64,12 +103,32 @@ class PrivateTarget(ABC, Generic[Server]):
     # --- for the subclass -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """Settings in canonical form. StudyError."""
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        """Start the server in this state and return once it answers. TargetError where it does not."""
 
     @abstractmethod
+    def _answers(self) -> bool:
+        """Whether it answers now. Never raises."""
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        """Bring what runs into this state, then call `_entered`. changed: what differs, all of it dynamic; without
+        settings that are, this is not called."""
+        raise NotImplementedError
+
+    def _entered(self, state: TargetState) -> None:
+        """After a start or a change: it is in this state."""
+        self._state = state
+
     def _hang_up(self) -> None:
         """Close what we talk to it with. It may have died, or never have been started."""
+
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """Settings in canonical form. StudyError."""
+        return self.catalogue.check(settings)
+
+    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
+        """Settings as they are compared: with the defaults of a server whose defaults are written, too."""
+        return settings
 
     def _left(self) -> None:
         """It is about to end."""
@@ -79,13 +138,6 @@ class PrivateTarget(ABC, Generic[Server]):
     def _wanted(self, state: TargetState) -> TargetState:
         """A state as it is compared with others. StudyError."""
         return TargetState(self._canonical(state.settings), dict(state.limits))
-
-    def _to_start(self, state: TargetState) -> TargetState:
-        """The same of one to start with. TargetError where the server runs."""
-        wanted = self._wanted(state)
-        if self._server.started:
-            raise TargetError(f"{self._server.name} is running already", remedy="Use apply, or stop it first.")
-        return wanted
 
     def _running(self) -> TargetState:
         """The state it is in. TargetError where it has died."""
@@ -97,10 +149,6 @@ class PrivateTarget(ABC, Generic[Server]):
     def _allowed(self, state: TargetState) -> Allowance:
         """What the server may have in a state."""
         return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
-
-    def _tell_start(self, state: TargetState) -> None:
-        words = " ".join(f"{name}={value}" for name, value in state.settings.items())
-        self._log(f"{self._server.name} started with {words or 'its default settings'}")
 
 
 def run_by(allowance: Allowance, *users: str) -> Allowance:

@@ -24,8 +24,7 @@ KINDS = (
         CATALOGUE,
         check_settings,
         requirements,
-        embedded=BulkLoaderTarget.embedded,
-        make_shards=lambda lease, allowances: BulkLoaderTarget(lease=lease, allowances=allowances),
+        make_shards=BulkLoaderTarget,
         before=(LOADER,),
     ),
 )

@@ -7,7 +7,7 @@ own program (bulk_loader_server.py), made like the one of the story; it runs as 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loadframe.host.environment import python
@@ -49,16 +49,10 @@ class BulkLoaderTarget:
     embedded = False
     counter_specs: tuple[CounterSpec, ...] = PostgresShards.counter_specs
 
-    def __init__(
-        self,
-        *,
-        lease: Lease,
-        allowances: Mapping[str, Allowance],
-        log: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, lease: Lease, allowances: Mapping[str, Allowance]) -> None:
         """allowances: of "loader", and of each shard in order."""
         behind = [allowance for name, allowance in allowances.items() if name != LOADER]
-        self._shards = PostgresShards(lease=lease, allowances=behind, log=log)
+        self._shards = PostgresShards(lease=lease, allowances=behind)
         self._allowance = allowances[LOADER]
         self._server = _Server(lease, "loader", self._allowance.user, None)
         self._settings: dict[str, SettingValue] = {}
@@ -68,8 +62,7 @@ class BulkLoaderTarget:
 
     def create(self) -> None:
         """MissingTool without PostgreSQL; TargetError where no data can be made."""
-        self._server.check_place()
-        self._server.make_folders()
+        self._server.create()
         self._shards.create()
 
     def check(self, state: TargetState) -> None:

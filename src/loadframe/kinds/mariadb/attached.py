@@ -8,18 +8,17 @@ import socket as sockets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadframe.address import decide
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import TargetError
 from loadframe.host.reading_as import user_of
 from loadframe.host_port import joined, parted
-from loadframe.kinds.catalogue import as_shown, canonical
+from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
 from loadframe.kinds.mariadb.control import Control
 from loadframe.kinds.mariadb.counters import COUNTERS, STATUS, VARIABLES, counted
 from loadframe.kinds.mariadb.options import configured_options, read_client_options
 from loadframe.kinds.mariadb.settings import CATALOGUE
-from loadframe.kinds.silence import BUSY_REMEDY
 from loadframe.mariadb_connection import Reach, tls_of
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.named_files import read_up_to
@@ -27,31 +26,27 @@ from loadframe.plain_numbers import whole
 from loadframe.said import words
 from loadframe.unix_socket import peer
 
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
-
 PASSWORD = "MYSQL_PWD"
 """The environment variable in which MariaDB's own clients look for a password."""
 PID_BYTES = 32
 PORT = 3306
 SOCKET = "/run/mysqld/mysqld.sock"
-NAMES = ("mariadbd", "mysqld")
-SCHEMA = "loadframe"
-"""Of load drivers."""
 POOL = "innodb_buffer_pool_size"
-RESIZED_WITHIN_S = SETTLED_WITHIN_S = 30.0
-CHANGING = (
-    "SELECT info FROM information_schema.processlist"
-    " WHERE id <> CONNECTION_ID() AND user = SUBSTRING_INDEX(USER(), '@', 1) AND (info LIKE %s OR info LIKE %s)"
-)
-"""What other connections of the account are doing. Without a privilege it sees no others."""
+RESIZED_WITHIN_S = 30.0
 
 
-class AttachedMariadb:
-    """See targets.attached.Attached. The password comes from an option file or the environment, never from a command
+class AttachedMariadb(AttachedDatabase["_Control"]):
+    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command
     line, and is not part of a printed record."""
 
     kind = "mariadb"
+    names = ("mariadbd", "mysqld")
+    changing = (
+        "SELECT info FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
+        " AND user = SUBSTRING_INDEX(USER(), '@', 1) AND (info LIKE %s OR info LIKE %s)"
+    )
+    """Without a privilege it sees no others."""
+    patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
     def __init__(
@@ -81,14 +76,8 @@ class AttachedMariadb:
             ) from error
         self._version = words(version)
         self.words = f"MariaDB at {self._control.words}"
-        self.address: Mapping[str, str] = {
-            "kind": self.kind,
-            "address": self._control.words,
-            "option_file": str(option_file.absolute()) if option_file is not None else "",
-            "user": user,
-            "thing": f"mariadb with {words(data)} on {words(host)}",
-            "number": self._control.number,
-        }
+        thing = f"mariadb with {words(data)} on {words(host)}"
+        self.address = address_of(self.kind, self._control.words, option_file, user, thing, self._control.number)
 
     def counters(self) -> dict[str, float]:
         """Two SHOW statements; what is no number is left out."""
@@ -98,7 +87,7 @@ class AttachedMariadb:
     def effective(self) -> dict[str, SettingValue]:
         """The catalogue's settings as the server uses them."""
         found = self._control.pairs("SHOW GLOBAL VARIABLES", CATALOGUE.names())
-        return {name: _canonical(name, text) for name, text in found.items()}
+        return {name: CATALOGUE.shown(name, text) for name, text in found.items()}
 
     def read(self, name: str) -> SettingValue:
         """As the server uses it."""
@@ -106,7 +95,7 @@ class AttachedMariadb:
         found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
         if name not in found:
             raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
-        return _canonical(name, found[name])
+        return CATALOGUE.shown(name, found[name])
 
     def write(self, name: str, value: SettingValue) -> None:
         """One SET GLOBAL, and the wait for a buffer pool that is resized behind the answer."""
@@ -118,17 +107,6 @@ class AttachedMariadb:
         while name == POOL and before != value and self.read(name) == before and time.monotonic() < until:
             time.sleep(0.01)
 
-    def settle(self) -> None:
-        """A redo log of half a gigabyte is resized for two seconds, and reads as before meanwhile (MariaDB 10.11)."""
-        until = time.monotonic() + SETTLED_WITHIN_S
-        while doing := self._control.ask(CHANGING, ["SET GLOBAL %", f"%`{SCHEMA}`%"]):
-            if time.monotonic() > until:
-                raise TargetError(
-                    f"{self.words} has not ended `{words(doing[0][0])}` after {SETTLED_WITHIN_S:.0f} s",
-                    remedy=BUSY_REMEDY,
-                )
-            time.sleep(0.01)
-
     def configured(self) -> dict[str, SettingValue]:
         """The catalogue's settings as asked for: the command line of a server on this machine, and the option files
         that it says it read, as far as its user may read them."""
@@ -137,16 +115,7 @@ class AttachedMariadb:
         )
         asked = _asked_for(self.pid(), [Path(str(row[0])) for row in rows if row])
         asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
-        return {name: _canonical(name, text) for name, text in asked.items() if name in CATALOGUE.names()}
-
-    def pid(self) -> int | None:
-        """Its process, None where it is on another machine or hidden from us."""
-        return self._control.peer or self._pid_from_file()
-
-    def listener(self) -> int | None:
-        """Who listens at its socket, where that is a MariaDB; None by network."""
-        found = self._control.peer
-        return found if found is not None and _name_of(found) in NAMES else None
+        return {name: CATALOGUE.shown(name, text) for name, text in asked.items() if name in CATALOGUE.names()}
 
     def pids(self) -> tuple[int, ...]:
         """Its one process."""
@@ -158,7 +127,7 @@ class AttachedMariadb:
         return self._control.socket is not None or self.pid() is not None
 
     def endpoint(self) -> Endpoint:
-        """As that of a private one (mariadb.py). TargetError where it is reached by TLS, which load drivers do not
+        """As that of a private one (target.py). TargetError where it is reached by TLS, which load drivers do not
         speak."""
         return self._control.endpoint()
 
@@ -169,12 +138,14 @@ class AttachedMariadb:
         """Where it is, in words; no secret."""
         return self._control.words
 
-    def close(self) -> None:
-        """Let go of the connection. Never raises."""
-        self._control.close()
+    def _peer(self) -> int | None:
+        return self._control.peer
 
-    def _pid_from_file(self) -> int | None:
-        """By the server's own word, which counts where its address is of this machine."""
+    def pid(self) -> int | None:
+        """Who listens at its socket, or by network what its file says."""
+        return self._control.peer or super().pid()
+
+    def _told_pid(self) -> int | None:
         if not self._control.here:
             return None
         host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", 3)
@@ -185,7 +156,7 @@ class AttachedMariadb:
             pid = whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
         except (OSError, ValueError):  # not ours to read, or not of this machine after all
             return None
-        return pid if pid is not None and _name_of(pid) in NAMES else None
+        return pid
 
 
 def host_of(address: str, option_file: Path | None) -> str:
@@ -229,10 +200,10 @@ class _Control(Control):
         options = {"user": self._reach.user, "password": self._reach.password, "schema": SCHEMA}
         return Endpoint("mariadb", self.socket or joined(self.number, self._port), options, attached=True)
 
-    def _connected(self) -> Connection[Any]:
+    def _connected(self) -> Any:
         connection = super()._connected()
         if self.socket is not None:
-            self.peer = peer(connection._sock)  # type: ignore[attr-defined]
+            self.peer = peer(connection._sock)
         return connection
 
 
@@ -254,13 +225,6 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
     return None, host or address, int(port)
 
 
-def _name_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # not of this machine after all
-        return ""
-
-
 def _asked_for(pid: int | None, files: Sequence[Path]) -> dict[str, str]:
     if pid is None:
         return {}
@@ -269,14 +233,3 @@ def _asked_for(pid: int | None, files: Sequence[Path]) -> dict[str, str]:
         return configured_options(words, files, user_of(pid))
     except OSError:  # it has just ended; the next statement says so
         return {}
-
-
-def _canonical(name: str, text: str) -> SettingValue:
-    """In the catalogue's form, so that what was asked for and what is in effect can be compared."""
-    spec = CATALOGUE.get(name)
-    if spec is not None:
-        try:
-            return canonical("mariadb", spec, text)
-        except StudyError:  # beyond the catalogue's bounds: true all the same
-            pass
-    return as_shown(text)

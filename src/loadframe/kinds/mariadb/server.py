@@ -7,27 +7,22 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
-from loadframe.kinds.private_server import Account, PrivateServer, ask, installed, needed, write_secret
+from loadframe.kinds.database import SCHEMA
+from loadframe.kinds.private_server import Account, Package, PrivateServer, ask, write_secret
 from loadframe.model import TargetState
 
-INSTALL = "apt-get install mariadb-server"
+PACKAGE = Package(
+    "MariaDB",
+    ("mariadbd", "mariadb-install-db"),
+    "apt-get install mariadb-server",
+    ("--no-defaults", "--version"),
+    r"Ver (\d+\.\d+\.\d+)",
+)
 NOT_TAKEN = "Error while setting value"
 """How mariadbd tells of an option's value that it does not take."""
-SCHEMA = "loadframe"
-
-
-def program(name: str) -> str | None:
-    """Where a program of MariaDB is."""
-    return installed(name)
-
-
-def required(name: str) -> str:
-    """Where it is, MissingTool where it is not."""
-    return needed(name, INSTALL)
 
 
 @functools.cache
@@ -40,17 +35,10 @@ def known_options(mariadbd: str) -> frozenset[str]:
     return frozenset(name.replace("-", "_") for name in names)
 
 
-@functools.cache
-def version(mariadbd: str) -> str:
-    """Name and version, for example "MariaDB 10.11.6"."""
-    found = re.search(r"Ver (\d+\.\d+\.\d+)", ask(mariadbd, "--no-defaults", "--version").stdout)
-    return f"MariaDB {found[1]}" if found else "MariaDB of unknown version"
-
-
 class Server(PrivateServer):
     """A private mariadbd in a lease's folder."""
 
-    name = "MariaDB"
+    package, name = PACKAGE, PACKAGE.name
 
     def __init__(self, lease: Lease, user: User | None, port: int | None) -> None:
         super().__init__(lease, "mariadb", user, port)
@@ -64,24 +52,24 @@ class Server(PrivateServer):
     def socket(self) -> Path:
         return self.folder / "run" / "mariadb.sock"
 
-    def create(self) -> None:
-        """Make the folders and an empty data directory. MissingTool, TargetError."""
-        required("mariadbd")
-        installer = required("mariadb-install-db")
-        self.check_place()
-        try:
-            self.make_folders(self.data, self.folder / "tmp")
-            self._write_accounts()
-            self._install(installer)
-        except OSError as error:
-            raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
-            ) from error
+    def prepare(self) -> None:
+        """The folders and an empty data directory."""
+        self.make_folders(self.data, self.folder / "tmp")
+        self._write_accounts()
+        command = [
+            self.required("mariadb-install-db"),
+            "--no-defaults",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            f"--datadir={self.data}",
+            f"--tmpdir={self.folder / 'tmp'}",
+        ]
+        self.run_once(command, "install.log")
 
     def start(self, settings: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:
         """Start with these options (--name=value) and return when `answers` says yes. TargetError where it does not."""
         self.take_port()
-        self.launch((required("mariadbd"), *self._own_options(), *settings), allowance, answers)
+        self.launch((self.required(), *self._own_options(), *settings), allowance, answers)
         self._accounts_file.unlink(missing_ok=True)  # its statements were executed by this first start
 
     def check(self, state: TargetState, settings: Sequence[str], allowance: Allowance) -> None:
@@ -91,22 +79,11 @@ class Server(PrivateServer):
         without changing them, and asks for the memory. While it runs, it only reads the options (--help --verbose);
         what a storage engine does not take is then told in a line that leaves the exit status at 0.
         """
-        begin = (required("mariadbd"), *(each for each in self._own_options() if "--init-file" not in each), *settings)
+        begin = (self.required(), *(each for each in self._own_options() if "--init-file" not in each), *settings)
         end = ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
         status, said = self.said_to_its_end((*begin, *end), allowance)
         if status != 0 or NOT_TAKEN in said:
             raise self.refusal(state, "\n".join(line for line in said.splitlines() if "[ERROR]" in line) or said)
-
-    def _install(self, installer: str) -> None:
-        command = [
-            installer,
-            "--no-defaults",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            f"--datadir={self.data}",
-            f"--tmpdir={self.folder / 'tmp'}",
-        ]
-        self.run_once(command, "install.log")
 
     def _write_accounts(self) -> None:
         """Accounts by way of files that only their readers may read, never by way of a command line.

@@ -33,6 +33,10 @@ _ENGINES = (
     "MEMORY: all rows are gone when the server ends; others but InnoDB: a crash may leave half of a transaction, or a "
     "table that has to be repaired"
 )
+_FILES = (
+    "nosync, littlesync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system keeps of a "
+    "file that grew"
+)
 _FLUSH = ("fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC")
 _THREADS = ("one-thread-per-connection", "no-threads", "pool-of-threads")
 
@@ -66,8 +70,7 @@ CATALOGUE = Catalogue(
             False,
             default="O_DIRECT",
             choices=_FLUSH,
-            gives_up="nosync, littlesync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system "
-            "keeps of a file that grew",
+            gives_up=_FILES,
             safe=("fsync", "O_DSYNC", "O_DIRECT"),
         ),
         _row(

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds import passed_on
-from loadframe.kinds.catalogue import SettingSpec, as_shown, canonical, differing
+from loadframe.kinds.database import SCHEMA, DatabaseTarget
 from loadframe.kinds.mariadb.control import Control
 from loadframe.kinds.mariadb.counters import COUNTERS, STATUS, VARIABLES, counted
-from loadframe.kinds.mariadb.server import SCHEMA, Server, known_options, required, version
+from loadframe.kinds.mariadb.server import PACKAGE, Server, known_options
 from loadframe.kinds.mariadb.settings import CATALOGUE, RESERVED
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.kinds.private_target import NOFILE, run_by
 from loadframe.mariadb_connection import Reach, driver
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
-class MariadbTarget(PrivateTarget[Server]):
+class MariadbTarget(DatabaseTarget[Server, Control]):
     """See targets.base.Target.
 
     A change of state restarts the server unless every setting that differs is dynamic and not sized at the start: the
@@ -28,60 +28,27 @@ class MariadbTarget(PrivateTarget[Server]):
     """
 
     kind = "mariadb"
+    catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
-    def __init__(
-        self,
-        *,
-        lease: Lease,
-        allowance: Allowance,
-        port: int | None = None,
-        log: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, lease: Lease, allowance: Allowance, *, port: int | None = None) -> None:
         """lease: its folder holds data, socket and log. allowance: without a user, "mysql" or "nobody" when we are
-        root. port: None for a socket alone, 0 for a free port of 127.0.0.1. log: is told of starts and restarts."""
+        root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
         allowance = run_by(allowance, "mysql")
         server = Server(lease, allowance.user, port)
-        super().__init__(server, allowance, log, data=server.data)
-        self._control: Control | None = None
+        super().__init__(server, allowance, data=server.data)
 
     # --- life -------------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
         """MissingTool without mariadbd, mariadb-install-db or pymysql; TargetError where no data can be made."""
         driver()
-        self._server.create()
+        super().create()
 
     def check(self, state: TargetState) -> None:
         """The server starts without connections and ends, or, where it runs, another one reads the options alone."""
         wanted = self._wanted(state)
         self._server.check(wanted, _options(wanted), self._allowed(wanted))
-
-    def start(self, state: TargetState) -> None:
-        """Start with these settings on the command line and these limits, and wait until it answers."""
-        wanted = self._to_start(state)
-        server = self._server
-        account = server.control_account
-        reach = Reach(str(server.socket), user=account.user, password=account.password)
-        self._control = Control(reach, server.died, self.pids)
-        options = _options(wanted)
-        server.start(options, self._allowed(wanted), self._control.ping)
-        self._state = wanted
-        self._log(f"MariaDB started with {' '.join(options) or 'its default settings'}")
-
-    def apply(self, state: TargetState) -> None:
-        """SET GLOBAL where that leads to the same as a restart with this state would, else restart."""
-        current = self._running()
-        wanted = self._wanted(state)
-        changed = differing(current.settings, wanted.settings)
-        if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
-            self._log(f"MariaDB restarts to change {', '.join(changed) or NOFILE}")
-            self.stop()
-            self.start(wanted)
-            return
-        for name in changed:
-            self._set(name, wanted.settings.get(name))
-        self._state = wanted
 
     def reset(self) -> None:
         """Close all cached tables and begin the high-water marks again (FLUSH STATUS also zeroes counters: their rates
@@ -96,7 +63,7 @@ class MariadbTarget(PrivateTarget[Server]):
         """SHOW GLOBAL VARIABLES for the catalogue and what the state names besides; RLIMIT_NOFILE from the kernel."""
         names = dict.fromkeys([*CATALOGUE.names(), *self._running().settings])
         found = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
-        values = {name: _read(CATALOGUE.get(name), found[name]) for name in names if name in found}
+        values = {name: CATALOGUE.shown(name, found[name]) for name in names if name in found}
         return {**values, NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
@@ -121,31 +88,26 @@ class MariadbTarget(PrivateTarget[Server]):
         options |= {"host": "127.0.0.1", "port": str(server.port)}
         return Endpoint(self.kind, f"127.0.0.1:{server.port}", options)
 
-    def healthy(self) -> bool:
-        """Whether it answers a statement now."""
-        return self._control is not None and self._server.pid is not None and self._control.ping()
-
-    def version(self) -> str:
-        return version(required("mariadbd"))
-
     def describe(self) -> Mapping[str, str]:
         shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
         return {**super().describe(), "started": shown}
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _talk(self) -> Control:
-        self._running()
-        assert self._control is not None, "a server that runs has a connection"
-        return self._control
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        """With the settings on its command line."""
+        server, account = self._server, self._server.control_account
+        reach = Reach(str(server.socket), user=account.user, password=account.password)
+        self._control = Control(reach, server.died, self.pids)
+        server.start(_options(wanted), allowance, self._control.ping)
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        for name in changed:
+            self._set(name, wanted.settings.get(name))
+        self._entered(wanted)
 
     def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         return check_settings(settings)
-
-    def _hang_up(self) -> None:
-        if self._control is not None:
-            self._control.close()
-            self._control = None
 
     def _set(self, name: str, value: SettingValue | None) -> None:
         """One SET GLOBAL; None goes back to the default. The state follows at once, so that it is true on failure."""
@@ -169,12 +131,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
             )
     passed_on.check("mariadb", frozenset(CATALOGUE.names()), settings, frozenset())
     known = {name.strip().lower().replace("-", "_") for name in settings} <= set(CATALOGUE.names())
-    return CATALOGUE.check(settings, () if known else known_options(required("mariadbd")))
-
-
-def _needs_restart(name: str) -> bool:
-    spec = CATALOGUE.get(name)
-    return spec is None or not spec.dynamic or spec.sized_at_start
+    return CATALOGUE.check(settings, () if known else known_options(PACKAGE.required()))
 
 
 def _options(state: TargetState) -> list[str]:
@@ -183,13 +140,3 @@ def _options(state: TargetState) -> list[str]:
 
 def _word(value: SettingValue) -> str:
     return ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
-
-
-def _read(spec: SettingSpec | None, text: str) -> SettingValue:
-    """A variable as the server shows it, in canonical form where the catalogue knows it and its value."""
-    if spec is None:
-        return as_shown(text)
-    try:
-        return canonical("mariadb", spec, text)
-    except StudyError:  # beyond the catalogue's bounds (18446744073709551615 for "no limit"): true all the same
-        return as_shown(text)

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.nginx import cache, target
-from loadframe.kinds.nginx.server import requirements
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE
 from loadframe.kinds.nginx.tunables import TUNABLES
+from loadframe.kinds.origin import requirements
 
 FILE = SettingsFile("tuned.conf", "{name} {value};")
+
+
 KINDS = (
     KindOfTarget(
         target.NginxTarget.kind,
-        lambda lease, allowance: target.NginxTarget(lease=lease, allowance=allowance),
+        target.NginxTarget,
         CATALOGUE,
-        target.check_settings,
+        CATALOGUE.check,
         requirements,
-        embedded=target.NginxTarget.embedded,
         tunables=TUNABLES,
         file=FILE,
     ),
     KindOfTarget(
         cache.NginxCacheTarget.kind,
-        lambda lease, allowance: cache.NginxCacheTarget(lease=lease, allowance=allowance),
+        cache.NginxCacheTarget,
         CACHE_CATALOGUE,
-        cache.check_settings,
+        CACHE_CATALOGUE.check,
         requirements,
-        embedded=cache.NginxCacheTarget.embedded,
         cache=True,
         tunables=TUNABLES,
         file=FILE,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Formatter
@@ -21,12 +18,11 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.kinds.private_server import LAST_LINES, PrivateServer, ask, installed, needed, write_readable
-from loadframe.model import Requirement, SettingValue, TargetState
+from loadframe.kinds.private_server import Package, PrivateServer, write_readable
+from loadframe.model import SettingValue, TargetState
 
-INSTALL = "apt-get install nginx"
+PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")
 RELOAD_TIMEOUT_S = 30.0
-LOOK_EVERY_S = 0.005
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 NO_DESCRIPTOR = b"(24: "
 """EMFILE, as nginx writes errno into a line of its log."""
@@ -42,29 +38,6 @@ OWN_CONNECTIONS = 3
 """Of a worker's connections the two sockets that listen and the channel to the master take one each."""
 
 
-def requirements() -> list[Requirement]:
-    """What it needs on this machine, and whether it is there."""
-    return [Requirement("nginx", "nginx", program(), INSTALL)]
-
-
-def program() -> str | None:
-    """Where nginx is."""
-    return installed("nginx")
-
-
-def required() -> str:
-    """Where it is, MissingTool where it is not."""
-    return needed("nginx", INSTALL)
-
-
-@functools.cache
-def version(nginx: str) -> str:
-    """Name and version, for example "nginx 1.22.1"."""
-    said = ask(nginx, "-v").stderr
-    found = re.search(r"nginx/(\S+)", said)
-    return f"nginx {found[1]}" if found else "nginx of unknown version"
-
-
 class Server(PrivateServer):
     """A private nginx in a lease's folder: a master and its workers, all of one unprivileged user.
 
@@ -72,10 +45,11 @@ class Server(PrivateServer):
     workers at work; they are of its process group.
     """
 
-    name = "nginx"
+    package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
     kill_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
+    kill = PrivateServer.kill_group
 
     def __init__(self, lease: Lease, user: User | None, port: int, folder: str = "nginx") -> None:
         """port: on 127.0.0.1, 0 for a free one. folder: its name in the lease's, so that there may be several."""
@@ -92,18 +66,10 @@ class Server(PrivateServer):
         """Where it tells its status."""
         return self.folder / "run" / "status.sock"
 
-    def create(self) -> None:
-        """Make the folders. MissingTool, TargetError."""
-        required()
-        self.check_place()
-        try:
-            self.make_folders(self._temporary)
-            self.files.mkdir()
-            self.files.chmod(0o755)
-        except OSError as error:
-            raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
-            ) from error
+    def prepare(self) -> None:
+        self.make_folders(self._temporary)
+        self.files.mkdir()
+        self.files.chmod(0o755)
 
     def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
         """TargetError, in nginx's words, where it would not start in this state. `nginx -t` says nothing of workers, so
@@ -139,19 +105,13 @@ class Server(PrivateServer):
         self._lost = self.logged()[NO_WORKER]
         before = set(self.workers())
         os.kill(self.pid, signal.SIGHUP)
-        deadline = time.monotonic() + RELOAD_TIMEOUT_S
-        while not (now := set(self.workers())) or now & before:
-            if (error := self.died()) is not None:
-                raise error
-            if self.given_up():
-                raise TargetError("nginx's new workers would not start", remedy=LAST_LINES, details=self.log_tail())
-            if time.monotonic() > deadline:
-                raise TargetError(
-                    f"nginx has not changed its workers after {RELOAD_TIMEOUT_S:.0f} s",
-                    remedy="A worker ends when its last request is done: is a client still connected?",
-                    details=self.log_tail(),
-                )
-            time.sleep(LOOK_EVERY_S)
+        self.await_change(
+            lambda: bool(now := set(self.workers())) and not now & before,
+            RELOAD_TIMEOUT_S,
+            "nginx has not changed its workers",
+            new="new workers",
+            remedy="A worker ends when its last request is done: is a client still connected?",
+        )
 
     def given_up(self) -> bool:
         return self.logged()[NO_WORKER] > self._lost
@@ -183,14 +143,6 @@ class Server(PrivateServer):
             )
         return done.stdout
 
-    def kill(self) -> None:
-        """End master and workers at once. Never raises."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):  # all of them have ended
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
-
     def logged(self) -> dict[bytes, int]:
         """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
         return self._log_counts.read()
@@ -198,7 +150,7 @@ class Server(PrivateServer):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
-        return (required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
+        return (self.required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
 
     def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
         """Write the configuration for the next start or reload; TargetError where nginx would not start with it."""
@@ -285,6 +237,4 @@ def _is_off(directive: Directive, settings: Mapping[str, SettingValue]) -> bool:
 
 
 def _spec(name: str) -> SettingSpec:
-    spec = CACHE_CATALOGUE.get(name)  # it has all of the web server's
-    assert spec is not None, f"{name} is in the catalogue"
-    return spec
+    return CACHE_CATALOGUE.known(name)  # it has all of the web server's

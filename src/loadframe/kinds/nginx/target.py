@@ -5,14 +5,13 @@ It serves the files below `Endpoint.options["files"]`: as a web server, or as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
-from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import Catalogue, SettingSpec, canonical, differing
+from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.nginx.server import (
     KEPT_FREE,
     NO_CONNECTION,
@@ -21,8 +20,6 @@ from loadframe.kinds.nginx.server import (
     REUSED,
     Server,
     read_back,
-    required,
-    version,
 )
 from loadframe.kinds.nginx.settings import CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
 from loadframe.kinds.nginx.status import NoRoom, Status
@@ -44,33 +41,21 @@ class NginxTarget(PrivateTarget[Server]):
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
     catalogue: Catalogue = CATALOGUE
 
-    def __init__(
-        self,
-        *,
-        lease: Lease,
-        allowance: Allowance,
-        port: int = 0,
-        folder: str = "nginx",
-        log: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """lease: its folder holds files, configuration and log, in `folder`. allowance: without a user, "www-data",
-        "nginx" or "nobody" when we are root. port: 0 for a free one. log: is told of starts, reloads and restarts."""
+    def __init__(self, lease: Lease, allowance: Allowance, *, port: int = 0) -> None:
+        """lease: its folder holds files, configuration and log. allowance: without a user, "www-data", "nginx" or
+        "nobody" when we are root. port: 0 for a free one."""
         allowance = run_by(allowance, "www-data", "nginx")
-        server = self._make_server(lease, allowance.user, port, folder)
-        super().__init__(server, allowance, log, data=server.files)
+        server = self._make_server(lease, allowance.user, port)
+        super().__init__(server, allowance, data=server.files)
         self._status = Status(server.socket)
         self._looks = Looks()
         self._effective: dict[str, SettingValue] = {}
         self._known: tuple[int, ...] = ()
 
-    def _make_server(self, lease: Lease, user: User | None, port: int, folder: str) -> Server:
-        return Server(lease, user, port, folder)
+    def _make_server(self, lease: Lease, user: User | None, port: int) -> Server:
+        return Server(lease, user, port)
 
     # --- life -------------------------------------------------------------------------------------------------------
-
-    def create(self) -> None:
-        """MissingTool without nginx; TargetError where its folder cannot be made."""
-        self._server.create()
 
     def check(self, state: TargetState) -> None:
         """It starts and ends, or, where it runs, `nginx -t`."""
@@ -79,31 +64,6 @@ class NginxTarget(PrivateTarget[Server]):
             self._server.check(wanted, self._allowed(wanted), lambda: self._ready(wanted))
         finally:
             self._status.close()
-
-    def start(self, state: TargetState) -> None:
-        """Start with these settings and limits, and wait until it answers."""
-        wanted = self._to_start(state)
-        self._server.start(wanted.settings, self._allowed(wanted), lambda: self._ready(wanted))
-        self._entered(wanted)
-        self._tell_start(wanted)
-
-    def apply(self, state: TargetState) -> None:
-        """Reload where that leads to the same as a restart with this state would, else restart."""
-        current = self._running()
-        wanted = self._wanted(state)
-        changed = differing(current.settings, wanted.settings)
-        if wanted.limits != current.limits or any(self._needs_restart(name) for name in changed):
-            self._log(f"nginx restarts to change {', '.join(changed) or NOFILE}")
-            self.stop()
-            self.start(wanted)
-        elif changed:
-            self._log(f"nginx reloads to change {', '.join(changed)}")
-            self._server.reload(wanted.settings, self._allowed(wanted))
-            self._entered(wanted)
-
-    def reset(self) -> None:
-        """nginx keeps no high-water marks; its cache of open files is part of what is measured. It has to run."""
-        self._running()
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
@@ -146,17 +106,18 @@ class NginxTarget(PrivateTarget[Server]):
         """address: host and port. options: `files`, the folder whose files it serves."""
         return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", {"files": str(self._server.files)})
 
-    def healthy(self) -> bool:
-        """Whether it answers a request now."""
-        return self._server.pid is not None and self._status.answers()
-
-    def version(self) -> str:
-        return version(required())
-
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return self.catalogue.check(settings)
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        self._server.start(wanted.settings, allowance, lambda: self._ready(wanted))
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        """A reload."""
+        self._server.reload(wanted.settings, self._allowed(wanted))
+        self._entered(wanted)
+
+    def _answers(self) -> bool:
+        return self._status.answers()
 
     def _hang_up(self) -> None:
         self._known = ()
@@ -173,16 +134,12 @@ class NginxTarget(PrivateTarget[Server]):
             self._known = self._server.workers()
         return self._known
 
-    def _needs_restart(self, name: str) -> bool:
-        spec = self.catalogue.get(name)
-        return spec is None or not spec.dynamic
-
     def _entered(self, state: TargetState) -> None:
         """After a start or a reload: remember what the server uses now."""
         self._state, self._known = state, ()
         self._server.watch_workers()
         stands = read_back(self._server.dump())
-        values = {spec.name: _read(spec, stands.get(spec.name)) for spec in self.catalogue.specs}
+        values = {name: self._stands(name, stands.get(name)) for name in self.catalogue.names()}
         values["access_log"] = bool(state.settings.get("access_log", False))
         values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
         values["listen_backlog"] = min(
@@ -190,24 +147,13 @@ class NginxTarget(PrivateTarget[Server]):
         )
         self._effective = values
 
+    def _stands(self, name: str, text: str | None) -> SettingValue:
+        """A value as it stands in the configuration, in canonical form; None: it does not."""
+        if name == "listen_reuseport" and text is not None:
+            return True
+        return self.catalogue.shown(name, "-1" if text == "off" and self.catalogue.known(name).low == -1 else text)
+
 
 def workers_of(state: TargetState) -> int:
     """How many workers a server in this state has."""
     return int(state.settings.get("worker_processes", 1))
-
-
-def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form. StudyError."""
-    return CATALOGUE.check(settings)
-
-
-def _read(spec: SettingSpec, text: str | None) -> SettingValue:
-    """A value as it stands in the configuration, in canonical form; None is the default."""
-    if text is None:
-        return 0 if spec.default is None else spec.default
-    if spec.name == "listen_reuseport":
-        return True
-    try:
-        return canonical("nginx", spec, "-1" if text == "off" and spec.low == -1 else text)
-    except StudyError:  # nothing that we would write, but true all the same
-        return text

@@ -14,6 +14,7 @@ from loadframe.address import decide
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.identity import parent_of
 from loadframe.host_port import joined, parted
+from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.counters import Looks, statement
 from loadframe.kinds.postgres.server import OLDEST, PORT, word
@@ -29,24 +30,21 @@ PASSWORD = "PGPASSWORD"
 """The environment variable in which libpq looks for a password."""
 SOCKETS = "/var/run/postgresql"
 """Debian's folder of sockets."""
-NAMES = ("postgres", "postmaster")
-SCHEMA = "loadframe"
-"""Of load drivers."""
 RELOADED_WITHIN_S = 10.0
-SETTLED_WITHIN_S = 30.0
-CHANGING = (
-    "SELECT query FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = current_user"
-    " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
-)
-"""What other connections of the account are doing."""
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
 
 
-class AttachedPostgres:
-    """See targets.attached.Attached. The password comes from the option file or from where libpq looks for one
+class AttachedPostgres(AttachedDatabase[Control]):
+    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one
     (PGPASSWORD, a password file), never from a command line, and is not part of a printed record."""
 
     kind = "postgres"
+    names = ("postgres", "postmaster")
+    changing = (
+        "SELECT query FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = current_user"
+        " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
+    )
+    patterns = ("ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%")
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
 
     def __init__(
@@ -79,14 +77,8 @@ class AttachedPostgres:
             raise
         host, port = self._where["host"], self._where["port"]
         self.words = f"PostgreSQL at {self.describe()}"
-        self.address: Mapping[str, str] = {
-            "kind": self.kind,
-            "address": f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port),
-            "option_file": str(option_file.absolute()) if option_file is not None else "",
-            "user": user,
-            "thing": thing,
-            "number": self._where.get(NUMBER, ""),
-        }
+        address = f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port)
+        self.address = address_of(self.kind, address, option_file, user, thing, self._where.get(NUMBER, ""))
 
     def _decided(self, number: str) -> bool:
         """The address to connect to, once and for all. Whether it is of this machine."""
@@ -169,16 +161,6 @@ class AttachedPostgres:
                 )
             time.sleep(0.005)
 
-    def settle(self) -> None:
-        """ALTER SYSTEM writes a file and flushes it."""
-        until = time.monotonic() + SETTLED_WITHIN_S
-        while doing := self._control.ask(CHANGING, ["ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%"]):
-            if time.monotonic() > until:
-                raise TargetError(
-                    f"{self.words} has not ended `{doing[0][0]}` after {SETTLED_WITHIN_S:.0f} s", remedy=BUSY_REMEDY
-                )
-            time.sleep(0.01)
-
     def configured(self) -> dict[str, SettingValue]:
         """The catalogue's settings that somebody has set: in the configuration, with ALTER SYSTEM or on the command
         line. PostgreSQL takes them as they are, or does not start."""
@@ -189,15 +171,12 @@ class AttachedPostgres:
         )
         return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
 
-    def pid(self) -> int | None:
-        """The postmaster, None where it is on another machine or hidden from us."""
-        found = parent_of(self._control.pid()) if self._is_here() else None
-        return found if found is not None and _name_of(found) in NAMES else None
+    def _told_pid(self) -> int | None:
+        """The postmaster."""
+        return parent_of(self._control.pid()) if self.local() else None
 
-    def listener(self) -> int | None:
-        """Who listens at its socket, where that is a PostgreSQL; None by network."""
-        found = self._control.listener() if self._where["host"].startswith("/") else None
-        return found if found is not None and _name_of(found) in NAMES else None
+    def _peer(self) -> int | None:
+        return self._control.listener() if self._where["host"].startswith("/") else None
 
     def pids(self) -> tuple[int, ...]:
         """The postmaster and a process for each connection and worker; empty where they are out of our sight."""
@@ -205,11 +184,15 @@ class AttachedPostgres:
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """Whether it is on this machine, as far as can be told."""
-        return self._is_here()
+        """Whether it is on this machine, as far as can be told: by a socket; or by an address of this machine, where
+        the server does not see another one: a port of a container is forwarded."""
+        if self._where["host"].startswith("/") or not self._here:
+            return self._here
+        (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
+        return bool(same)
 
     def endpoint(self) -> Endpoint:
-        """As that of a private one (postgres.py), in the database that we are connected to. A password that only libpq
+        """As that of a private one (target.py), in the database that we are connected to. A password that only libpq
         knows is left to it."""
         where = self._where
         options = {
@@ -230,18 +213,6 @@ class AttachedPostgres:
         """Where it is, in words; no secret."""
         host = self._where["host"]
         return host if host.startswith("/") else joined(host, self._where["port"])
-
-    def close(self) -> None:
-        """Let go of the connection. Never raises."""
-        self._control.close()
-
-    def _is_here(self) -> bool:
-        """By a socket; or by an address of this machine, where the server does not see another one: a port of a
-        container is forwarded."""
-        if self._where["host"].startswith("/") or not self._here:
-            return self._here
-        (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
-        return bool(same)
 
 
 def host_of(address: str, option_file: Path | None) -> str:
@@ -293,10 +264,3 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
             remedy="Remove one of them.",
         )
     return found | ({NUMBER: number} if number else {})
-
-
-def _name_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # not of this machine after all
-        return ""

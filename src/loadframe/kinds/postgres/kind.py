@@ -16,11 +16,10 @@ FILE = SettingsFile("tuned.conf", "{name} = {value}", quotes="'", size="B")
 KINDS = (
     KindOfTarget(
         PostgresTarget.kind,
-        lambda lease, allowance: PostgresTarget(lease=lease, allowance=allowance),
+        PostgresTarget,
         CATALOGUE,
         check_settings,
         requirements,
-        embedded=PostgresTarget.embedded,
         make_shards=lambda lease, allowances: PostgresShards(lease=lease, allowances=list(allowances.values())),
         tunables=TUNABLES,
         file=FILE,

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import MissingTool
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
+from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.postgres.settings import CATALOGUE
-from loadframe.kinds.private_server import Account, PrivateServer, ask, write_readable, write_secret
+from loadframe.kinds.private_server import (
+    Account,
+    Package,
+    PrivateServer,
+    ask,
+    python_package,
+    write_readable,
+    write_secret,
+)
 from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.postgres_programs import program
 
-INSTALL = "apt-get install postgresql"
+PACKAGE = Package(
+    "PostgreSQL",
+    ("postgres", "initdb"),
+    "apt-get install postgresql",
+    ("--version",),
+    r"\(PostgreSQL\) (\d+\S*)",
+    find=lambda name: program(name),
+)
 DATABASE = "loadframe"
 PORT = 5432
 """Of a server that listens on no port it is only a part of the socket's name."""
@@ -35,17 +50,7 @@ REFUSED = b" 53300 FATAL"
 
 def requirements() -> list[Requirement]:
     """What it needs on this machine, and whether it is there."""
-    programs = [Requirement("postgres", name, program(name), INSTALL) for name in ("postgres", "initdb")]
-    package = "importable" if importlib.util.find_spec("psycopg") else None
-    return [*programs, Requirement("postgres", "Python package psycopg", package, "pip install 'loadframe[postgres]'")]
-
-
-def required(name: str) -> str:
-    """Where it is, MissingTool where it is not."""
-    found = program(name)
-    if found is None:
-        raise MissingTool(f"{name} of PostgreSQL is not installed", remedy=INSTALL)
-    return found
+    return [*PACKAGE.requirements("postgres"), python_package("postgres", "psycopg", "postgres")]
 
 
 @functools.cache
@@ -66,13 +71,6 @@ def _described(postgres: str) -> list[tuple[str, str]]:
     return [(row[0].lower(), row[3]) for row in rows if len(row) > 3]
 
 
-@functools.cache
-def version(postgres: str) -> str:
-    """Name and version, for example "PostgreSQL 15.18"."""
-    found = re.search(r"\(PostgreSQL\) (\d+\S*)", ask(postgres, "--version").stdout)
-    return f"PostgreSQL {found[1]}" if found else "PostgreSQL of unknown version"
-
-
 class Server(PrivateServer):
     """A private PostgreSQL in a lease's folder.
 
@@ -80,7 +78,7 @@ class Server(PrivateServer):
     SIGQUIT ends it and all its children at once. SIGKILL would leave children at work, and its shared memory behind.
     """
 
-    name = "PostgreSQL"
+    package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGINT
     kill_signal = signal.SIGQUIT
     death_signal = signal.SIGQUIT
@@ -93,7 +91,9 @@ class Server(PrivateServer):
         self.option_file = self.folder / "service.conf"
         self.control_account = Account("loadframe_control")
         self.workload_account = Account("loadframe")
-        self._read_to, self._refused = 0, 0
+        self.like: Server | None = None
+        """One that was made and has never run: its data are copied, which is quicker than to make some."""
+        self._log_counts = LogCounts(self.log, (REFUSED,))
         self._began = 0
         """Where in the log its last start begins."""
 
@@ -106,30 +106,27 @@ class Server(PrivateServer):
     def socket(self) -> Path:
         return self.socket_folder / f".s.PGSQL.{self.port or PORT}"
 
-    def create(self, like: Server | None = None) -> None:
-        """Make the folders and an empty data directory. like: one that was made and has never run, whose data are
-        copied: that is quicker. MissingTool, TargetError."""
-        _check_version(required("postgres"))
-        initdb = required("initdb")
-        self.check_place()
-        try:
-            self.make_folders()
-            if like is None:
-                self._initialise(initdb)
-            else:
-                self._copy(like)
-        except OSError as error:
-            raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
-            ) from error
+    def prepare(self) -> None:
+        """The folders and an empty data directory."""
+        _check_version()
+        self.make_folders()
+        if self.like is None:
+            self._initialise()
+        else:
+            self._copy(self.like)
 
-    def _initialise(self, initdb: str) -> None:
+    def _initialise(self) -> None:
         secret = self.folder / "password"
         write_secret(secret, self.control_account.password)
         self.give(secret)
         self.data.mkdir(mode=0o700)
         self.give(self.data)
-        command = [initdb, f"--pgdata={self.data}", f"--username={self.control_account.user}", f"--pwfile={secret}"]
+        command = [
+            self.required("initdb"),
+            f"--pgdata={self.data}",
+            f"--username={self.control_account.user}",
+            f"--pwfile={secret}",
+        ]
         # --no-sync: data that a power loss may take are temporary anyhow.
         command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
         try:
@@ -147,7 +144,7 @@ class Server(PrivateServer):
         """Start with these settings and return when `answers` says yes. TargetError where it does not."""
         self.take_port()
         self.configure(settings)
-        command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={self.configuration}")
+        command = (self.required(), "-D", str(self.data), "-c", f"config_file={self.configuration}")
         self._began = self.log.stat().st_size if self.log.exists() else 0
         self.launch(command, allowance, answers)
 
@@ -163,7 +160,7 @@ class Server(PrivateServer):
         nobody = self.folder / "nobody.conf"
         configuration = self.folder / "check.conf"
         write_readable(configuration, self._text(state.settings, hba_file=str(nobody)))
-        command = (required("postgres"), "-D", str(self.data), "-c", f"config_file={configuration}")
+        command = (self.required(), "-D", str(self.data), "-c", f"config_file={configuration}")
         _, said = self.said_to_its_end(command, allowance)
         if str(nobody) not in said and LOCKED not in said:
             lines = [line for line in said.splitlines() if "LOG:  starting" not in line]
@@ -207,16 +204,7 @@ class Server(PrivateServer):
     def refused(self) -> int:
         """How many connections the server has refused because all were taken. It keeps no counter of that, but a line
         of its log."""
-        try:
-            with self.log.open("rb") as log:
-                log.seek(self._read_to)
-                text = log.read()
-        except FileNotFoundError:
-            return self._refused
-        whole = text[: text.rfind(b"\n") + 1]
-        self._read_to += len(whole)
-        self._refused += whole.count(REFUSED)
-        return self._refused
+        return self._log_counts.read()[REFUSED]
 
 
 def word(spec: SettingSpec | None, value: SettingValue) -> str:
@@ -231,7 +219,7 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "''")
 
 
-def _check_version(postgres: str) -> None:
-    found = re.search(r"\d+", version(postgres))
+def _check_version() -> None:
+    found = re.search(r"\d+", PACKAGE.version())
     if found is not None and int(found[0]) < OLDEST:
-        raise MissingTool(f"{version(postgres)} is older than PostgreSQL {OLDEST}", remedy=INSTALL)
+        raise MissingTool(f"{PACKAGE.version()} is older than PostgreSQL {OLDEST}", remedy=PACKAGE.install)

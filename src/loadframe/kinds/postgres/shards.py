@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
@@ -23,10 +23,10 @@ class PostgresShards:
     embedded = False
     counter_specs: tuple[CounterSpec, ...] = PostgresTarget.counter_specs
 
-    def __init__(self, *, lease: Lease, allowances: Sequence[Allowance], log: Callable[[str], None] = lambda _: None):
+    def __init__(self, *, lease: Lease, allowances: Sequence[Allowance]) -> None:
         """allowances: one for each shard."""
         self._shards = {
-            shard_name(number): PostgresTarget(lease=lease, allowance=each, folder=shard_name(number), log=log)
+            shard_name(number): PostgresTarget(lease=lease, allowance=each, folder=shard_name(number))
             for number, each in enumerate(allowances, 1)
         }
 

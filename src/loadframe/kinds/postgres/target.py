@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds import passed_on
-from loadframe.kinds.catalogue import SettingSpec, as_shown, canonical, differing
+from loadframe.kinds.catalogue import SettingSpec, as_shown
+from loadframe.kinds.database import DatabaseTarget
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.counters import Looks, statement
-from loadframe.kinds.postgres.server import DATABASE, PORT, Server, known_settings, required, text_settings, version
+from loadframe.kinds.postgres.server import DATABASE, PACKAGE, PORT, Server, known_settings, text_settings
 from loadframe.kinds.postgres.settings import (
     ACTIVITY,
     CATALOGUE,
@@ -24,7 +24,7 @@ from loadframe.kinds.postgres.settings import (
     WAITS,
 )
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.kinds.private_target import NOFILE, run_by
 from loadframe.kinds.silence import BUSY_REMEDY
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.postgres_connection import driver
@@ -32,7 +32,7 @@ from loadframe.postgres_connection import driver
 RELOAD_TIMEOUT_S = 30.0
 
 
-class PostgresTarget(PrivateTarget[Server]):
+class PostgresTarget(DatabaseTarget[Server, Control]):
     """See targets.base.Target.
 
     A change of state is a reload of the configuration, and a restart where a setting that differs needs one: the same
@@ -40,24 +40,17 @@ class PostgresTarget(PrivateTarget[Server]):
     """
 
     kind = "postgres"
+    catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
 
     def __init__(
-        self,
-        *,
-        lease: Lease,
-        allowance: Allowance,
-        port: int | None = None,
-        folder: str = "postgres",
-        log: Callable[[str], None] = lambda _: None,
+        self, lease: Lease, allowance: Allowance, *, port: int | None = None, folder: str = "postgres"
     ) -> None:
         """lease: its folder holds data, socket and log, in `folder`. allowance: without a user, "postgres" or "nobody"
-        when we are root. port: None for a socket alone, 0 for a free port of 127.0.0.1. log: is told of starts, reloads
-        and restarts."""
+        when we are root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
         allowance = run_by(allowance, "postgres")
         server = Server(lease, allowance.user, port, folder)
-        super().__init__(server, allowance, log, data=server.data)
-        self._control: Control | None = None
+        super().__init__(server, allowance, data=server.data)
         self._looks = Looks()
         self._statement = ""
 
@@ -65,39 +58,18 @@ class PostgresTarget(PrivateTarget[Server]):
 
     def create(self) -> None:
         """MissingTool without postgres, initdb or psycopg; TargetError where no data can be made."""
-        self.create_like(None)
-
-    def create_like(self, other: PostgresTarget | None) -> None:
-        """As `create`; with `other`, one that was created and has never run, its data are copied."""
         driver()
-        self._server.create(None if other is None else other._server)
+        super().create()
+
+    def create_like(self, other: PostgresTarget) -> None:
+        """As `create`, with a copy of the data of one that was created and has never run."""
+        self._server.like = other._server
+        self.create()
 
     def check(self, state: TargetState) -> None:
         """Another postmaster tries it, and ends before it lets anybody in."""
         wanted = self._wanted(state)
         self._server.check(wanted, self._allowed(wanted))
-
-    def start(self, state: TargetState) -> None:
-        """Start with these settings in its configuration and these limits, and wait until it answers."""
-        wanted = self._to_start(state)
-        server = self._server
-        server.start(wanted.settings, self._allowed(wanted), lambda: self._reach().ping())
-        self._state = wanted
-        self._enter()
-        self._tell_start(wanted)
-
-    def apply(self, state: TargetState) -> None:
-        """Reload the configuration where that leads to the same as a restart with this state would, else restart."""
-        current = self._running()
-        wanted = self._wanted(state)
-        changed = differing(current.settings, wanted.settings)
-        if wanted.limits != current.limits or any(_needs_restart(name) for name in changed):
-            self._log(f"PostgreSQL restarts to change {', '.join(changed) or NOFILE}")
-            self.stop()
-            self.start(wanted)
-        elif changed:
-            self._log(f"PostgreSQL reloads to change {', '.join(changed)}")
-            self._reload(wanted)
 
     def reset(self) -> None:
         """PostgreSQL keeps no high-water marks and no cache of handles that a step would inherit; it has to answer."""
@@ -143,19 +115,25 @@ class PostgresTarget(PrivateTarget[Server]):
             return Endpoint(self.kind, str(server.socket_folder), options)
         return Endpoint(self.kind, f"127.0.0.1:{server.port}", options | {"host": "127.0.0.1"})
 
-    def healthy(self) -> bool:
-        """Whether it answers a statement now."""
-        return self._control is not None and self._server.pid is not None and self._control.ping()
-
-    def version(self) -> str:
-        return version(required("postgres"))
-
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _talk(self) -> Control:
-        self._running()
-        assert self._control is not None, "a server that runs has a connection"
-        return self._control
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        """With the settings in its configuration."""
+        self._server.start(wanted.settings, allowance, lambda: self._reach().ping())
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        """A reload of the configuration; the postmaster reads it before its children."""
+        control = self._talk()
+        ((before,),) = control.ask("SELECT pg_conf_load_time()")
+        self._server.configure(wanted.settings)
+        self._state = wanted
+        control.ask("SELECT pg_reload_conf()")
+        self._server.await_change(
+            lambda: control.ask("SELECT pg_conf_load_time()") != [(before,)],
+            RELOAD_TIMEOUT_S,
+            "PostgreSQL has not read its configuration",
+            remedy=BUSY_REMEDY,
+        )
 
     def _reach(self) -> Control:
         """Our own connection; as a superuser it gets in where all other connections are taken."""
@@ -171,8 +149,9 @@ class PostgresTarget(PrivateTarget[Server]):
             self._control = Control(where, server.died)
         return self._control
 
-    def _enter(self) -> None:
+    def _entered(self, state: TargetState) -> None:
         """After a start: the workload's account and database, where this is the first one."""
+        self._state = state
         control, server = self._talk(), self._server
         ((number,),) = control.ask("SELECT current_setting('server_version_num')::int")
         self._statement = statement(number)
@@ -186,28 +165,6 @@ class PostgresTarget(PrivateTarget[Server]):
 
     def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         return check_settings(settings)
-
-    def _hang_up(self) -> None:
-        if self._control is not None:
-            self._control.close()
-            self._control = None
-
-    def _reload(self, wanted: TargetState) -> None:
-        """Write the configuration, have it read, and wait until it was: the postmaster reads it before its children."""
-        control = self._talk()
-        ((before,),) = control.ask("SELECT pg_conf_load_time()")
-        self._server.configure(wanted.settings)
-        self._state = wanted
-        control.ask("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + RELOAD_TIMEOUT_S
-        while control.ask("SELECT pg_conf_load_time()") == [(before,)]:
-            if time.monotonic() > deadline:
-                raise TargetError(
-                    f"PostgreSQL has not read its configuration after {RELOAD_TIMEOUT_S:.0f} s",
-                    remedy=BUSY_REMEDY,
-                    details=self.log_tail(),
-                )
-            time.sleep(0.005)
 
 
 CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
@@ -228,10 +185,7 @@ def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> Se
         text = str(int(setting) * _unit_bytes(unit))
     elif spec.kind == "duration" and unit and setting != "-1":
         text = f"{setting}{unit}"
-    try:
-        return canonical("postgres", spec, text)
-    except StudyError:  # beyond the catalogue's bounds: true all the same
-        return as_shown(text)
+    return CATALOGUE.shown(spec.name, text)
 
 
 def _unit_bytes(unit: str) -> int:
@@ -249,11 +203,6 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     catalogue = frozenset(CATALOGUE.names())
     if catalogue.issuperset(names.values()):
         return CATALOGUE.check(settings)
-    texts = text_settings(required("postgres")) - HARMLESS_TEXTS
+    texts = text_settings(PACKAGE.required()) - HARMLESS_TEXTS
     passed_on.check("postgres", catalogue, settings, texts)
-    return CATALOGUE.check(settings, known_settings(required("postgres")))
-
-
-def _needs_restart(name: str) -> bool:
-    spec = CATALOGUE.get(name)
-    return spec is None or not spec.dynamic or spec.sized_at_start
+    return CATALOGUE.check(settings, known_settings(PACKAGE.required()))

@@ -18,7 +18,7 @@ def requirements() -> list[Requirement]:
 KINDS = (
     KindOfTarget(
         SqliteTarget.kind,
-        lambda lease, allowance: SqliteTarget(lease=lease, allowance=allowance),
+        SqliteTarget,
         CATALOGUE,
         CATALOGUE.check,
         requirements,

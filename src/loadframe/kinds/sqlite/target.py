@@ -34,7 +34,7 @@ class SqliteTarget:
     embedded = True
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
-    def __init__(self, *, lease: Lease, allowance: Allowance | None = None) -> None:
+    def __init__(self, lease: Lease, allowance: Allowance | None = None) -> None:
         """lease: its folder holds the database. allowance: of the load driver, whose processes open the file: its user
         owns it."""
         self._owner = (allowance or Allowance()).user

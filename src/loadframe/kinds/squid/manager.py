@@ -5,11 +5,8 @@ from __future__ import annotations
 import http.client
 import re
 import threading
-from collections.abc import Mapping
 
-from loadframe.errors import StudyError
 from loadframe.http_connection import ERRORS, Connection, body
-from loadframe.kinds.catalogue import SettingSpec, canonical
 from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, GAUGES
 from loadframe.model import SettingValue
 
@@ -127,18 +124,5 @@ def parse_config(text: str, stores: str) -> dict[str, SettingValue]:
         said["cache_dir_l1"], said["cache_dir_l2"] = layout[1:3]
     if "refresh_pattern" in said:
         said["refresh_pattern_min"] = said["refresh_pattern"].split()[1]
-    return {spec.name: _read(spec, said.get(spec.name)) for spec in CATALOGUE.specs}
-
-
-def _read(spec: SettingSpec, text: str | None) -> SettingValue:
-    if text is None:
-        return 0 if spec.default is None else spec.default
-    try:
-        return canonical("squid", spec, text.removesuffix(" bytes").removesuffix(" seconds"))
-    except StudyError:  # nothing that we would set, but true all the same
-        return text
-
-
-def complete(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """With our defaults for what is not asked for: some are not Squid's own."""
-    return {**{spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}, **settings}
+    plain = {name: text.removesuffix(" bytes").removesuffix(" seconds") for name, text in said.items()}
+    return {name: CATALOGUE.shown(name, plain.get(name)) for name in CATALOGUE.names()}

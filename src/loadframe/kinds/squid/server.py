@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-import shutil
 import signal
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -17,14 +14,13 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User, ids_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.log_counts import LogCounts
-from loadframe.kinds.private_server import LAST_LINES, PrivateServer, ask, installed, needed, write_readable
-from loadframe.kinds.squid.manager import MARK, complete
+from loadframe.kinds.private_server import Package, PrivateServer, write_readable
+from loadframe.kinds.squid.manager import MARK
 from loadframe.kinds.squid.settings import CATALOGUE
 from loadframe.model import SettingValue, TargetState
 
-INSTALL = "apt-get install squid"
+PACKAGE = Package("Squid", ("squid",), "apt-get install squid", ("-v",), r"Version (\S+)")
 RECONFIGURE_TIMEOUT_S = 30.0
-LOOK_EVERY_S = 0.005
 UNKNOWN_PORT = 80
 """Stands, while a configuration is only checked, for one that is chosen at the first start: Squid refuses 0."""
 STORE_IS_READ = b"Completed Validation Procedure"
@@ -53,24 +49,6 @@ shutdown_lifetime 0 seconds
 null pointer). deny manager: else it keeps, or has wait for one another, what it says of itself, too."""
 
 
-def program() -> str | None:
-    """Where Squid is."""
-    return installed("squid")
-
-
-def required() -> str:
-    """Where it is, MissingTool where it is not."""
-    return needed("squid", INSTALL)
-
-
-@functools.cache
-def version(squid: str) -> str:
-    """Name and version, for example "Squid 5.7"."""
-    said = ask(squid, "-v").stdout
-    found = re.search(r"Version (\S+)", said)
-    return f"Squid {found[1]}" if found else "Squid of unknown version"
-
-
 class Server(PrivateServer):
     """A private Squid in a lease's folder: one process, with threads where cache_dir_kind is aufs.
 
@@ -78,7 +56,7 @@ class Server(PrivateServer):
     again. It shares memory with itself, by names that begin with its service's.
     """
 
-    name = "Squid"
+    package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
 
@@ -93,22 +71,14 @@ class Server(PrivateServer):
         self._configured = 0
         self._log_counts = LogCounts(self.log, (STORE_IS_READ, TOO_MANY_CONNECTIONS, FEW_DESCRIPTORS))
 
-    def create(self) -> None:
-        """Make the folders. MissingTool, TargetError."""
-        required()
-        self.check_place()
-        try:
-            self.make_folders(self.store, self._work)
-            self.log.touch()
-            self.give(self.log)
-        except OSError as error:
-            raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
-            ) from error
+    def prepare(self) -> None:
+        self.make_folders(self.store, self._work)
+        self.log.touch()
+        self.give(self.log)
 
     def check(self, state: TargetState, origin: str, allowance: Allowance) -> None:
         """TargetError, in Squid's words, where it would not start in this state (`squid -k parse`)."""
-        write_readable(self._aside, self._text(complete(state.settings), origin, self.mark))
+        write_readable(self._aside, self._text({**CATALOGUE.defaults(), **state.settings}, origin, self.mark))
         status, said = self.said_to_its_end(self._command(self._aside, "-k", "parse"), allowance)
         if status != 0:
             complaints = [line for line in said.splitlines() if re.search("FATAL|ERROR|Bungled", line)]
@@ -119,7 +89,7 @@ class Server(PrivateServer):
         TargetError, with Squid's own words, where it does not take the settings."""
         self.take_port()
         self._configure(state, origin, allowance)
-        self._make_store(complete(state.settings), allowance)
+        self._make_store({**CATALOGUE.defaults(), **state.settings}, allowance)
         reads = self.logged()[STORE_IS_READ] + (state.settings.get("cache_dir_kind", "none") != "none")
         command = self._command(self.configuration)
         self.launch(command, allowance, lambda: self.logged()[STORE_IS_READ] >= reads and answers())
@@ -130,26 +100,11 @@ class Server(PrivateServer):
         assert self.pid is not None, "a server that runs has a process"
         self._configure(state, origin, allowance)
         os.kill(self.pid, signal.SIGHUP)
-        deadline = time.monotonic() + RECONFIGURE_TIMEOUT_S
-        while not entered():
-            if (error := self.died()) is not None:
-                raise error
-            if time.monotonic() > deadline:
-                raise TargetError(
-                    f"Squid has not taken its new settings after {RECONFIGURE_TIMEOUT_S:.0f} s",
-                    remedy=LAST_LINES,
-                    details=self.log_tail(),
-                )
-            time.sleep(LOOK_EVERY_S)
+        self.await_change(entered, RECONFIGURE_TIMEOUT_S, "Squid has not taken its new settings")
 
     def logged(self) -> dict[bytes, int]:
         """How many lines of the log have said each of STORE_IS_READ, TOO_MANY_CONNECTIONS and FEW_DESCRIPTORS."""
         return self._log_counts.read()
-
-    def empty(self) -> None:
-        """Remove all that is stored."""
-        for folder in self.store.iterdir():
-            shutil.rmtree(folder)
 
     def destroy(self) -> None:
         super().destroy()
@@ -163,7 +118,7 @@ class Server(PrivateServer):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
-        return (required(), "-N", "-n", self._service, "-f", str(configuration), *options)
+        return (self.required(), "-N", "-n", self._service, "-f", str(configuration), *options)
 
     def _configure(self, state: TargetState, origin: str, allowance: Allowance) -> None:
         """Write the configuration for what comes next; TargetError where Squid would not start with it."""

@@ -1,50 +1,40 @@
 """Squid as a cache before an origin of its own: own folder, own port of 127.0.0.1, an unprivileged user.
 
-What is asked for comes from the origin, an nginx that serves the files below `Endpoint.options["files"]`. What is on
-its disk (cache_dir_kind) survives a restart, what is in its memory does not.
+What is on its disk (cache_dir_kind) survives a restart, what is in its memory does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import SettingSpec, differing
-from loadframe.kinds.origin import Origin
+from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import LAST_LINES, open_descriptors, soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
-from loadframe.kinds.squid.manager import (
-    Manager,
-    complete,
-    descriptors,
-    mark,
-    parse_config,
-)
-from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server, required, version
+from loadframe.kinds.private_target import NOFILE, run_by
+from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
+from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
 from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import CounterSpec, SettingValue, TargetState
 
 
-class SquidTarget(PrivateTarget[Server]):
-    """See targets.base.Target.
+class SquidTarget(CacheTarget[Server]):
+    """See targets.base.Target and CacheTarget.
 
     A change of state is a reconfiguration, and a restart where a setting that differs needs one, or a limit of the
     process.
     """
 
     kind = "squid"
+    catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
 
-    def __init__(
-        self, *, lease: Lease, allowance: Allowance, port: int = 0, log: Callable[[str], None] = lambda _: None
-    ) -> None:
-        """lease: its folder holds all. allowance: without a user, "proxy", "squid" or "nobody" when we are root. port:
-        0 for a free one. log: is told of starts and changes."""
+    def __init__(self, lease: Lease, allowance: Allowance) -> None:
+        """lease: its folder holds all. allowance: without a user, "proxy", "squid" or "nobody" when we are root."""
         allowance = run_by(allowance, "proxy", "squid")
-        server = Server(lease, allowance.user, port)
-        super().__init__(server, allowance, log, data=server.store)
+        server = Server(lease, allowance.user, 0)
+        super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-squid")
         self._manager = Manager()
         self._effective: dict[str, SettingValue] = {}
@@ -53,58 +43,10 @@ class SquidTarget(PrivateTarget[Server]):
 
     # --- life -------------------------------------------------------------------------------------------------------
 
-    def create(self) -> None:
-        """MissingTool without Squid or nginx; TargetError where a folder cannot be made."""
-        self._server.create()
-        self._origin.create()
-
     def check(self, state: TargetState) -> None:
         """`squid -k parse`."""
         wanted = self._wanted(state)
         self._server.check(wanted, self._origin.address, self._allowed(wanted))
-
-    def start(self, state: TargetState) -> None:
-        """Start the origin and the cache with these settings and limits, and wait until it answers."""
-        wanted = self._to_start(state)
-        self._origin.start()
-        self._manager.close()
-        self._manager = Manager()
-        self._server.start(wanted, self._origin.address, self._allowed(wanted), self._answers)
-        self._entered(wanted)
-        self._stored_before, self._evicted = self._manager.read().get("objects_on_disk", 0.0), 0.0
-        self._tell_start(wanted)
-
-    def apply(self, state: TargetState) -> None:
-        """Reconfigure where that leads to the same as a restart with this state would, else restart."""
-        current = self._running()
-        wanted = self._wanted(state)
-        changed = differing(complete(current.settings), complete(wanted.settings))
-        if wanted.limits != current.limits or not all(_spec(name).dynamic for name in changed):
-            self._log(f"Squid restarts to change {', '.join(changed) or NOFILE}")
-            super().stop()
-            self.start(wanted)
-        elif changed:
-            self._log(f"Squid takes new values of {', '.join(changed)}")
-            self._server.reconfigure(wanted, self._origin.address, self._allowed(wanted), self._answers)
-            self._entered(wanted)
-
-    def reset(self) -> None:
-        """What it has stored is part of what is measured, and counters are read as they grow. It has to run."""
-        self._running()
-
-    def stop(self) -> None:
-        """Stop the cache and its origin; what is on the disk stays, what is in memory does not."""
-        super().stop()
-        self._origin.stop()
-
-    def empty(self) -> None:
-        """Forget what is cached. It must not run."""
-        self._server.empty()
-
-    def destroy(self) -> None:
-        """End both and remove their folders; the lease stays its owner's."""
-        super().destroy()
-        self._origin.destroy()
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
@@ -130,30 +72,29 @@ class SquidTarget(PrivateTarget[Server]):
             "descriptors_short": float(logged[FEW_DESCRIPTORS]),
         }
 
-    def endpoint(self) -> Endpoint:
-        """address: host and port. options: `origin`, the same of the origin; `files`, the folder that it serves."""
-        options = {"files": str(self._origin.files), "origin": self._origin.address}
-        return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", options)
-
-    def healthy(self) -> bool:
-        """Whether it answers a request now."""
-        return self._server.pid is not None and self._manager.page("counters") is not None
-
-    def version(self) -> str:
-        return version(required())
-
-    def describe(self) -> Mapping[str, str]:
-        return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}
-
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return check_settings(settings)
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        self._manager.close()
+        self._manager = Manager()
+        self._server.start(wanted, self._origin.address, allowance, self._ready)
+        self._stored_before, self._evicted = self._manager.read().get("objects_on_disk", 0.0), 0.0
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        """A reconfiguration."""
+        self._server.reconfigure(wanted, self._origin.address, self._allowed(wanted), self._ready)
+        self._entered(wanted)
+
+    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
+        return {**CATALOGUE.defaults(), **settings}
+
+    def _answers(self) -> bool:
+        return self._manager.page("counters") is not None
 
     def _hang_up(self) -> None:
         self._manager.close()
 
-    def _answers(self) -> bool:
+    def _ready(self) -> bool:
         """Whether the configuration that was written last is in effect, to somebody who connects now."""
         assert self._server.port is not None, "it listens on a port"
         self._manager.connect_to(self._server.port)
@@ -192,14 +133,3 @@ class SquidTarget(PrivateTarget[Server]):
             "descriptors_allowed": allowed,
             "client_connections_allowed": allowed if clients < 0 else min(allowed, clients),
         }
-
-
-def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form. StudyError."""
-    return CATALOGUE.check(settings)
-
-
-def _spec(name: str) -> SettingSpec:
-    spec = CATALOGUE.get(name)
-    assert spec is not None, f"{name} is in the catalogue"
-    return spec

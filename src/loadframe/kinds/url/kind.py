@@ -12,7 +12,6 @@ KINDS = (
         CATALOGUE,
         check_settings,
         list,
-        embedded=UrlTarget.embedded,
         by_address=ByAddress(host_of, UNSEEN),
     ),
 )

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
-import os
-import re
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,32 +13,15 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
-from loadframe.kinds.private_server import PrivateServer, ask, installed, needed
+from loadframe.kinds.private_server import Package, PrivateServer, ask
 from loadframe.kinds.varnish.counters import INSTALL
 from loadframe.kinds.varnish.settings import MOST_THREADS
 from loadframe.model import SettingValue, TargetState
 
+PACKAGE = Package("Varnish", ("varnishd", "varnishadm"), INSTALL, ("-V",), r"varnish-(\d[\w.]*)")
 ANSWER_S = 30.0
 STORAGE = "objects"
 SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granularity"})
-
-
-def program(name: str = "varnishd") -> str | None:
-    """Where one of Varnish's programs is."""
-    return installed(name)
-
-
-def required(name: str) -> str:
-    """Where it is, MissingTool where it is not."""
-    return needed(name, INSTALL)
-
-
-@functools.cache
-def version(varnishd: str) -> str:
-    """Name and version, for example "Varnish 7.1.1"."""
-    said = ask(varnishd, "-V")
-    found = re.search(r"varnish-(\d[\w.]*)", said.stderr + said.stdout)
-    return f"Varnish {found[1]}" if found else "Varnish of unknown version"
 
 
 class Server(PrivateServer):
@@ -51,9 +31,10 @@ class Server(PrivateServer):
     their pipe; they are of one process group all the same.
     """
 
-    name = "Varnish"
+    package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
+    kill = PrivateServer.kill_group
 
     def __init__(self, lease: Lease, user: User | None, port: int) -> None:
         """port: on 127.0.0.1, 0 for a free one."""
@@ -66,17 +47,8 @@ class Server(PrivateServer):
         """A second place where it takes requests: it is asked there whether it answers."""
         return self.folder / "run" / "varnish.sock"
 
-    def create(self) -> None:
-        """Make the folders. MissingTool, TargetError."""
-        for name in ("varnishd", "varnishadm"):
-            required(name)
-        self.check_place()
-        try:
-            self.make_folders(self.directory, self.store)
-        except OSError as error:
-            raise TargetError(
-                f"Cannot prepare {self.folder}: {error}", remedy="Free some disk space, or set LOADFRAME_SCRATCH."
-            ) from error
+    def prepare(self) -> None:
+        self.make_folders(self.directory, self.store)
 
     def start(
         self, settings: Mapping[str, SettingValue], origin: str, allowance: Allowance, answers: Callable[[], bool]
@@ -85,7 +57,7 @@ class Server(PrivateServer):
         words, where it does not take the settings."""
         self.take_port()
         command = (
-            required("varnishd"), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",
+            self.required(), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",
             "-a", f"127.0.0.1:{self.port}", "-a", f"{self.socket},HTTP", "-b", origin,
             *_storage(settings, self.store / "objects.bin"), *_parameters(settings),
         )  # fmt: skip
@@ -96,7 +68,7 @@ class Server(PrivateServer):
         compiles its configuration (`varnishd -C`). While it runs, its storage is not made a second time."""
         beside = self.store / "check.bin"
         storage = () if self.started else _storage(settings, beside)
-        command = (required("varnishd"), "-C", "-j", "none", "-n", str(self.directory), "-b", "127.0.0.1:80")
+        command = (self.required(), "-C", "-j", "none", "-n", str(self.directory), "-b", "127.0.0.1:80")
         try:
             status, said = self.said_to_its_end((*command, *storage, *_parameters(settings)), allowance)
         finally:
@@ -128,16 +100,8 @@ class Server(PrivateServer):
                 self._ask("stop")
         super().stop()
 
-    def kill(self) -> None:
-        """End both processes at once. Never raises."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):  # both have ended
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
-
     def _ask(self, *words: str) -> str:
-        done = ask(required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
+        done = ask(self.required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
         if done.returncode != 0:
             raise self.died() or TargetError(
                 f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr

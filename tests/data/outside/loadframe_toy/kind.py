@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from loadframe import metrics
@@ -27,7 +26,6 @@ CATALOGUE = Catalogue(
     ),
     "slots and delay_ms",
 )
-DEFAULTS = {spec.name: spec.default for spec in CATALOGUE.specs}
 SERVED = CounterSpec("served", "toy.requests", cumulative=True)
 
 
@@ -62,33 +60,20 @@ class ToyTarget(PrivateTarget[Server]):
     """See loadframe.kinds.base.Target. Every change restarts it."""
 
     kind = "toy"
+    catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (SERVED,)
 
     def __init__(self, lease: Lease, allowance: Allowance) -> None:
         server = Server(lease, "toy", None, None)
-        super().__init__(server, allowance, lambda _: None, data=server.folder)
+        super().__init__(server, allowance, data=server.folder)
 
-    def create(self) -> None:
-        self._server.check_place()
-        self._server.make_folders()
-
-    def check(self, state: TargetState) -> None:
-        self._wanted(state)
-
-    def start(self, state: TargetState) -> None:
-        wanted = self._to_start(state)
-        used = {**DEFAULTS, **wanted.settings}
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        used = {**CATALOGUE.defaults(), **wanted.settings}
         command = python("loadframe_toy.server", str(self._server.socket), str(used["slots"]), str(used["delay_ms"]))
-        self._server.launch(command, self._allowed(wanted), self._server.answers)
-        self._state = wanted
+        self._server.launch(command, allowance, self._server.answers)
 
-    def apply(self, state: TargetState) -> None:
-        if self._wanted(state) != self._running():
-            self.stop()
-            self.start(state)
-
-    def reset(self) -> None:
-        self._running()
+    def _answers(self) -> bool:
+        return self._server.answers()
 
     def effective(self) -> dict[str, SettingValue]:
         """As the server itself says."""
@@ -103,17 +88,8 @@ class ToyTarget(PrivateTarget[Server]):
     def endpoint(self) -> Endpoint:
         return Endpoint(self.kind, str(self._server.socket), {})
 
-    def healthy(self) -> bool:
-        return self._server.started and self._server.answers()
-
     def version(self) -> str:
         return "toy 1.5"
-
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return CATALOGUE.check(settings)
-
-    def _hang_up(self) -> None:
-        """Nothing is kept open."""
 
 
 KIND = KindOfTarget(

@@ -1,0 +1,236 @@
+"""What MariaDB and PostgreSQL have in common as targets: our own connection to the server, kept open for reading
+counters and changing settings; a private server that is asked by it; a server that runs already."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from loadframe.errors import TargetError
+from loadframe.host.suspended import told
+from loadframe.kinds.private_target import PrivateTarget, Server
+from loadframe.kinds.silence import BUSY_REMEDY, REFUSED_REMEDY, shortened, silence
+from loadframe.model import CounterSpec
+from loadframe.said import words
+
+SCHEMA = "loadframe"
+"""Of load drivers."""
+SETTLED_WITHIN_S = 30.0
+Answer = tuple[list[tuple[Any, ...]], list[str]]
+"""Rows, and the names of their columns where the driver is asked for them."""
+
+
+class Control(ABC):
+    """One connection, safe to use from several threads (one at a time); reconnects once where it was lost.
+
+    The one place of the targets where the exceptions of a driver become TargetErrors. server: as messages call it.
+    lost: of the driver, where a connection may be lost; errors: all of its own; garbled: what it makes of an answer
+    that is none.
+    """
+
+    server: str
+    lost: tuple[type[Exception], ...]
+    errors: type[Exception]
+    garbled: tuple[type[Exception], ...]
+
+    def __init__(self, died: Callable[[], TargetError | None]) -> None:
+        """died: the TargetError that explains why the server is gone; None while its process lives."""
+        self._died = died
+        self._connection: Any = None
+        self._silent = False
+        """It was once: as long as it is stopped it is not asked again."""
+        self._lock = threading.Lock()
+
+    def ping(self) -> bool:
+        """Whether the server answers a statement now."""
+        try:
+            return self.ask("SELECT 1") == [(1,)]
+        except TargetError:
+            return False
+
+    def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of one statement. TargetError where the server refuses it, does not answer or has died."""
+        return self.asked(statement, values)[0]
+
+    def asked(self, statement: str, values: Sequence[Any] = ()) -> Answer:
+        """The same with the names of the columns."""
+        with self._lock:
+            if self._silent and told(self._pids()):
+                raise self._silence(statement)
+            had = self._connection is not None
+            try:
+                return self._ask(statement, values)
+            except self.lost as error:
+                lost = had and (self._connection is None or self._is_lost(error))
+                self._drop()
+                if (died := self._died()) is not None:
+                    raise died from error
+                if self._is_late(error):  # each further try would take as long
+                    self._silent = True
+                    raise self._silence(statement) from error
+                if not lost:
+                    raise self._refused(statement, error) from error
+            except self.errors as error:
+                raise self._refused(statement, error) from error
+            except self.garbled as error:
+                self._drop()
+                raise self.is_other(statement, error) from error
+            try:
+                return self._ask(statement, values)
+            except self.errors as error:
+                self._drop()
+                raise self._died() or self._refused(statement, error) from error
+            except self.garbled as error:
+                self._drop()
+                raise self.is_other(statement, error) from error
+
+    def close(self) -> None:
+        """Let go of the connection. Idempotent; never raises."""
+        with self._lock:
+            self._drop()
+
+    def is_other(self, statement: str, said: object) -> TargetError:
+        """That what answers is another server than it should be."""
+        return TargetError(
+            f"What answers `{shortened(statement)}` is not {self.server}: {words(said) or type(said).__name__}",
+            remedy="See which server listens there.",
+        )
+
+    # --- for the subclass -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _connected(self) -> Any:
+        """A new connection."""
+
+    @abstractmethod
+    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
+        """Of `_connection`, made where there is none."""
+
+    @abstractmethod
+    def _is_lost(self, error: Exception) -> bool:
+        """Whether the connection was lost, so that another one may do."""
+
+    @abstractmethod
+    def _is_late(self, error: Exception) -> bool:
+        """Whether the server has said nothing for too long."""
+
+    @abstractmethod
+    def _pids(self) -> Iterable[int]:
+        """The server's processes, as far as they are in sight."""
+
+    @abstractmethod
+    def _patience_s(self) -> float:
+        """How long it may say nothing."""
+
+    @abstractmethod
+    def _let_go(self, connection: Any) -> None:
+        """Close a connection, whose server may be gone."""
+
+    def _shown(self, error: Exception) -> str:
+        """What the server says, in words."""
+        return words(error)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._let_go(connection)
+
+    def _silence(self, statement: str) -> TargetError:
+        return silence(self.server, shortened(statement), self._patience_s(), self._pids())
+
+    def _refused(self, statement: str, error: Exception) -> TargetError:
+        return TargetError(
+            f"{self.server} refused `{shortened(statement)}`: {self._shown(error)}", remedy=REFUSED_REMEDY
+        )
+
+
+Own = TypeVar("Own", bound=Control)
+
+
+class DatabaseTarget(PrivateTarget[Server], Generic[Server, Own]):
+    """A private server that is asked by a Control, from its start to its end."""
+
+    _control: Own | None = None
+
+    def _talk(self) -> Own:
+        self._running()
+        assert self._control is not None, "a server that runs has a connection"
+        return self._control
+
+    def _answers(self) -> bool:
+        return self._control is not None and self._control.ping()
+
+    def _hang_up(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+
+class AttachedDatabase(ABC, Generic[Own]):
+    """See kinds.base.Attached. names: of its process. changing: the statement that tells what other connections of the
+    account are doing that is like either of two patterns, `patterns`: changing a setting, or the load's schema."""
+
+    kind: str
+    names: tuple[str, ...]
+    changing: str
+    patterns: tuple[str, str]
+    counter_specs: tuple[CounterSpec, ...]
+    address: Mapping[str, str]
+    words: str
+    _control: Own
+
+    def settle(self) -> None:
+        """A redo log of half a gigabyte is resized for two seconds, and reads as before meanwhile (MariaDB 10.11);
+        ALTER SYSTEM writes a file and flushes it (PostgreSQL)."""
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while doing := self._control.ask(self.changing, self.patterns):
+            if time.monotonic() > until:
+                raise TargetError(
+                    f"{self.words} has not ended `{words(doing[0][0])}` after {SETTLED_WITHIN_S:.0f} s",
+                    remedy=BUSY_REMEDY,
+                )
+            time.sleep(0.01)
+
+    @abstractmethod
+    def _peer(self) -> int | None:
+        """Who listens at its socket; None by network, or where that is out of our sight."""
+
+    @abstractmethod
+    def _told_pid(self) -> int | None:
+        """Its process by its own word, which counts where its address is of this machine."""
+
+    def listener(self) -> int | None:
+        """Who listens at its socket, where that is such a server; None by network."""
+        return self._if_named(self._peer())
+
+    def pid(self) -> int | None:
+        """Its first process, None where it is on another machine or hidden from us."""
+        return self._if_named(self._told_pid())
+
+    def close(self) -> None:
+        """Let go of the connection. Never raises."""
+        self._control.close()
+
+    def _if_named(self, pid: int | None) -> int | None:
+        """The process, where it is there under one of `names`."""
+        try:
+            comm = "" if pid is None else Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
+        except OSError:  # not of this machine after all
+            return None
+        return pid if comm.strip() in self.names else None
+
+
+def address_of(kind: str, address: str, option_file: Path | None, user: str, thing: str, number: str) -> dict[str, str]:
+    """See Attached.address. thing: which server it is, by whatever address it was reached."""
+    return {
+        "kind": kind,
+        "address": address,
+        "option_file": str(option_file.absolute()) if option_file is not None else "",
+        "user": user,
+        "thing": thing,
+        "number": number,
+    }
