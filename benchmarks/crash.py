@@ -106,7 +106,7 @@ class Commands:
 
 def serve() -> None:
     """What Commands talks to: a list of arguments per line."""
-    import altair  # noqa: F401 - so that no command has to
+    import vl_convert  # noqa: F401 - so that no command has to
 
     from loadframe import lab  # noqa: F401
     from loadframe.cli import entry, main  # noqa: F401

@@ -84,8 +84,8 @@ def _end_like(child: int) -> None:
 
 def _import_all() -> None:
     """What commands import on first use, so that no input pays for it."""
-    import altair  # noqa: F401
     import typer.main
+    import vl_convert  # noqa: F401
 
     from loadframe import lab  # noqa: F401
     from loadframe.cli import main  # noqa: F401

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import altair  # noqa: F401 - so that no command has to
+import vl_convert  # noqa: F401 - so that no command has to
 
 from loadframe import lab  # noqa: F401
 from loadframe.cli import entry, main  # noqa: F401

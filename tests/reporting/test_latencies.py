@@ -53,7 +53,7 @@ def test_requests_that_failed_are_told(queue: Investigation) -> None:
 def test_the_figure_reaches_from_the_shortest_to_the_longest_request(queue: Investigation) -> None:
     drawn = latencies.percentiles(queue, NARROW)
     assert drawn is not None
-    spec = vega.specification(drawn)
+    spec = drawn.specification()
     encodings = [layer["encoding"] for layer in spec["layer"]]
     assert {each["x"]["scale"]["type"] for each in encodings} == {"log"}
     assert {each["y"]["title"] for each in encodings} == {"latency in ms (log scale)"}

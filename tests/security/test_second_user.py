@@ -137,7 +137,7 @@ def place() -> Iterator[Place]:
 def _set_traps(place: Place) -> None:
     """What is looked for by name, each of which says so when it is run."""
     says = f"open({str(place.ran)!r}, 'a').write(f'{{__name__}} {{__import__(\"os\").getuid()}}\\n')\n"
-    for name in ("json", "argparse", "struct", "sqlite3", "sitecustomize", "usercustomize", "loadframe", "altair"):
+    for name in ("json", "argparse", "struct", "sqlite3", "sitecustomize", "usercustomize", "loadframe", "vl_convert"):
         (place.theirs / f"{name}.py").write_text(says)
     for name in ("x", "ffi", "oltp_common", "driver"):
         (place.theirs / f"{name}.lua").write_text(f"io.open('{place.ran}', 'a'):write('{name}.lua\\n')\n")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -25,12 +25,9 @@ from loadframe.reporting import (
     waterfalls,
     words,
 )
-from loadframe.reporting.vega import Size
+from loadframe.reporting.vega import Plot, Size
 
-if TYPE_CHECKING:
-    from loadframe.reporting.vega import Drawing
-
-Draw = Callable[[Size], "Drawing | None"]
+Draw = Callable[[Size], Plot | None]
 
 WIDE, NARROW, HALF, PICTURE = Size(640, 300), Size(270, 240), Size(370, 210), Size(600, 280)
 OF_COMPONENTS = {
@@ -130,7 +127,7 @@ def _footprint_drafts(inv: Investigation) -> Iterator[Draft]:
 
 def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size) -> Iterator[Draft]:
     """The chart in all its sizes; nothing where it has no data."""
-    specs = tuple(vega.specification(drawn) for size in sizes if (drawn := draw(size)) is not None)
+    specs = tuple(drawn.specification() for size in sizes if (drawn := draw(size)) is not None)
     if specs:
         yield Draft(name, title, note, specs)
 
@@ -157,7 +154,7 @@ def chart_svg(inv: Investigation) -> str:
         return ""
     title = plots.proof_title(inv)
     subtitle = [words.sentence(verdict_words.gain_sentence(inv.gain, words.axis_unit(inv)))[:-1]] if inv.gain else []
-    spec = vega.specification(drawn, background="white")
+    spec = drawn.specification(background="white")
     spec["title"] = {"text": textwrap.wrap(title, 78), "subtitle": subtitle, "anchor": "start", "frame": "group"}
     spec["title"]["offset"] = 14
     return vega.render(spec, "picture", title)

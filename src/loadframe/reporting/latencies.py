@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from loadframe.model import Investigation, LatencyDistribution
-from loadframe.reporting import rounding, vega, words
-from loadframe.reporting.vega import AFTER, BEFORE, End, PercentileAxis, Size, ValueAxis
-
-if TYPE_CHECKING:
-    from loadframe.reporting.vega import Drawing
+from loadframe.reporting import rounding, words
+from loadframe.reporting.vega import AFTER, BEFORE, PercentileAxis, Plot, Size, ValueAxis
 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
@@ -23,28 +19,21 @@ FEW_BEYOND = 10
 """Fewer do not tell where it is (analysis/quantity.py)."""
 
 
-def percentiles(inv: Investigation, size: Size) -> Drawing | None:
+def percentiles(inv: Investigation, size: Size) -> Plot | None:
     """Latency over percentile, both logarithmic; the dot at the right end is the longest request."""
-    import altair as alt
-
     drawn = _states(inv)
     if not drawn:
         return None
     values = [point.latency_ms for _, _, one in drawn for point in one.points]
     most = max(point.one_in for _, _, one in drawn for point in one.points)
     axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
-    layers: list[alt.Chart] = []
-    x, ends = PercentileAxis(most).channel(), []
+    plot = Plot(size, PercentileAxis(most).channel(), axis)
     for label, colour, one in drawn:
-        rows = [{"one_in": point.one_in, "value": point.latency_ms} for point in one.points]
-        line, longest = vega.data(rows).encode(x=x, y=axis.channel()), vega.data(rows[-1:])
-        layers += [
-            line.mark_line(color=colour, strokeWidth=2.2),
-            longest.mark_point(color=colour, filled=True, size=38, opacity=1).encode(x=x, y=axis.channel()),
-        ]
-        ends.append(End(label, colour, rows[-1]["one_in"], rows[-1]["value"]))
-    layers += vega.end_labels(ends, x, axis, PercentileAxis.FIELD)
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+        rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in one.points]
+        plot.draw("line", rows, colour, strokeWidth=2.2)
+        plot.draw("point", rows[-1:], colour, filled=True, size=38, opacity=1)
+        plot.end(label, colour, rows[-1])
+    return plot
 
 
 def title(inv: Investigation) -> str:

@@ -5,19 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Curve, CurvePoint, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
-from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, End, LoadAxis, Size, ValueAxis
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from loadframe.reporting.vega import Drawing
+from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, LoadAxis, Plot, Size, ValueAxis
 
 Row = dict[str, Any]
 
@@ -56,24 +51,18 @@ def proof_title(inv: Investigation) -> str:
     return f"Throughput {before}; after the change it {words.curve_phrase(after, unit)}"
 
 
-def throughput(inv: Investigation, size: Size) -> Drawing | None:
+def throughput(inv: Investigation, size: Size) -> Plot | None:
     """Throughput of every state over the levels, with interval bands, knees and cliffs."""
-    import altair as alt
-
     drawn = [each for each in facts.series(inv) if throughput_rows(each)]
     if not drawn:
         return None
     drawn.sort(key=lambda each: PAINTED[each.role])
-    x, axis = load_axis(inv).channel(), _throughput_axis(drawn)
-    layers: list[alt.Chart] = []
+    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn))
     for rank, each in enumerate(drawn):
-        layers += _bend_layers(each, x, axis, rank, terse=size.width < TERSE_BELOW)
+        _draw_bend(plot, each, rank)
     for each in drawn:
-        layers += _curve_layers(each, x, axis)
-    last = [(each, throughput_rows(each)[-1]) for each in drawn]
-    ends = [End(each.label, COLOURS[each.role], row["load"], row["value"]) for each, row in last]
-    layers += vega.end_labels(ends, x, axis)
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+        _draw_curve(plot, each)
+    return plot
 
 
 def throughput_rows(each: facts.Series) -> list[Row]:
@@ -102,39 +91,30 @@ def wants_log(drawn: Sequence[facts.Series]) -> bool:
     return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
 
 
-def _curve_layers(each: facts.Series, x: alt.X, axis: ValueAxis) -> list[alt.Chart]:
-    import altair as alt
-
-    colour = COLOURS[each.role]
-    base = vega.data(throughput_rows(each)).encode(x=x)
-    band = base.mark_area(color=colour, opacity=0.18).encode(y=axis.channel("low"), y2=alt.Y2("high:Q"))
-    line = base.mark_line(color=colour, strokeWidth=1.5 if each.role == "between" else 2.5).encode(y=axis.channel())
-    dots = base.mark_point(color=colour, filled=True, size=38, opacity=1).encode(y=axis.channel())
-    return [band, line, dots]
+def _draw_curve(plot: Plot, each: facts.Series) -> None:
+    colour, rows = COLOURS[each.role], throughput_rows(each)
+    plot.draw("area", rows, colour, "low", "high", opacity=0.18)
+    plot.draw("line", rows, colour, strokeWidth=1.5 if each.role == "between" else 2.5)
+    plot.draw("point", rows, colour, filled=True, size=38, opacity=1)
+    plot.end(each.label, colour, rows[-1])
 
 
-def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Drawing | None:
+def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | None:
     """Throughput of the target and of an alternative over the levels, and where they part."""
-    import altair as alt
-
     if not inv.rounds:
         return None
-    rounds = {"before": (inv.study.target_kind, inv.rounds[0]), "after": (one.name, one.round)}
-    roles: tuple[facts.Role, facts.Role] = ("before", "after")
-    drawn = [facts.Series(role, rounds[role][0], rounds[role][1].curve.points, None, rounds[role][1]) for role in roles]
-    x, axis = load_axis(inv).channel(), _throughput_axis(drawn)
-    layers: list[alt.Chart] = []
+    first = inv.rounds[0]
+    drawn = [
+        facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
+        facts.Series("after", one.name, one.round.curve.points, None, one.round),
+    ]
+    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn))
     if one.parting is not None:
-        layers.append(vega.shade(one.parting.low, one.parting.high, x, INK, 0.1))
-        rule = vega.data([{"load": one.parting.load}]).mark_rule(color=INK, strokeDash=[4, 3], strokeWidth=1.2)
-        layers.append(rule.encode(x=x))
+        plot.shade(one.parting.low, one.parting.high, INK, 0.1)
+        plot.rule(one.parting.load, INK)
     for each in drawn:
-        layers += _curve_layers(each, x, axis)
-    last = [(each, throughput_rows(each)[-1]) for each in drawn]
-    layers += vega.end_labels(
-        [End(each.label, COLOURS[each.role], row["load"], row["value"]) for each, row in last], x, axis
-    )
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+        _draw_curve(plot, each)
+    return plot
 
 
 def side_by_side_title(inv: Investigation, one: Alternative) -> str:
@@ -147,29 +127,24 @@ def side_by_side_title(inv: Investigation, one: Alternative) -> str:
     return f"{inv.study.target_kind} and {one.name} diverge {where}"
 
 
-def _bend_layers(each: facts.Series, x: alt.X, axis: ValueAxis, rank: int, *, terse: bool) -> list[alt.Chart]:
+def _draw_bend(plot: Plot, each: facts.Series, rank: int) -> None:
     """Knee (dashed, its interval shaded) and cliff (shaded from the last good level to the first bad one)."""
-    import altair as alt
-
     curve = each.curve
     if curve is None or each.role == "between" or (curve.knee is None and curve.cliff is None):
-        return []
+        return
     loads, colour = [point.load for point in curve.points], COLOURS[each.role]
-    layers: list[alt.Chart] = []
     if curve.cliff:
-        layers.append(vega.shade(curve.cliff.from_load, curve.cliff.to_load, x, colour, 0.09))
+        plot.shade(curve.cliff.from_load, curve.cliff.to_load, colour, 0.09)
     if curve.knee:
         low, high = max(curve.knee.low, min(loads)), min(curve.knee.high, max(loads))
         if low < high:
-            layers.append(vega.shade(low, high, x, colour, 0.14))
-        rule = vega.data([{"load": curve.knee.load}]).mark_rule(color=colour, strokeDash=[4, 3], strokeWidth=1.2)
-        layers.append(rule.encode(x=x))
+            plot.shade(low, high, colour, 0.14)
+        plot.rule(curve.knee.load, colour)
     at = curve.knee.load if curve.knee else curve.cliff.from_load if curve.cliff else 0.0
     middle = math.sqrt(min(loads) * max(loads)) if vega.is_geometric(loads) else (min(loads) + max(loads)) / 2
-    side: dict[str, Any] = {"align": "right", "dx": -5} if at > middle else {"align": "left", "dx": 5}
-    text = vega.data([{"load": at, "value": axis.high, "label": _bend_label(curve, terse=terse)}])
-    text = text.mark_text(dy=8 + 13 * (rank % 2), color=colour, fontSize=11.5, **side)
-    return [*layers, text.encode(x=x, y=axis.channel(), text=alt.Text("label:N"))]
+    side: Row = {"align": "right", "dx": -5} if at > middle else {"align": "left", "dx": 5}
+    label = _bend_label(curve, terse=plot.size.width < TERSE_BELOW)
+    plot.write(at, plot.y.high, label, colour, dy=8 + 13 * (rank % 2), fontSize=11.5, **side)
 
 
 def _bend_label(curve: Curve, *, terse: bool) -> str:
@@ -185,13 +160,13 @@ def _bend_label(curve: Curve, *, terse: bool) -> str:
 # --- latency, blocks, metrics ---------------------------------------------------------------------------------------
 
 
-def latency(inv: Investigation, size: Size) -> Drawing | None:
+def latency(inv: Investigation, size: Size) -> Plot | None:
     """p95 latency over the levels, before and after, on a logarithmic scale."""
 
     def rows(each: facts.Series) -> list[Row]:
         return [{"load": point.load, "value": point.latency_p95_ms} for point in each.points if _has_latency(point)]
 
-    drawn = [(each, rows(each)) for each in ends_of(inv)]
+    drawn = [(each.label, COLOURS[each.role], rows(each)) for each in ends_of(inv)]
     return _lines(drawn, load_axis(inv), size, "p95 latency in ms", logarithmic=True)
 
 
@@ -211,11 +186,9 @@ def _has_latency(point: CurvePoint) -> bool:
     return point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms) and point.latency_p95_ms > 0
 
 
-def boxes(inv: Investigation, size: Size) -> Drawing | None:
+def boxes(inv: Investigation, size: Size) -> Plot | None:
     """Every step's throughput at every level, with quartiles, whiskers and outliers, the medians joined: all the data
     first (Tukey, Exploratory Data Analysis, 1977: whiskers end at the furthest value within 1.5 boxes)."""
-    import altair as alt
-
     loads = load_axis(inv)
     drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, "throughput", 1.0))]
     values = [row["value"] for _, rows in drawn for row in rows]
@@ -223,30 +196,20 @@ def boxes(inv: Investigation, size: Size) -> Drawing | None:
         return None
     logarithmic = wants_log([each for each, _ in drawn]) and min(values) > 0
     low, high = (min(values) / 1.5, max(values) * 1.5) if logarithmic else (0.0, max(values) * 1.15 or 1.0)
-    axis, x = ValueAxis("requests per second", low, high, logarithmic), loads.channel()
-    layers: list[alt.Chart] = []
-    ends = []
+    plot = Plot(size, loads.channel(), ValueAxis("requests per second", low, high, logarithmic))
     for each, rows in drawn:
         colour, found = COLOURS[each.role], [box_of(load, values) for load, values in _by_load(rows)]
-        base = vega.data(found).encode(x=x)
         outside = {(one["load"], value) for one in found for value in one["outliers"]}
         dots = [row for row in rows if (row["load"], row["value"]) not in outside]
         rings = [row for row in rows if (row["load"], row["value"]) in outside]
-        layers += [
-            base.mark_rule(color=colour).encode(y=axis.channel("low"), y2=alt.Y2("high:Q")),
-            base.mark_bar(color=colour, opacity=0.25, size=BOX_WIDTH).encode(
-                y=axis.channel("quarter"), y2=alt.Y2("three_quarters:Q")
-            ),
-            base.mark_line(color=colour, strokeWidth=1.6).encode(y=axis.channel("median")),
-            base.mark_tick(color=colour, thickness=2, size=BOX_WIDTH, orient="horizontal").encode(
-                y=axis.channel("median")
-            ),
-            vega.data(dots).mark_point(color=colour, filled=True, size=14, opacity=0.6).encode(x=x, y=axis.channel()),
-            vega.data(rings).mark_point(color=colour, filled=False, size=40).encode(x=x, y=axis.channel()),
-        ]
-        ends.append(End(each.label, colour, found[-1]["load"], found[-1]["median"]))
-    layers += vega.end_labels(ends, x, axis)
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+        plot.draw("rule", found, colour, "low", "high")
+        plot.draw("bar", found, colour, "quarter", "three_quarters", opacity=0.25, size=BOX_WIDTH)
+        plot.draw("line", found, colour, "median", strokeWidth=1.6)
+        plot.draw("tick", found, colour, "median", thickness=2, size=BOX_WIDTH, orient="horizontal")
+        plot.draw("point", dots, colour, filled=True, size=14, opacity=0.6)
+        plot.draw("point", rings, colour, filled=False, size=40)
+        plot.end(each.label, colour, found[-1], "median")
+    return plot
 
 
 def box_of(load: float, values: Sequence[float]) -> Row:
@@ -272,14 +235,12 @@ def _by_load(rows: Iterable[Row]) -> list[tuple[float, list[float]]]:
     return sorted(by_load.items())
 
 
-def forecast(inv: Investigation, size: Size) -> Drawing | None:
+def forecast(inv: Investigation, size: Size) -> Plot | None:
     """The forecast with its intervals beside what was measured before and after it; where saturation was expected."""
-    import altair as alt
-
     found, before = inv.forecast, next(iter(facts.series(inv)), None)
     if found is None or not found.at or before is None:
         return None
-    measured, x = throughput_rows(before), load_axis(inv).channel()
+    measured = throughput_rows(before)
     expected = [
         {"load": one.load, "value": one.throughput.value, "low": one.throughput.low, "high": one.throughput.high}
         for one in found.at
@@ -287,25 +248,18 @@ def forecast(inv: Investigation, size: Size) -> Drawing | None:
     top = max(row["high"] for row in (*measured, *expected))
     if not math.isfinite(top):
         return None
-    axis = ValueAxis("requests per second", 0.0, top * 1.15 or 1.0)
-    layers: list[alt.Chart] = []
+    plot = Plot(size, load_axis(inv).channel(), ValueAxis("requests per second", 0.0, top * 1.15 or 1.0))
     highest = max(row["load"] for row in (*measured, *expected))
     if found.capacity is not None and found.capacity.load.low < highest:
         at = found.capacity.load
-        layers.append(vega.shade(at.low, min(at.high, highest), x, AFTER, 0.12))
-    base = vega.data(expected).encode(x=x)
-    layers += [
-        base.mark_rule(color=AFTER, strokeWidth=7, opacity=0.35).encode(y=axis.channel("low"), y2=alt.Y2("high:Q")),
-        base.mark_tick(color=AFTER, thickness=2.5, size=22, orient="horizontal").encode(y=axis.channel()),
-    ]
-    line = vega.data(measured).encode(x=x, y=axis.channel())
-    layers += [line.mark_line(color=BEFORE), line.mark_point(color=BEFORE, filled=True, size=38, opacity=1)]
-    ends = [
-        End("measured", BEFORE, measured[-1]["load"], measured[-1]["value"]),
-        End("forecast", AFTER, expected[-1]["load"], expected[-1]["value"]),
-    ]
-    layers += vega.end_labels(ends, x, axis)
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+        plot.shade(at.low, min(at.high, highest), AFTER, 0.12)
+    plot.draw("rule", expected, AFTER, "low", "high", strokeWidth=7, opacity=0.35)
+    plot.draw("tick", expected, AFTER, thickness=2.5, size=22, orient="horizontal")
+    plot.draw("line", measured, BEFORE)
+    plot.draw("point", measured, BEFORE, filled=True, size=38, opacity=1)
+    plot.end("measured", BEFORE, measured[-1])
+    plot.end("forecast", AFTER, expected[-1])
+    return plot
 
 
 def forecast_title(inv: Investigation) -> str:
@@ -318,52 +272,36 @@ def forecast_title(inv: Investigation) -> str:
     return f"Forecast from {loads}: inside its interval at {inside} of {len(found.scored)} loads"
 
 
-def components(inv: Investigation, what: str, size: Size) -> Drawing | None:
+def components(inv: Investigation, what: str, size: Size) -> Plot | None:
     """What each component used over the load, in the state as given: a dot per step, a line through the averages. what:
     the rest of the metric's name. None where there is only one component."""
-    import altair as alt
-
-    rounds = [round_ for round_ in inv.rounds if round_.footprint]
-    if not rounds:
+    rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
+    names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
+    if len(names) < 2:
         return None
-    names = sorted({name for row in rounds[0].footprint for name in row if name.endswith(f".{what}")})
-    parts = [name for name in names if not name.startswith("target.")]
-    if len(parts) < 2:
-        return None
-    unit = metric_of(parts[0]).unit
+    unit = metric_of(names[0]).unit
     factor, title = SCALES.get(unit, (1.0, unit))
-    drawn = {
-        name.partition(".")[0]: [
-            {"load": row["level"], "value": row[name] * factor} for row in rounds[0].footprint if name in row
-        ]
-        for name in parts
-    }
-    axis = ValueAxis(title, 0.0, 1.15 * max(row["value"] for rows in drawn.values() for row in rows) or 1.0)
-    x, layers, ends = load_axis(inv).channel(), list[alt.Chart](), []
-    for (component, rows), colour in zip(drawn.items(), itertools.cycle(PALETTE), strict=False):
-        means = _averages(rows)
-        layers += [
-            vega.data(rows).mark_point(color=colour, filled=True, size=18, opacity=0.5).encode(x=x, y=axis.channel()),
-            vega.data(means).mark_line(color=colour, strokeWidth=2.2).encode(x=x, y=axis.channel()),
-        ]
-        ends.append(End(component, colour, means[-1]["load"], means[-1]["value"]))
-    layers += vega.end_labels(ends, x, axis)
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+    drawn = []
+    for name, colour in zip(names, itertools.cycle(PALETTE), strict=False):
+        used = [{"load": row["level"], "value": row[name] * factor} for row in rows if name in row]
+        drawn.append((name.partition(".")[0], colour, used))
+    return _lines(drawn, load_axis(inv), size, title)
 
 
-def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Drawing | None:
+def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plot | None:
     """One metric over the levels, before and after: a dot per step, a line through the averages, and the ceilings
     of the limit (by its id) in both states."""
     unit = metric_of(name).unit
     factor, title = SCALES.get(unit, (1.0, unit))
-    drawn = [(each, _footprint_rows(each, name, factor)) for each in measured_ends(inv)]
-    ceilings = {
-        each.role: limit.ceiling * factor
+    drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, name, factor))]
+    ceilings = [
+        (COLOURS[each.role], limit.ceiling * factor)
         for each, _ in drawn
         for limit in each.round.limits
         if limit.id == limit_id and math.isfinite(limit.ceiling) and limit.ceiling > 0
-    }
-    return _lines(drawn, load_axis(inv), size, title, ceilings=ceilings)
+    ]
+    lines = [(each.label, COLOURS[each.role], rows) for each, rows in drawn]
+    return _lines(lines, load_axis(inv), size, title, ceilings=ceilings)
 
 
 def _footprint_rows(each: facts.Series, name: str, factor: float) -> list[Row]:
@@ -385,42 +323,32 @@ def measured_ends(inv: Investigation) -> list[facts.Series]:
 
 
 def _lines(
-    drawn: Iterable[tuple[facts.Series, list[Row]]],
+    drawn: Iterable[tuple[str, str, list[Row]]],
     loads: LoadAxis,
     size: Size,
     title: str,
     *,
     logarithmic: bool = False,
-    ceilings: Mapping[facts.Role, float] | None = None,
-) -> Drawing | None:
-    """Dots, and lines through their averages, in the colour of the state; None where there is nothing to draw."""
-    import altair as alt
-
-    drawn, ceilings = [(each, rows) for each, rows in drawn if rows], ceilings or {}
-    values = [row["value"] for _, rows in drawn for row in rows]
+    ceilings: Sequence[tuple[str, float]] = (),
+) -> Plot | None:
+    """Dots, and lines through their averages, each with its name and colour; None where there is nothing to draw.
+    ceilings: each in its colour."""
+    drawn = [(label, colour, rows) for label, colour, rows in drawn if rows]
+    values = [row["value"] for _, _, rows in drawn for row in rows]
     if not values or not loads.levels:
         return None
-    top = max([*values, *ceilings.values()]) or 1.0
+    top = max([*values, *(value for _, value in ceilings)]) or 1.0
     logarithmic = logarithmic and min(values) > 0
-    axis = ValueAxis(
-        title, min(values) / 1.5 if logarithmic else 0.0, top * (1.5 if logarithmic else 1.15), logarithmic
-    )
-    x, layers, ends = loads.channel(), [], []
-    for each, rows in drawn:
-        colour, means = COLOURS[each.role], _averages(rows)
-        dots = vega.data(rows).mark_point(color=colour, filled=True, size=26, opacity=0.55)
-        line = vega.data(means).encode(x=x, y=axis.channel())
-        layers += [dots.encode(x=x, y=axis.channel()), line.mark_line(color=colour, strokeWidth=2.2)]
-        ends.append(End(each.label, colour, means[-1]["load"], means[-1]["value"]))
-    layers += vega.end_labels(ends, x, axis)
-    for role, value in ceilings.items():
-        label = f"ceiling {rounding.plain(value)}"
-        layers += vega.ceiling(value, label, COLOURS[role], x, axis.channel(), min(loads.levels))
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
-
-
-def _averages(rows: Iterable[Row]) -> list[Row]:
-    return [{"load": load, "value": sum(found) / len(found)} for load, found in _by_load(rows)]
+    low, high = (min(values) / 1.5, top * 1.5) if logarithmic else (0.0, top * 1.15)
+    plot = Plot(size, loads.channel(), ValueAxis(title, low, high, logarithmic))
+    for label, colour, rows in drawn:
+        means = [{"load": load, "value": sum(found) / len(found)} for load, found in _by_load(rows)]
+        plot.draw("point", rows, colour, filled=True, size=26, opacity=0.55)
+        plot.draw("line", means, colour, strokeWidth=2.2)
+        plot.end(label, colour, means[-1])
+    for colour, value in ceilings:
+        plot.ceiling(value, f"ceiling {rounding.plain(value)}", colour, min(loads.levels))
+    return plot
 
 
 def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, str]]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
 
 from loadframe.model import Tuning, TuningTrial
 from loadframe.reporting import rounding, vega, verdict_words
 from loadframe.reporting.plots import TERSE_BELOW
-from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Size
-
-if TYPE_CHECKING:
-    from loadframe.reporting.vega import Drawing
+from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Plot, Size
 
 KINDS = {
     "trial": (AFTER, "circle"),
@@ -68,30 +64,25 @@ def _range(found: Tuning) -> tuple[float, float]:
     return max(min(known), max(known) / DEEPEST) / 1.15, max(known)
 
 
-def trials(found: Tuning, size: Size) -> Drawing | None:
+def trials(found: Tuning, size: Size) -> Plot | None:
     """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof with its
     interval. None without a trial."""
-    import altair as alt
-
     if not found.trials:
         return None
     verdict, last = found.told, found.trials[-1].number
     lowest, highest = _range(found)
-    scale = alt.Scale(type="log", domain=[lowest, highest * 1.25], nice=False)
-    y = alt.Y(
-        "ratio:Q",
-        title="throughput against the start (log scale)",
-        scale=scale,
-        axis=alt.Axis(values=even_steps(lowest, highest * 1.25), format=vega.number_format(highest)),
+    scale = {"type": "log", "domain": [lowest, highest * 1.25], "nice": False}
+    y = vega.quantity(
+        "ratio",
+        "throughput against the start (log scale)",
+        scale,
+        values=even_steps(lowest, highest * 1.25),
+        format=vega.number_format(highest),
     )
     right = last + max(1.0, last / 8) if verdict else last
     ticks = [number for number in range(1, last + 1) if last <= 10 or number % (5 if last <= 50 else 10) == 0]
-    x = alt.X(
-        "number:Q",
-        title="trial",
-        scale=alt.Scale(domain=[0.5, right + 0.5], nice=False),
-        axis=alt.Axis(values=ticks, format="d", grid=False),
-    )
+    numbers = {"domain": [0.5, right + 0.5], "nice": False}
+    x = vega.quantity("number", "trial", numbers, values=ticks, format="d", grid=False)
     rows = [
         {"number": each.number, "ratio": max(each.ratio or lowest, lowest), "kind": kind(each)} for each in found.trials
     ]
@@ -100,21 +91,14 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
     ]
     used = [name for name in KINDS if any(row["kind"] == name for row in rows)]
     columns = 2 if size.width < TERSE_BELOW else len(KINDS)
-    legend = alt.Legend(orient="top", title=None, columns=columns) if len(used) > 1 else None
-    colour = alt.Scale(domain=used, range=[KINDS[name][0] for name in used])
-    shape = alt.Scale(domain=used, range=[KINDS[name][1] for name in used])
-    layers: list[Any] = [
-        vega.data([{"ratio": 1.0}]).mark_rule(color=QUIET, strokeDash=[2, 3]).encode(y=y),
-        vega.data(best).mark_line(color=BETWEEN, interpolate="step-after", strokeWidth=1.5).encode(x=x, y=y),
-        vega.data(rows)
-        .mark_point(filled=True, size=60, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color("kind:N", scale=colour, legend=legend),
-            shape=alt.Shape("kind:N", scale=shape, legend=legend),
-        ),
-    ]
+    legend = {"orient": "top", "title": None, "columns": columns} if len(used) > 1 else None
+    colours, shapes = zip(*(KINDS[name] for name in used), strict=True)
+    colour = {**vega.text("kind"), "scale": {"domain": used, "range": list(colours)}, "legend": legend}
+    shape = {**vega.text("kind"), "scale": {"domain": used, "range": list(shapes)}, "legend": legend}
+    plot = Plot(size, x)
+    plot.add("rule", [{"ratio": 1.0}], {"y": y}, color=QUIET, strokeDash=[2, 3])
+    plot.add("line", best, {"x": x, "y": y}, color=BETWEEN, interpolate="step-after", strokeWidth=1.5)
+    plot.add("point", rows, {"x": x, "y": y, "color": colour, "shape": shape}, filled=True, size=60, opacity=1)
     if verdict is not None:
         row = {
             "number": right,
@@ -123,16 +107,12 @@ def trials(found: Tuning, size: Size) -> Drawing | None:
             "high": min(verdict.high, highest * 1.25),
             "label": f"proof: {verdict_words.ratio(verdict)} times",
         }
-        proof = vega.data([row]).encode(x=x)
-        between = alt.Y("low:Q", scale=scale)
-        layers += [
-            proof.mark_rule(color=INK, strokeWidth=2).encode(y=between, y2=alt.Y2("high:Q")),
-            proof.mark_point(color=INK, filled=True, size=90, shape="square", opacity=1).encode(y=y),
-            proof.mark_text(align="right", dx=5, dy=-8, color=INK, fontWeight=600).encode(
-                y=alt.Y("high:Q", scale=scale), text=alt.Text("label:N")
-            ),
-        ]
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+        low, high = ({"field": end, "type": "quantitative", "scale": scale} for end in ("low", "high"))
+        plot.add("rule", [row], {"x": x, "y": low, "y2": {"field": "high"}}, color=INK, strokeWidth=2)
+        plot.add("point", [row], {"x": x, "y": y}, color=INK, filled=True, size=90, shape="square", opacity=1)
+        written = {"x": x, "y": high, "text": vega.text()}
+        plot.add("text", [row], written, align="right", dx=5, dy=-8, color=INK, fontWeight=600)
+    return plot
 
 
 STEPS = ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 2.0, 3.0, *range(4, 10)))

@@ -1,33 +1,33 @@
-"""The grammar that all charts share: axes, labels, look, and the rendering to SVG without a browser or a network.
+"""The grammar that all charts share: axes, marks, labels, look; and the rendering to SVG without browser and network.
 
-Colours are Okabe and Ito's, which people with any colour vision tell apart: vermilion before, blue after.
+Charts are specifications of Vega-Lite, https://vega.github.io/vega-lite/docs/spec.html. Colours are Okabe and Ito's,
+which people with any colour vision tell apart: vermilion before, blue after.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from markupsafe import Markup
 
 from loadframe.errors import RunError
-from loadframe.json_text import write_json
 from loadframe.panics import ROOM_BYTES, in_words
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    Drawing = alt.LayerChart | alt.FacetChart
 
 BEFORE, BETWEEN, AFTER, INK, QUIET = "#D55E00", "#8A8A8A", "#0072B2", "#1F2933", "#5B6673"
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABELS_TOUCH_BELOW = 0.07
 """Share of the height below which two labels at the ends of lines would overlap."""
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+Channel = dict[str, Any]
+"""How a field of the rows becomes a position, a colour or a text."""
+Spec = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,17 @@ class LoadAxis:
     unit: str
     levels: tuple[float, ...]
 
-    @property
-    def logarithmic(self) -> bool:
-        return is_geometric(self.levels)
-
-    def channel(self) -> alt.X:
-        import altair as alt
-
-        ticks = alt.Axis(
-            values=list(self.levels), labelOverlap="greedy", format=number_format(max(self.levels)), grid=False
+    def channel(self) -> Channel:
+        logarithmic = is_geometric(self.levels)
+        return quantity(
+            "load",
+            self.unit + (" (log scale)" if logarithmic else ""),
+            {"type": "log" if logarithmic else "linear", "zero": False, "nice": False, "padding": 8},
+            values=list(self.levels),
+            labelOverlap="greedy",
+            format=number_format(max(self.levels)),
+            grid=False,
         )
-        title = self.unit + (" (log scale)" if self.logarithmic else "")
-        scale = alt.Scale(type="log" if self.logarithmic else "linear", zero=False, nice=False, padding=8)
-        return alt.X("load:Q", title=title, scale=scale, axis=ticks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +67,10 @@ class ValueAxis:
     high: float
     logarithmic: bool = False
 
-    def channel(self, field: str = "value") -> alt.Y:
-        import altair as alt
-
+    def channel(self, field: str = "value") -> Channel:
         title = self.title + (" (log scale)" if self.logarithmic else "")
-        scale = alt.Scale(type="log" if self.logarithmic else "linear", domain=[self.low, self.high], nice=False)
-        return alt.Y(
-            f"{field}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5, format=number_format(self.high))
-        )
+        scale = {"type": "log" if self.logarithmic else "linear", "domain": [self.low, self.high], "nice": False}
+        return quantity(field, title, scale, tickCount=5, format=number_format(self.high))
 
     def height(self, value: float) -> float:
         """Where a value stands between the bottom (0) and the top (1)."""
@@ -93,28 +87,124 @@ class PercentileAxis:
     FIELD: ClassVar[str] = "one_in"
     most: float
 
-    def channel(self) -> alt.X:
-        import altair as alt
-
+    def channel(self) -> Channel:
         decades = max(math.ceil(math.log10(max(self.most, 2.0))), 1)
-        shown = alt.Axis(
+        return quantity(
+            self.FIELD,
+            "percentile of the requests (log scale)",
+            {"type": "log", "domain": [1, max(self.most, 2.0)], "nice": False},
             values=[2, *(10**power for power in range(1, decades + 1))],
             labelExpr="format(100 - 100 / datum.value, '.12~g')",
             labelOverlap="greedy",
             grid=True,
         )
-        scale = alt.Scale(type="log", domain=[1, max(self.most, 2.0)], nice=False)
-        return alt.X(f"{self.FIELD}:Q", title="percentile of the requests (log scale)", scale=scale, axis=shown)
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The last point of a line, where its name is written."""
+def quantity(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> Channel:
+    """A number on an axis."""
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
-    label: str
-    colour: str
-    load: float
-    value: float
+
+def text(field: str = "label") -> Channel:
+    """A field that is written."""
+    return {"field": field, "type": "nominal"}
+
+
+class Plot:
+    """A drawing over one pair of axes, which grows by its marks: what is drawn later lies above."""
+
+    def __init__(self, size: Size, x: Channel, y: ValueAxis | None = None) -> None:
+        """y: None for a drawing whose marks name all their channels."""
+        self.size, self.x, self._y = size, x, y
+        self._layers: list[Spec] = []
+        self._rows: list[list[dict[str, Any]]] = []
+        self._ends: list[tuple[float, float, str, str]] = []
+
+    @property
+    def y(self) -> ValueAxis:
+        assert self._y is not None, "a mark that names no channels lies on the axes"
+        return self._y
+
+    def add(self, kind: str, rows: Rows, encoding: Mapping[str, Channel], **look: Any) -> None:
+        """A mark for each of these rows, or one through all. Equal rows are in the specification once."""
+        told = [dict(row) for row in rows]
+        if told not in self._rows:
+            self._rows.append(told)
+        named = f"rows-{self._rows.index(told)}"
+        self._layers.append({"data": {"name": named}, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
+
+    def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
+        """The same on both axes, by this field of the rows, or from it to another one."""
+        y2 = {"y2": {"field": to}} if to else {}
+        self.add(kind, rows, {"x": self.x, "y": self.y.channel(field), **y2}, color=colour, **look)
+
+    def shade(self, low: float, high: float, colour: str, opacity: float) -> None:
+        """A band over all heights between two loads."""
+        x2 = {"x2": {"field": "load2"}}
+        self.add("rect", [{"load": low, "load2": high}], {"x": self.x, **x2}, color=colour, opacity=opacity)
+
+    def rule(self, load: float, colour: str) -> None:
+        """A dashed line over all heights."""
+        self.add("rule", [{"load": load}], {"x": self.x}, color=colour, strokeDash=[4, 3], strokeWidth=1.2)
+
+    def write(self, load: float, value: float, label: str, colour: str, **look: Any) -> None:
+        """A text at a place."""
+        row = {self.x["field"]: load, "value": value, "label": label}
+        encoding = {"x": self.x, "y": self.y.channel(), "text": text()}
+        self.add("text", [row], encoding, color=colour, **look)
+
+    def end(self, label: str, colour: str, row: Row, field: str = "value") -> None:
+        """The name of a line, to be written at its last point where there are several."""
+        self._ends.append((row[field], row[self.x["field"]], label, colour))
+
+    def ceiling(self, value: float, label: str, colour: str, left: float) -> None:
+        """A dotted line that use cannot cross, named at its left end."""
+        row = {"load": left, "value": value, "label": label}
+        self.add("rule", [row], {"y": self.y.channel()}, color=colour, strokeDash=[2, 3])
+        self.write(left, value, label, colour, align="left", dx=2, dy=-7)
+
+    def specification(self, background: str | None = None) -> Spec:
+        """The whole specification, with the look that all charts share."""
+        self._write_ends()
+        return {
+            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+            "width": self.size.width,
+            "height": self.size.height,
+            "background": background,
+            "padding": {"left": 4, "right": 10, "top": 6, "bottom": 4},
+            "config": CONFIG,
+            "layer": self._layers,
+            "datasets": {f"rows-{number}": rows for number, rows in enumerate(self._rows)},
+        }
+
+    def _write_ends(self) -> None:
+        """The name of each line at its right end, moved apart where two would touch; none where there is one line."""
+        previous, shift = -math.inf, 0
+        for value, load, label, colour in sorted(self._ends) if len(self._ends) > 1 else ():
+            height = self.y.height(value)
+            shift = shift - 12 if height - previous < LABELS_TOUCH_BELOW else 0
+            previous = height
+            self.write(load, value, label, colour, align="left", dx=8, dy=shift, fontWeight=600, fontSize=12.5)
+        self._ends = []
+
+
+CONFIG: Mapping[str, Any] = {
+    "font": FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": QUIET,
+        "titleColor": QUIET,
+        "gridColor": "#E4E7EB",
+        "domainColor": "#9AA5B1",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "tickColor": "#9AA5B1",
+    },
+    "text": {"fontSize": 12},
+    "title": {"fontSize": 15, "color": INK, "subtitleColor": QUIET, "subtitleFontSize": 13},
+}
 
 
 def number_format(largest: float) -> str:
@@ -134,70 +224,6 @@ def _unevenness(values: list[float]) -> float:
     gaps = [later - earlier for earlier, later in itertools.pairwise(values)]
     mean = sum(gaps) / len(gaps)
     return math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) / mean
-
-
-def data(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    """A chart of these rows, which become part of its specification.
-
-    They travel as one string until `specification` unpacks them: Altair copies its data deeply at every call, which
-    took longer than all the drawing.
-    """
-    import altair as alt
-
-    return alt.Chart(alt.InlineData(values=write_json([dict(row) for row in rows])))
-
-
-def shade(low: float, high: float, x: alt.X, colour: str, opacity: float) -> alt.Chart:
-    """A band over all heights between two loads."""
-    import altair as alt
-
-    marks: alt.Chart = data([{"load": low, "load2": high}]).mark_rect(color=colour, opacity=opacity)
-    return marks.encode(x=x, x2=alt.X2("load2:Q"))
-
-
-def end_labels(ends: Sequence[End], x: alt.X, axis: ValueAxis, field: str = "load") -> list[alt.Chart]:
-    """The name of each line at its right end, moved apart where two would touch; none where there is one line. field:
-    what x shows."""
-    import altair as alt
-
-    if len(ends) < 2:
-        return []
-    layers, previous, shift = [], -math.inf, 0
-    for end in sorted(ends, key=lambda end: end.value):
-        height = axis.height(end.value)
-        shift = shift - 12 if height - previous < LABELS_TOUCH_BELOW else 0
-        previous = height
-        row = {field: end.load, "value": end.value, "label": end.label}
-        mark = data([row]).mark_text(align="left", dx=8, dy=shift, color=end.colour, fontWeight=600, fontSize=12.5)
-        layers.append(mark.encode(x=x, y=axis.channel(), text=alt.Text("label:N")))
-    return layers
-
-
-def ceiling(value: float, label: str, colour: str, x: alt.X, y: alt.Y, left: float) -> list[alt.Chart]:
-    """A dotted line that use cannot cross, named at its left end."""
-    import altair as alt
-
-    base = data([{"load": left, "value": value, "label": label}]).encode(y=y)
-    text = base.mark_text(align="left", dx=2, dy=-7, color=colour).encode(x=x, text=alt.Text("label:N"))
-    return [base.mark_rule(color=colour, strokeDash=[2, 3]), text]
-
-
-def specification(drawn: Drawing, background: str | None = None) -> dict[str, Any]:
-    """The Vega-Lite specification with the look that all charts share."""
-    spec: dict[str, Any] = drawn.to_dict(validate=False)
-    spec["datasets"] = {name: json.loads(rows) for name, rows in spec["datasets"].items()}
-    spec["background"] = background
-    spec["padding"] = {"left": 4, "right": 10, "top": 6, "bottom": 4}
-    ink = {"labelColor": QUIET, "titleColor": QUIET, "gridColor": "#E4E7EB", "domainColor": "#9AA5B1"}
-    sizes = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8}
-    spec["config"] = {
-        "font": FONT,
-        "view": {"stroke": None},
-        "axis": {**ink, **sizes, "tickColor": "#9AA5B1"},
-        "text": {"fontSize": 12},
-        "title": {"fontSize": 15, "color": INK, "subtitleColor": QUIET, "subtitleFontSize": 13},
-    }
-    return spec
 
 
 def start_engine() -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadframe.model import Investigation, Ladder, Verdict
 from loadframe.reporting import rounding, vega, verdict_words
-from loadframe.reporting.vega import AFTER, BETWEEN, INK, Size
-
-if TYPE_CHECKING:
-    from loadframe.reporting.vega import Drawing
+from loadframe.reporting.vega import AFTER, BETWEEN, INK, Plot, Size
 
 Row = dict[str, Any]
 
@@ -18,7 +15,7 @@ WIDEST = 10.0
 """An interval of a ladder's bar is drawn up to this many times the bar: one of two blocks would flatten all others."""
 
 
-def ladder(inv: Investigation, size: Size) -> Drawing | None:
+def ladder(inv: Investigation, size: Size) -> Plot | None:
     """The kept changes as a waterfall on a logarithmic scale, where equal lengths are equal factors; None for one."""
     rows: list[Row] = []
     reached = 1.0
@@ -37,7 +34,7 @@ def ladder(inv: Investigation, size: Size) -> Drawing | None:
     return _waterfall(rows, size)
 
 
-def waterfall(found: Ladder, size: Size) -> Drawing | None:
+def waterfall(found: Ladder, size: Size) -> Plot | None:
     """Every change that was measured, on top of the kept ones before it; a change that was reverted is quiet, and the
     next one begins where it began. Thin lines: 95 % intervals. None for none."""
     rows: list[Row] = []
@@ -68,24 +65,24 @@ def _beside(verdict: Verdict, reached: float) -> Row:
     return {"from": reached, "to": reached * verdict.ratio, "low": reached * low, "high": reached * high}
 
 
-def _waterfall(rows: list[Row], size: Size) -> Drawing:
-    import altair as alt
-
+def _waterfall(rows: list[Row], size: Size) -> Plot:
     for row in rows:
         row["right"] = max(row["from"], row["to"], row.get("high", 0.0))
     lowest = min(min(1.0, row["to"], row.get("low", 1.0)) for row in rows)
     highest = max(row["right"] for row in rows)
-    scale = alt.Scale(type="log", domain=[lowest, highest * 3], nice=False)
-    ticks = alt.Axis(tickCount=5, format=vega.number_format(highest))
-    x = alt.X("from:Q", title="times the throughput before (log scale)", scale=scale, axis=ticks)
-    y = alt.Y("change:N", title=None, sort=None, axis=alt.Axis(labelLimit=230, ticks=False, domain=False))
-    kinds = alt.Scale(domain=["step", "total", "reverted"], range=[AFTER, INK, BETWEEN])
-    colour = alt.Color("kind:N", legend=None, scale=kinds)
-    base = vega.data(rows).encode(y=y)
-    layers = [base.mark_bar(height=20).encode(x=x, x2=alt.X2("to:Q"), color=colour)]
+    scale = {"type": "log", "domain": [lowest, highest * 3], "nice": False}
+    x = vega.quantity(
+        "from", "times the throughput before (log scale)", scale, tickCount=5, format=vega.number_format(highest)
+    )
+    y = {**vega.text("change"), "title": None, "sort": None}
+    y["axis"] = {"labelLimit": 230, "ticks": False, "domain": False}
+    kinds = {"domain": ["step", "total", "reverted"], "range": [AFTER, INK, BETWEEN]}
+    colour = {**vega.text("kind"), "legend": None, "scale": kinds}
+    plot = Plot(Size(size.width - 80, 36 * len(rows)), x)
+    plot.add("bar", rows, {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}, height=20)
     if any("low" in row for row in rows):
-        rule = base.mark_rule(color=INK, strokeWidth=1.2).encode(x=alt.X("low:Q", scale=scale), x2=alt.X2("high:Q"))
-        layers.append(rule)
-    text = base.mark_text(align="left", dx=6, color=INK)
-    layers.append(text.encode(x=alt.X("right:Q", scale=scale), text=alt.Text("label:N")))
-    return alt.layer(*layers).properties(width=size.width - 80, height=36 * len(rows))
+        low = {"field": "low", "type": "quantitative", "scale": scale}
+        plot.add("rule", rows, {"x": low, "x2": {"field": "high"}, "y": y}, color=INK, strokeWidth=1.2)
+    right = {"field": "right", "type": "quantitative", "scale": scale}
+    plot.add("text", rows, {"x": right, "y": y, "text": vega.text()}, align="left", dx=6, color=INK)
+    return plot
