@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,17 @@ def lease(scratch: Path) -> Iterator[Lease]:
         yield lease
 
 
+@contextmanager
+def leased(what: str) -> Iterator[Lease]:
+    """In folders of its own, for fixtures that outlive a test."""
+    with tempfile.TemporaryDirectory(prefix="lf-", dir="/var/tmp") as name, pytest.MonkeyPatch.context() as patch:
+        Path(name).chmod(0o755)
+        patch.setenv("LOADFRAME_STATE", f"{name}/state")
+        with Lease.acquire(what, scratch=Path(name)) as lease:
+            patch.undo()
+            yield lease
+
+
 SHARDS = 2
 
 
@@ -53,17 +65,17 @@ def marks(form: str) -> tuple[pytest.MarkDecorator, ...]:
     return () if row.embedded else (pytest.mark.server,)
 
 
-@pytest.fixture(params=[pytest.param(form, marks=marks(form)) for form in forms()])
+@pytest.fixture(scope="module", params=[pytest.param(form, marks=marks(form)) for form in forms()])
 def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kind(form: str) -> str:
     return form.removeprefix("sharded ")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def components(form: str, kind: str) -> tuple[str, ...]:
     """What the target is made of."""
     return registry.components(kind, SHARDS if form != kind else None)
@@ -72,14 +84,10 @@ def components(form: str, kind: str) -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def pristine() -> Iterator[PostgresTarget]:
     """A PostgreSQL that never runs: its data are copied, because initdb takes seconds."""
-    with tempfile.TemporaryDirectory(prefix="lf-", dir="/var/tmp") as name, pytest.MonkeyPatch.context() as patch:
-        Path(name).chmod(0o755)
-        patch.setenv("LOADFRAME_STATE", f"{name}/state")
-        with Lease.acquire("tests of PostgreSQL", scratch=Path(name)) as lease:
-            patch.undo()
-            target = PostgresTarget(lease=lease, allowance=Allowance())
-            target.create()
-            yield target
+    with leased("tests of PostgreSQL") as lease:
+        target = PostgresTarget(lease=lease, allowance=Allowance())
+        target.create()
+        yield target
 
 
 @pytest.fixture
@@ -87,13 +95,36 @@ def target(
     form: str, kind: str, components: tuple[str, ...], lease: Lease, request: pytest.FixtureRequest
 ) -> Iterator[Target]:
     """Created, not started."""
-    if form == kind:
-        target = registry.make(kind, lease=lease, allowance=Allowance())
-    else:
-        target = registry.make_shards(kind, lease=lease, allowances={name: Allowance() for name in components})
+    target = _made(form, kind, components, lease)
     _create(target, request)
     yield target
     target.destroy()
+
+
+@pytest.fixture(scope="module")
+def unstarted(form: str, kind: str, components: tuple[str, ...], request: pytest.FixtureRequest) -> Iterator[Target]:
+    """The same for all tests of a form that leave it so."""
+    with leased("tests without a start") as lease:
+        target = _made(form, kind, components, lease)
+        _create(target, request)
+        yield target
+        target.destroy()
+
+
+@pytest.fixture(scope="module")
+def shared(form: str, kind: str, components: tuple[str, ...], request: pytest.FixtureRequest) -> Iterator[Target]:
+    """The same for all tests of a form that do with it what its users do; created, and started by the first of them."""
+    with leased("tests of a target") as lease:
+        target = _made(form, kind, components, lease)
+        _create(target, request)
+        yield target
+        target.destroy()
+
+
+def _made(form: str, kind: str, components: Sequence[str], lease: Lease) -> Target:
+    if form == kind:
+        return registry.make(kind, lease=lease, allowance=Allowance())
+    return registry.make_shards(kind, lease=lease, allowances={name: Allowance() for name in components})
 
 
 def _create(target: Target, request: pytest.FixtureRequest) -> None:

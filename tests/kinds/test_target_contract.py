@@ -141,15 +141,21 @@ def test_what_can_be_attached_to_says_where_it_is_and_with_what_password(kind: s
     assert known.head == "" or known.head.endswith("]\n")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def example(kind: str) -> Example:
     return EXAMPLES[kind]
 
 
 @pytest.fixture
-def running(target: Target, example: Example) -> Target:
-    target.start(TargetState(example.start))
-    return target
+def running(shared: Target, example: Example) -> Target:
+    """In its first state, with nothing stored, whatever the test before has done or failed to do."""
+    if shared.healthy():
+        shared.apply(TargetState(example.start))
+    else:
+        shared.stop()
+        shared.start(TargetState(example.start))
+    forget(shared.endpoint())
+    return shared
 
 
 @contextmanager
@@ -207,6 +213,14 @@ def store(endpoint: Endpoint) -> None:
         return
     rows(endpoint, "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
     rows(endpoint, "INSERT INTO jobs VALUES (1)")
+
+
+def forget(endpoint: Endpoint) -> None:
+    """What `store` has left."""
+    if "files" in endpoint.options:
+        (Path(endpoint.options["files"]) / "jobs").unlink(missing_ok=True)
+        return
+    rows(endpoint, "DROP TABLE IF EXISTS jobs")
 
 
 def stored(endpoint: Endpoint) -> bool:
@@ -296,26 +310,27 @@ def test_it_stops_keeps_its_data_and_starts_again(running: Target, example: Exam
     assert stored(running.endpoint())
 
 
-def test_destroy_leaves_nothing_and_can_be_repeated(running: Target, lease: Lease) -> None:
-    running.destroy()
-    running.destroy()
+def test_destroy_leaves_nothing_and_can_be_repeated(target: Target, example: Example, lease: Lease) -> None:
+    target.start(TargetState(example.start))
+    target.destroy()
+    target.destroy()
     assert list(lease.folder.iterdir()) == []
     assert identity.naming(lease.folder.name) == ()
-    assert not running.healthy()
+    assert not target.healthy()
 
 
-def test_a_misspelt_setting_is_refused_and_the_right_one_named(target: Target, example: Example) -> None:
+def test_a_misspelt_setting_is_refused_and_the_right_one_named(unstarted: Target, example: Example) -> None:
     wrong, right = example.misspelt
     with pytest.raises(StudyError, match=wrong) as caught:
-        target.start(TargetState({wrong: 1}))
+        unstarted.start(TargetState({wrong: 1}))
     assert right in caught.value.remedy
-    assert target.pids() == ()
+    assert unstarted.pids() == ()
 
 
-def test_a_value_that_cannot_be_is_refused_and_what_can_be_named(target: Target, example: Example) -> None:
+def test_a_value_that_cannot_be_is_refused_and_what_can_be_named(unstarted: Target, example: Example) -> None:
     ((name, value),) = example.wrong.items()
     with pytest.raises(StudyError, match=f"{name} = {value!r}") as caught:
-        target.start(TargetState(example.wrong))
+        unstarted.start(TargetState(example.wrong))
     assert "Give" in caught.value.remedy
 
 
@@ -358,17 +373,17 @@ def test_it_says_what_it_is(running: Target) -> None:
     assert not any(secret in " ".join(running.describe().values()) for secret in secrets)
 
 
-def test_asking_before_the_start_is_a_clear_error(target: Target) -> None:
-    for ask in (target.effective, target.counters, target.reset):
+def test_asking_before_the_start_is_a_clear_error(unstarted: Target) -> None:
+    for ask in (unstarted.effective, unstarted.counters, unstarted.reset):
         with pytest.raises(TargetError):
             ask()
-    assert not target.healthy()
+    assert not unstarted.healthy()
 
 
-def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(target: Target) -> None:
-    told = {spec.metric for spec in target.counter_specs}
+def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(unstarted: Target) -> None:
+    told = {spec.metric for spec in unstarted.counter_specs}
     requests = [row for row in OF_SERVERS if row.witnesses == (("throughput",),) and told.issuperset(row.counter)]
-    assert target.embedded or requests
+    assert unstarted.embedded or requests
 
 
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
