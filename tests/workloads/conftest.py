@@ -138,22 +138,34 @@ def loader_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
     patch.undo()
 
 
-@pytest.fixture
-def attached_mariadb(farm_server: Endpoint) -> Endpoint:
-    """The same server as one that we were only told of, without a database of drivers."""
-    mariadb.drop_schema(farm_server)
+@pytest.fixture(scope="session")
+def farm_attached(farm_server: Endpoint) -> Endpoint:
+    """The same server as one that we were only told of."""
     with closing(
         attach(f"mariadb:{mariadb.where(farm_server)}", option_file=Path(farm_server.options["option_file"]))
     ) as server:
         return server.endpoint()
 
 
-@pytest.fixture
-def attached_postgres(postgres_server: Endpoint) -> Endpoint:
-    """The same server as one that we were only told of, without a schema of drivers."""
-    postgres.drop_schema(postgres_server)
+@pytest.fixture(scope="session")
+def postgres_attached(postgres_server: Endpoint) -> Endpoint:
+    """The same server as one that we were only told of."""
     with closing(attach("postgres", option_file=Path(postgres_server.options["option_file"]))) as server:
         return server.endpoint()
+
+
+@pytest.fixture
+def attached_mariadb(farm_server: Endpoint, farm_attached: Endpoint) -> Endpoint:
+    """It, without a database of drivers."""
+    mariadb.drop_schema(farm_server)
+    return farm_attached
+
+
+@pytest.fixture
+def attached_postgres(postgres_server: Endpoint, postgres_attached: Endpoint) -> Endpoint:
+    """It, without a schema of drivers."""
+    postgres.drop_schema(postgres_server)
+    return postgres_attached
 
 
 @pytest.fixture

@@ -44,14 +44,14 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "http/url": ({}, "somebodys_site", 1, 5),
     "http/squid": ({"objects": 20, "smallest_bytes": 5000}, "squid_cache", 1, 5),
     "http/varnish": ({"objects": 20, "smallest_bytes": 5000}, "varnish_cache", 1, 5),
-    "job-queue": ({"backlog": 50}, "queue_file", 1, 3),
+    "job-queue": ({"backlog": 50}, "queue_endpoint", 1, 3),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
     "oltp at rate": ({"rows": 500, "tables": 2, "threads": 6}, "farm_server", 100, 300),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
-    "oltp/attached postgres": ({"rows": 500, "tables": 2}, "attached_postgres", 1, 5),
+    "oltp/attached postgres": ({"rows": 500, "tables": 2}, "postgres_attached", 1, 5),
     "pgbench": ({"scale": 1, "script": "simple-update"}, "postgres_server", 1, 5),
-    "pgbench/attached postgres": ({"scale": 1, "protocol": "prepared", "jobs": 2}, "attached_postgres", 1, 5),
+    "pgbench/attached postgres": ({"scale": 1, "protocol": "prepared", "jobs": 2}, "postgres_attached", 1, 5),
     "pgbench at rate": (
         {"scale": 1, "script": "select-only", "connections": 6, "jobs": 2, "latency_limit_ms": 500},
         "postgres_server", 100, 300,
@@ -60,13 +60,13 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
     ),
     "render-farm-burst/attached mariadb": (
-        {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "attached_mariadb", 8, 30,
+        {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_attached", 8, 30,
     ),
     "sysbench": ({"table_size": 500, "tables": 2}, "farm_server", 1, 5),
     "sysbench/postgres": ({"script": "oltp_point_select", "table_size": 500}, "postgres_server", 1, 5),
-    "sysbench/attached mariadb": ({"script": "bulk_insert"}, "attached_mariadb", 1, 5),
+    "sysbench/attached mariadb": ({"script": "bulk_insert"}, "farm_attached", 1, 5),
     "sysbench/attached postgres": (
-        {"script": "oltp_insert", "table_size": 500, "tables": 2}, "attached_postgres", 1, 5,
+        {"script": "oltp_insert", "table_size": 500, "tables": 2}, "postgres_attached", 1, 5,
     ),
     "sysbench at rate": (
         {"script": "oltp_write_only", "table_size": 5000, "connections": 6}, "farm_server", 100, 300,
@@ -74,15 +74,22 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.server] * (name != "job-queue")) for name in SPECIMENS])
+STARTED_AS = {"farm_attached": "farm_server", "postgres_attached": "postgres_server"}
+"""By a server that we were only told of."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.server] * (name != "job-queue")) for name in SPECIMENS],
+)
 def specimen(request: pytest.FixtureRequest) -> Iterator[Specimen]:
+    """Installed once for all tests, as a study does it for all of its steps."""
     kind, _, axis = request.param.partition("/")[0].partition(" at ")
     options, fixture, small, large = SPECIMENS[request.param]
-    if fixture == "queue_file":
-        endpoint = request.getfixturevalue("queue_endpoint")
-    else:
-        endpoint = request.getfixturevalue(fixture)
+    endpoint = request.getfixturevalue(fixture)
     workload = registry.make(kind, options, axis=axis or None)
+    if fixture in STARTED_AS:  # what was left on it as on one of ours is not for the workload to drop
+        workload.remove(request.getfixturevalue(STARTED_AS[fixture]))
     workload.install(endpoint)
     yield Specimen(workload, endpoint, small, large, options, Path(endpoint.address))
     workload.remove(endpoint)
@@ -91,11 +98,11 @@ def specimen(request: pytest.FixtureRequest) -> Iterator[Specimen]:
 def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
     targets = {
         "loader_server": "sharded bulk-loader",
-        "queue_file": "sqlite",
+        "queue_endpoint": "sqlite",
         "farm_server": "mariadb",
         "postgres_server": "postgres",
-        "attached_mariadb": "mariadb",
-        "attached_postgres": "postgres",
+        "farm_attached": "mariadb",
+        "postgres_attached": "postgres",
         "web_server": "nginx",
         "nginx_cache": "nginx-cache",
         "somebodys_site": "url",
@@ -112,9 +119,9 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
     assert other_axes <= SPECIMENS.keys()
 
 
-@pytest.fixture
-def queue_endpoint(tmp_path: Path) -> Endpoint:
-    path = tmp_path / "queue.db"
+@pytest.fixture(scope="module")
+def queue_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Endpoint:
+    path = tmp_path_factory.mktemp("queue") / "queue.db"
     path.touch()
     return Endpoint("sqlite", str(path), {"pragmas": '{"synchronous": "OFF", "busy_timeout": 5000}'})
 
