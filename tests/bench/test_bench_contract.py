@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -14,7 +17,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.model import Ending, Step, TargetState
 from loadframe.runs.folder import RunFolder
-from loadframe.study import Study, parse
+from loadframe.study import parse
 
 QUEUE = """
 [study]
@@ -31,8 +34,10 @@ levels = [2, 4]
 window = "0.3s"
 budget = "60s"
 """
-SQLITE = {"kind": "sqlite", "workload": "job-queue", "axis": "concurrency"}
-MARIADB = {"kind": "mariadb", "workload": "render-farm", "axis": "active_jobs"}
+REAL = {
+    "sqlite": {"kind": "sqlite", "workload": "job-queue", "axis": "concurrency"},
+    "mariadb": {"kind": "mariadb", "workload": "render-farm", "axis": "active_jobs"},
+}
 
 
 @dataclass(frozen=True)
@@ -50,25 +55,45 @@ def flat(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
     return 1000.0, {}
 
 
-def opened_with(named: dict[str, str], opened: Callable[[Study], RunFolder]) -> RealBench:
-    study = parse(QUEUE.format(**named))
-    return RealBench(study, opened(study))
+@contextmanager
+def entered(kind: str, folder: Path) -> Iterator[Subject]:
+    """A real bench with one treatment."""
+    study = parse(QUEUE.format(**REAL[kind]))
+    with RealBench(study, RunFolder.create(folder, study.study.name)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        if kind == "sqlite":
+            yield Subject(bench, "wal_autocheckpoint", 3000, has_process=False)
+        else:
+            yield Subject(bench, "table_open_cache", 128)
 
 
-@pytest.fixture(params=["simulated", "sqlite", pytest.param("mariadb", marks=pytest.mark.server)])
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Subject]]:
+    """Real benches by their kind, for all tests that go on from whatever a bench has done before."""
+    with ExitStack() as stack:
+        yield cache(lambda kind: stack.enter_context(entered(kind, tmp_path_factory.mktemp(kind))))
+
+
+KINDS = ["simulated", "sqlite", pytest.param("mariadb", marks=pytest.mark.server)]
+
+
+@pytest.fixture(params=KINDS)
 def subject(
-    request: pytest.FixtureRequest, simulated: Callable[..., Bookkeeping], opened: Callable[[Study], RunFolder]
-) -> Iterator[Subject]:
+    request: pytest.FixtureRequest, simulated: Callable[..., Bookkeeping], shared: Callable[[str], Subject]
+) -> Subject:
+    if request.param == "simulated":
+        return Subject(simulated(flat).bench, "table_open_cache", 128)
+    return shared(request.param)
+
+
+@pytest.fixture(params=KINDS)
+def new(request: pytest.FixtureRequest, simulated: Callable[..., Bookkeeping], tmp_path: Path) -> Iterator[Subject]:
+    """One that has done nothing yet."""
     if request.param == "simulated":
         yield Subject(simulated(flat).bench, "table_open_cache", 128)
-    elif request.param == "sqlite":
-        with opened_with(SQLITE, opened) as bench:
-            bench.declare("A", "as given", bench.start_state)
-            yield Subject(bench, "wal_autocheckpoint", 3000, has_process=False)
-    else:
-        with opened_with(MARIADB, opened) as bench:
-            bench.declare("A", "as given", bench.start_state)
-            yield Subject(bench, "table_open_cache", 128)
+        return
+    with entered(request.param, tmp_path) as subject:
+        yield subject
 
 
 def step_of(bench: Bench, treatment: str = "A", block: int = 1) -> Step:
@@ -93,7 +118,6 @@ def test_it_says_what_it_is(subject: Subject) -> None:
     assert bench.axis_unit == bench.workload.axis_unit != ""
     assert bench.free_disk_bytes > 0
     assert bench.run.path.is_dir()
-    assert bench.treatments == 1
     assert not bench.is_cache("A")
     assert bench.carries_over("A")
 
@@ -101,9 +125,10 @@ def test_it_says_what_it_is(subject: Subject) -> None:
 def test_a_state_is_declared_and_used_by_its_name(subject: Subject) -> None:
     bench, start = subject.bench, subject.bench.start_state
     other = replace(start, settings={**start.settings, subject.setting: subject.value})
+    before = bench.treatments
     bench.check(other)
     bench.declare("B", "the other", other)
-    assert bench.treatments == 2
+    assert bench.treatments == before + 1
     assert bench.use("B")[subject.setting] == subject.value
     assert bench.use("A")[subject.setting] != subject.value
     with pytest.raises(KeyError):
@@ -135,23 +160,25 @@ def test_a_step_says_what_it_was_taken_for(subject: Subject) -> None:
     assert (step.purpose, step_of(subject.bench).purpose) == ("sizing", "curve")
 
 
-def test_a_target_that_was_ended_begins_again(subject: Subject) -> None:
-    bench = subject.bench
-    assert bench.begins_anew("A") is subject.has_process
+def test_a_target_that_was_ended_begins_again(new: Subject) -> None:
+    bench, has_process = new.bench, new.has_process
+    assert bench.treatments == 1
+    assert bench.begins_anew("A") is has_process
     step_of(bench)
     assert not bench.begins_anew("A")
-    for how in get_args(Ending) if subject.has_process else ():
+    for how in get_args(Ending) if has_process else ():
         bench.end(how)
         assert bench.begins_anew("A")
         step_of(bench)
     bench.recover("A")
-    assert bench.begins_anew("A") is subject.has_process
+    assert bench.begins_anew("A") is has_process
     assert step_of(bench).throughput > 0
 
 
 def test_a_profile_is_a_step_of_its_own(subject: Subject) -> None:
+    before = subject.bench.run.steps()
     found = subject.bench.take_profile("highest", treatment="A", level=2.0, window_s=0.3)
     assert (found.place, found.treatment, found.level) == ("highest", "A", 2.0)
     assert found.throughput > 0
     assert subject.bench.run.profiled() == [found]
-    assert subject.bench.run.steps() == []
+    assert subject.bench.run.steps() == before
