@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from forked import commands
 from loadframe import address
 from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
@@ -80,6 +82,13 @@ def own_state() -> Iterator[Path]:
                 del os.environ[key]
             else:
                 os.environ[key] = value
+
+
+@pytest.fixture(scope="session")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    """What commands are forked from: see forked.commands."""
+    with commands({}) as server:
+        yield server
 
 
 @pytest.fixture

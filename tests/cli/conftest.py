@@ -1,19 +1,19 @@
 """Commands as a user runs them: real processes with their own folders. That the installed program does the same is for
-test_commands.test_help, test_stopped and the documentation's commands to show."""
+test_stopped, test_abandoned and README's first command (tests/docs) to show."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forked import Result, forked
 from loadframe.host.state import state_directory
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
@@ -47,37 +47,7 @@ profile = "off"
 """
 
 
-class Result:
-    """How a command ended."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-        assert "Traceback" not in self.err, self.err
-
-    @property
-    def json(self) -> dict[str, Any]:
-        lines = self.out.splitlines()
-        assert len(lines) == 1, "one JSON object, nothing else, on stdout"
-        document: dict[str, Any] = json.loads(lines[0])
-        return document
-
-
 Command = Callable[..., Result]
-
-
-@pytest.fixture(scope="session")
-def forking() -> Iterator[subprocess.Popen[str]]:
-    """Takes commands, and forks a process for each: it does not spend a second on importing everything again."""
-    with subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("forking.py"))],
-        env={**os.environ, "NO_COLOR": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        yield server
-        assert server.stdin is not None
-        server.stdin.close()
 
 
 @pytest.fixture
@@ -101,28 +71,6 @@ def loadframe_in(forking: subprocess.Popen[str], tmp_path: Path, tmp_path_factor
         return forked(forking, arguments, without=without, **everything)
 
     return run
-
-
-def forked(
-    forking: subprocess.Popen[str],
-    arguments: Sequence[str],
-    *,
-    said: str,
-    environment: Mapping[str, str] | None = None,
-    without: Sequence[str] = (),
-    **surroundings: Any,
-) -> Result:
-    """A command in a process of its own."""
-    assert forking.stdin is not None and forking.stdout is not None
-    everything = {**os.environ, "NO_COLOR": "1", **(environment or {})}
-    kept = {name: value for name, value in everything.items() if name not in without}
-    files = [Path(said) / name for name in ("out", "err")]
-    for file in files:
-        file.write_text("")
-    asked = {"arguments": arguments, "said": said, "environment": kept, **surroundings}
-    print(json.dumps(asked), file=forking.stdin, flush=True)
-    code = int(forking.stdout.readline())
-    return Result(code, *(file.read_text() for file in files))
 
 
 class Running:

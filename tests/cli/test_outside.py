@@ -12,11 +12,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forked import Result, commands, forked
 from loadframe.host import identity
 
 SOURCES = Path(__file__).parents[1] / "data" / "outside"
@@ -78,31 +81,63 @@ def installed() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-Call = Callable[..., subprocess.CompletedProcess[str]]
+Call = Callable[..., Result]
+
+
+@contextmanager
+def finding(*folders: Path) -> Iterator[Call]:
+    """Runs Loadframe in `folder`, with these on its path."""
+    path = {"PYTHONPATH": on_the_path(*folders)}
+    with commands(path) as server:
+
+        def run(*arguments: str, folder: Path) -> Result:
+            said = folder / "said"
+            said.mkdir(exist_ok=True)
+            return forked(server, arguments, folder=str(folder), said=str(said), environment=path)
+
+        yield run
+
+
+@pytest.fixture(scope="module")
+def with_toy(installed: Path) -> Iterator[Call]:
+    with finding(installed) as run:
+        yield run
+
+
+def on_the_path(*folders: Path) -> str:
+    return ":".join([*map(str, folders), *filter(None, [os.environ.get("PYTHONPATH", "")])])
 
 
 @pytest.fixture
-def call(installed: Path, tmp_path: Path) -> Call:
-    """Run Loadframe with the toy, and what else lies in `beside`, on its path."""
-
-    def called(*arguments: str, beside: Path | None = None) -> subprocess.CompletedProcess[str]:
-        path = [str(installed), *([str(beside)] if beside else []), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, path)), "NO_COLOR": "1"}
-        done = subprocess.run(
-            [LOADFRAME, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
-
+def place(tmp_path: Path) -> Path:
+    """Where commands are called: with a study of the toy, and one of our own kinds."""
     (tmp_path / "study.toml").write_text(STUDY)
     (tmp_path / "own.toml").write_text(OUR_OWN)
-    return called
+    return tmp_path
+
+
+@pytest.fixture
+def call(with_toy: Call, place: Path) -> Call:
+    return partial(with_toy, folder=place)
+
+
+def test_the_installed_program_finds_it(installed: Path, place: Path) -> None:
+    done = subprocess.run(
+        [LOADFRAME, "study", "check", "study.toml"],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": on_the_path(installed)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def measured(call: Call, *settings: str) -> dict[str, Any]:
     done = call("measure", "study.toml", "--json", *(word for one in settings for word in ("--set", one)))
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = done.json
     return found
 
 
@@ -121,23 +156,23 @@ def test_a_server_from_outside_is_measured_with_the_settings_of_the_study(call: 
 
 
 def test_a_study_of_it_is_checked_like_any_other(call: Call) -> None:
-    assert call("study", "check", "study.toml").returncode == 0
+    assert call("study", "check", "study.toml").code == 0
     misspelt = call("study", "check", "study.toml", "--set", "target.settings.slot=2")
-    assert misspelt.returncode == 1
-    assert "slot" in misspelt.stderr and "slots" in misspelt.stderr
+    assert misspelt.code == 1
+    assert "slot" in misspelt.err and "slots" in misspelt.err
     wrong = call("study", "check", "study.toml", "--set", "target.settings.slots=65")
-    assert wrong.returncode == 1
-    assert "slots = 65" in wrong.stderr and "64" in wrong.stderr
+    assert wrong.code == 1
+    assert "slots = 65" in wrong.err and "64" in wrong.err
     loaded = call("study", "check", "study.toml", "--set", "workload.kind=job-queue")
-    assert loaded.returncode == 1
-    assert "cannot load a target of kind 'toy'" in loaded.stderr
+    assert loaded.code == 1
+    assert "cannot load a target of kind 'toy'" in loaded.err
     option = call("study", "check", "study.toml", "--set", "workload.options.pause=2")
-    assert option.returncode == 1
-    assert "pause_ms" in option.stderr
+    assert option.code == 1
+    assert "pause_ms" in option.err
 
 
 def test_the_doctor_lists_what_it_needs(call: Call) -> None:
-    rows = json.loads(call("doctor", "--json").stdout)["checks"]
+    rows = call("doctor", "--json").json["checks"]
     assert [(row["what"], row["found"]) for row in rows if row["part"] == "toy"] == [("Python", sys.version.split()[0])]
     assert [row["found"] for row in rows if row["part"] == "toy-load"] == ["in the box"]
 
@@ -150,24 +185,26 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_one_that_is_broken_is_told_of_and_ends_no_other_command(call: Call, tmp_path: Path, how: str) -> None:
-    beside = tmp_path / "site"
+def test_one_that_is_broken_is_told_of_and_ends_no_other_command(installed: Path, place: Path, how: str) -> None:
+    beside = place / "site"
     beside.mkdir()
     (beside / "lf_broken.py").write_text(BROKEN[how])
     install(
         beside, "lf_broken", "[loadframe.kinds]\nbad = lf_broken:KIND\n[loadframe.workloads]\nworse = lf_broken:KIND\n"
     )
-    doctor = call("doctor", "--json", beside=beside)
-    assert doctor.returncode == 0
-    rows = [row for row in json.loads(doctor.stdout)["checks"] if row["what"] == "entry point of lf_broken 1.5"]
-    assert [(row["part"], row["found"]) for row in rows] == [("bad", None), ("worse", None)]
-    assert all("uninstall it" in row["how_to_get_it"] for row in rows)
-    assert call("study", "check", "own.toml", beside=beside).returncode == 0
-    assert call("study", "check", "study.toml", beside=beside).returncode == 0
-    for key, kind in (("target.kind", "bad"), ("workload.kind", "worse")):
-        refused = call("study", "check", "own.toml", "--set", f"{key}={kind}", beside=beside)
-        assert refused.returncode == 1
-        assert f"{key} = '{kind}' is from lf_broken 1.5" in refused.stderr
-        assert "uninstall it" in refused.stderr
-    unknown = call("study", "check", "own.toml", "--set", "target.kind=nothing", beside=beside)
-    assert "toy" in unknown.stderr and "bad" not in unknown.stderr, "only what can be used is offered"
+    with finding(installed, beside) as run:
+        call = partial(run, folder=place)
+        doctor = call("doctor", "--json")
+        assert doctor.code == 0
+        rows = [row for row in doctor.json["checks"] if row["what"] == "entry point of lf_broken 1.5"]
+        assert [(row["part"], row["found"]) for row in rows] == [("bad", None), ("worse", None)]
+        assert all("uninstall it" in row["how_to_get_it"] for row in rows)
+        assert call("study", "check", "own.toml").code == 0
+        assert call("study", "check", "study.toml").code == 0
+        for key, kind in (("target.kind", "bad"), ("workload.kind", "worse")):
+            refused = call("study", "check", "own.toml", "--set", f"{key}={kind}")
+            assert refused.code == 1
+            assert f"{key} = '{kind}' is from lf_broken 1.5" in refused.err
+            assert "uninstall it" in refused.err
+        unknown = call("study", "check", "own.toml", "--set", "target.kind=nothing")
+        assert "toy" in unknown.err and "bad" not in unknown.err, "only what can be used is offered"

@@ -14,6 +14,7 @@ import pytest
 import typer.main
 
 import loadframe
+from forked import forked
 from loadframe.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ def commands() -> Iterator[str]:
 
 
 SHORTER = (
-    (re.compile(r'^budget = "(15|20)s"$', re.M), 'budget = "10s"'),
+    (re.compile(r'^budget = "(15|20)s"$', re.M), 'budget = "6s"'),
     (re.compile(r"^blocks = \{ min = 3, max = [34] \}$", re.M), "blocks = { min = 2, max = 2 }"),
 )
 """That commands work is shown with as few blocks as there may be."""
@@ -78,10 +79,23 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", sorted(set(commands()) - set(TRIED_ELSEWHERE)))
-def test_every_command_of_the_documentation_works(command: str, workplace: Path) -> None:
+PROGRAM = "investigate queue.toml"
+"""README's first, by the installed program."""
+
+
+@pytest.mark.parametrize("command", sorted(set(commands()) - set(TRIED_ELSEWHERE) - {PROGRAM}))
+def test_every_command_of_the_documentation_works(
+    command: str, workplace: Path, forking: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    done = forked(forking, shlex.split(command), folder=str(workplace), said=str(tmp_path))
+    assert done.code == 0, done.err
+    assert done.out
+
+
+def test_the_first_command_of_readme_works_as_it_is_installed(workplace: Path) -> None:
+    assert PROGRAM in set(commands())
     done = subprocess.run(
-        [LOADFRAME, *shlex.split(command)],
+        [LOADFRAME, *shlex.split(PROGRAM)],
         cwd=workplace,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
