@@ -35,8 +35,9 @@ from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
+from loadframe.recording.derivation import PAGE_BYTES
 from loadframe.recording.process_metrics import memory
-from loadframe.recording.snapshot import PAGE_BYTES, Place, Readings, Snapshot, Source, read, take
+from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
 from loadframe.study import Study
 from loadframe.workloads import registry as workloads
 

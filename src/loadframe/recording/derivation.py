@@ -11,6 +11,7 @@ recording and the ledger at this moment are three ways to choose readings, and n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,8 @@ from typing import Any
 from loadframe.errors import RecordingError
 
 Metrics = dict[str, float]
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+"""Of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +56,26 @@ class Derivation:
 
     def at(self, reading: object, page_bytes: int) -> Metrics:
         """What one reading tells, of a machine with pages of this size."""
-        if not self.levels:
-            return {}
-        found = gather(partial(part, reading) for part in self.levels)
-        return found | {metric: page_bytes * found[metric] for metric in IN_PAGES & found.keys()}
+        return _in_bytes(gather(partial(part, reading) for part in self.levels), page_bytes) if self.levels else {}
 
     def between(self, first: object, last: object, elapsed_s: float) -> Metrics:
         """What two readings tell."""
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
+
+    def looks(
+        self, before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float
+    ) -> tuple[Metrics, list[RecordingError]]:
+        """What two looks at this machine tell, the levels of the later one, and why the rest is not told; no rates of
+        looks at one moment."""
+        try:
+            first, last = self.reading(before), self.reading(after)
+        except RecordingError as error:
+            return {}, [error]
+        parts = [partial(part, last) for part in self.levels]
+        if elapsed_s > 0:
+            parts += [partial(part, first, last, elapsed_s) for part in self.rates]
+        found, reasons = collect(parts)
+        return _in_bytes(found, PAGE_BYTES), reasons
 
 
 class Track:
@@ -120,12 +135,22 @@ def growth(first: float, last: float) -> float:
     return last - first
 
 
-def gather(groups: Iterable[Callable[[], Metrics]]) -> Metrics:
-    """The metrics of all groups; a group whose sources are missing or damaged is absent rather than wrong."""
+def collect(groups: Iterable[Callable[[], Metrics]]) -> tuple[Metrics, list[RecordingError]]:
+    """The metrics of all groups, and why some give none: what is missing or damaged is absent rather than wrong."""
     metrics: Metrics = {}
+    reasons: list[RecordingError] = []
     for group in groups:
         try:
             metrics.update(group())
-        except RecordingError:
-            continue
-    return metrics
+        except RecordingError as error:
+            reasons.append(error)
+    return metrics, reasons
+
+
+def gather(groups: Iterable[Callable[[], Metrics]]) -> Metrics:
+    """The metrics of all groups."""
+    return collect(groups)[0]
+
+
+def _in_bytes(found: Metrics, page_bytes: int) -> Metrics:
+    return found | {metric: page_bytes * found[metric] for metric in IN_PAGES & found.keys()}

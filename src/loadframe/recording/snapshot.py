@@ -7,18 +7,15 @@ a recorded tree can be read like a machine.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from loadframe.errors import RecordingError
-from loadframe.recording.derivation import IN_PAGES, Derivation, growth
+from loadframe.recording.derivation import Derivation, growth
 
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
 
@@ -66,25 +63,39 @@ def lines(texts: Iterable[str]) -> bytes:
     return "".join(f"{text}\n" for text in texts).encode()
 
 
+def each_below(folder: Path, *files: str) -> bytes:
+    """A line for each folder below that has all of these files, by name: its name and what they say."""
+    rows = []
+    for one in sorted(folder.iterdir()):
+        try:
+            said = [(one / file).read_text(encoding="utf-8", errors="replace").strip() for file in files]
+        except PermissionError:
+            raise
+        except OSError:  # it has none, will not tell, or has just ended
+            continue
+        rows.append(" ".join([one.name, *said]))
+    return lines(rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One file, or several that belong together, and the metrics that come from it.
 
     name: what it is called in a snapshot. path: below the root, the name where it is left out. parse: the metrics of
     two moments; one that it leaves out, `absent` explains. fetch: raises OSError or, with the reason as its fact,
-    RecordingError. of_process: it means nothing without a process. together: the metrics of several processes of a
-    server; where it is left out, those of the first one stand for it. ended: it is told of those that ended between the
-    two moments as well, whose `last` is empty.
+    RecordingError. of_process: it means nothing without a process. together: parse takes further processes of the
+    server as well; else the first one stands for them. ended: it is told of those that ended between the two moments,
+    too, whose `last` is empty.
     """
 
     name: str
     metrics: tuple[str, ...]
-    parse: Callable[[Pair], Mapping[str, float]]
+    parse: Callable[..., Mapping[str, float]]
     fetch: Callable[[Place, str], bytes] = read_file
     absent: str = NOT_IN_THIS_KERNEL
     of_process: bool = False
     path: str = ""
-    together: Callable[[Sequence[Pair]], Mapping[str, float]] | None = None
+    together: bool = False
     ended: bool = False
 
     @property
@@ -98,18 +109,7 @@ def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, na
     read where the recording reads it."""
 
     def parse(pair: Pair) -> dict[str, float]:
-        first, last = row.parse(pair.first), row.parse(pair.last)
-        found: dict[str, float] = {}
-        reasons: list[RecordingError] = []
-        parts = [partial(part, last) for part in row.levels]
-        if pair.elapsed_s > 0:
-            parts += [partial(part, first, last, pair.elapsed_s) for part in row.rates]
-        for part in parts:
-            try:
-                found |= part()
-            except RecordingError as error:
-                reasons.append(error)
-        found |= {metric: PAGE_BYTES * found[metric] for metric in IN_PAGES & found.keys()}
+        found, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
         wanted = {metric: float(found[metric]) for metric in metrics if metric in found}
         if reasons and not wanted:
             raise reasons[0]
@@ -158,7 +158,7 @@ def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = t
             refused[source.name] = f"not permitted to read {path}; run as root, or as the user of the process"
         except OSError as error:
             refused[source.name] = f"{place.path(source.where)}: {error.strerror}"
-    others = {source.name: _of_others(place, source) for source in sources if source.together is not None}
+    others = {source.name: _of_others(place, source) for source in sources if source.together}
     return Snapshot(at_s, texts, refused, others)
 
 
@@ -180,9 +180,12 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
         found: Mapping[str, float] = {}
         reason = source.absent
         if source.name in first.texts and source.name in last.texts:
-            pair = Pair(first.texts[source.name], last.texts[source.name], elapsed_s)
+            before, after = first.others.get(source.name, {}), last.others.get(source.name, {})
+            stayed = [pid for pid in before if pid in after or source.ended]
+            texts = [(first.texts[source.name], last.texts[source.name])]
+            texts += [(before[pid], after.get(pid, b"")) for pid in stayed]
             try:
-                found = _parsed(source, pair, first, last)
+                found = source.parse(*(Pair(one, two, elapsed_s) for one, two in texts))
             except RecordingError as error:
                 reason = error.fact
         else:
@@ -190,10 +193,3 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
         values.update(found)
         missing.update({metric: reason for metric in source.metrics if metric not in found})
     return Readings(values, {metric: reason for metric, reason in missing.items() if metric not in values})
-
-
-def _parsed(source: Source, pair: Pair, first: Snapshot, last: Snapshot) -> Mapping[str, float]:
-    """The metrics of one process, or of all that were there at both moments."""
-    before, after = first.others.get(source.name, {}), last.others.get(source.name, {})
-    pairs = [Pair(before[pid], after.get(pid, b""), pair.elapsed_s) for pid in before if pid in after or source.ended]
-    return source.parse(pair) if source.together is None or not pairs else source.together([pair, *pairs])

@@ -1,20 +1,24 @@
 """What a snapshot reads of the control groups that a process is in, of version 1 and 2.
 
 A limit holds for a group and everything below it, so a process is held by the tightest of its group and all groups
-above. Layouts: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/; cgroups(7).
+above. cage_metrics has what their files tell. Layouts: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
+cgroups(7).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 from loadframe.errors import RecordingError
 from loadframe.json_text import write_json
 from loadframe.recording import procfs
+from loadframe.recording.cage_metrics import CAGE, IO
+from loadframe.recording.derivation import Derivation, Metrics
 from loadframe.recording.snapshot import Pair, Place, Source
 
 Group = Mapping[str, str]
@@ -46,8 +50,6 @@ FILES = {
 }
 """What is read, by the controller's name in version 1; version 2 has one folder for all."""
 
-V1_UNLIMITED = 2**62
-"""memory.limit_in_bytes without a limit is the largest multiple of the page size below 2^63."""
 OUT_OF_SIGHT = "the control groups of the process are not mounted where we can see them"
 
 
@@ -110,183 +112,100 @@ def _text(path: Path) -> str | None:
 # --- what they say --------------------------------------------------------------------------------------------------
 
 
-def _groups(text: bytes, controller: str) -> list[Group]:
-    try:
-        found = json.loads(text)
-        groups = found.get(controller, [])
-        if not all(isinstance(one, dict) and all(isinstance(value, str) for value in one.values()) for one in groups):
-            raise ValueError
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise RecordingError("what was read of the control groups is damaged.") from error
-    return list(groups)
-
-
-def _tightest(limits: Sequence[tuple[float, float, float]]) -> tuple[float, float, float] | None:
-    """(use, limit, harm) of the group that is nearest to its limit; without any limit the innermost group's use."""
-    finite = [one for one in limits if math.isfinite(one[1])]
-    return (
-        max(finite, key=lambda one: one[0] / one[1] if one[1] > 0 else math.inf) if finite else next(iter(limits), None)
-    )
-
-
-def _number(group: Group, file: str, word: str = "") -> float | None:
-    """The number in a file, or the one behind `word` in a file of words and numbers; "max" is infinite."""
-    text = group.get(file)
-    if text is None:
-        return None
-    fields = text.split()
-    if word:
-        rows = (line.split() for line in text.splitlines())
-        fields = next((row[1:] for row in rows if row[:1] == [word]), [])
-    if not fields:
-        return None
-    return math.inf if fields[0] == "max" else float(procfs.parse_count(fields[0].encode()))
-
-
-def _pids(pair: Pair) -> dict[str, float]:
-    first, last = _groups(pair.first, "pids"), _groups(pair.last, "pids")
-    found = [
-        (use, limit, _grown(pair, before, group, "pids.events", "max"))
-        for before, group in zip(first, last, strict=False)
-        if (use := _number(group, "pids.current")) is not None and (limit := _number(group, "pids.max")) is not None
-    ]
-    return _named(_tightest(found), "target.cgroup.pids", "target.cgroup.pids.refused")
-
-
-def _memory(pair: Pair) -> dict[str, float]:
+def _working_set(use: bytes, stat: bytes) -> float:
     """Use without the file pages that were not used lately: those the group gives up before it suffers, which is what
     Kubernetes calls the working set."""
-    first, last = _groups(pair.first, "memory"), _groups(pair.last, "memory")
-    found = []
-    for before, group in zip(first, last, strict=False):
-        second = "memory.max" in group
-        limit = _number(group, "memory.max" if second else "memory.limit_in_bytes")
-        use = _number(group, "memory.current" if second else "memory.usage_in_bytes")
-        if limit is None or use is None:
-            continue
-        idle = _number(group, "memory.stat", "inactive_file" if second else "total_inactive_file") or 0.0
-        events = ("memory.events", "max") if second else ("memory.failcnt", "")
-        limit = math.inf if limit >= V1_UNLIMITED else limit
-        found.append((max(0.0, use - idle), limit, _grown(pair, before, group, *events)))
-    return _named(_tightest(found), "target.cgroup.memory", "target.cgroup.memory.hits")
+    counted = procfs.parse_flat_keyed(stat) if stat else {}
+    idle = counted.get("total_inactive_file", counted.get("inactive_file", 0))  # the former of version 1
+    return max(0.0, procfs.parse_count(use) - idle)
 
 
-def _cpu(pair: Pair) -> dict[str, float]:
-    """Cores used and allowed, and how often per second the group was throttled."""
-    first, last = _groups(pair.first, "cpu"), _groups(pair.last, "cpu")
-    accounts = list(zip(_groups(pair.first, "cpuacct"), _groups(pair.last, "cpuacct"), strict=False))
-    found = []
-    for at, (before, group) in enumerate(zip(first, last, strict=False)):
-        quota, period = _quota(group)
-        used = _rate(pair, before, group, "cpu.stat", "usage_usec", 1e6)
-        if used is None and at < len(accounts):
-            used = _rate(pair, *accounts[at], "cpuacct.usage", "", 1e9)
-        if quota is not None and used is not None:
-            throttled = _grown(pair, before, group, "cpu.stat", "nr_throttled")
-            found.append((used, quota / period, throttled))
-    return _named(_tightest(found), "target.cgroup.cpu", "target.cgroup.cpu.throttled")
-
-
-def _quota(group: Group) -> tuple[float | None, float]:
-    """(microseconds of CPU per period, microseconds of the period)."""
-    words = group.get("cpu.max", "").split()
-    if len(words) == 2:
-        quota = math.inf if words[0] == "max" else float(procfs.parse_count(words[0].encode()))
-        return quota, float(procfs.parse_count(words[1].encode())) or 1.0
-    old, period = _number(group, "cpu.cfs_quota_us"), _number(group, "cpu.cfs_period_us")
-    return (math.inf if old is not None and old < 0 else old), period or 1.0
-
-
-_RATES = {
-    "target.cgroup.read_bytes": ("rbps", "rbytes", "read_bps_device", "io_service_bytes_recursive", "Read"),
-    "target.cgroup.write_bytes": ("wbps", "wbytes", "write_bps_device", "io_service_bytes_recursive", "Write"),
-    "target.cgroup.reads": ("riops", "rios", "read_iops_device", "io_serviced_recursive", "Read"),
-    "target.cgroup.writes": ("wiops", "wios", "write_iops_device", "io_serviced_recursive", "Write"),
+ROWS = (
+    *CAGE,
+    *(
+        Derivation(file, _working_set, (lambda use: {"cage.memory": use},), beside=("memory.stat",))
+        for file in ("memory.current", "memory.usage_in_bytes")
+    ),
+)
+_LIMITED_BY = {
+    "pids": ("pids.max",),
+    "memory": ("memory.max", "memory.limit_in_bytes"),
+    "cpu": ("cpu.max", "cpu.cfs_quota_us"),
 }
-"""Metric -> its words in io.max and io.stat (version 2), then in blkio.throttle.* (version 1)."""
+"""The root group has none of these files."""
+_HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
+"""What is counted where the limit is reached; nothing is where it only slows down."""
 
 
-def _blkio(pair: Pair) -> dict[str, float]:
-    """Rates on the device that is nearest to its limit; no limit on any device: infinite."""
-    first, last = _groups(pair.first, "blkio"), _groups(pair.last, "blkio")
-    values: dict[str, float] = {}
-    for metric, (limit_word, use_word, file, counter, direction) in _RATES.items():
-        found = []
-        for before, group in zip(first, last, strict=False):
-            limits = _by_device(group.get("io.max", ""), limit_word) | _plain(group.get(f"blkio.throttle.{file}", ""))
-            texts = (one.get("io.stat", "") for one in (before, group))
-            uses = [_by_device(text, use_word) for text in texts]
-            if "io.stat" not in group:
-                uses = [_directed(one.get(f"blkio.throttle.{counter}", ""), direction) for one in (before, group)]
-            found += [
-                (pair.rate(uses[0].get(device, 0.0), uses[1].get(device, 0.0)), limit, 0.0)
-                for device, limit in limits.items()
-                if math.isfinite(limit)
-            ]
-        if last:
-            values |= _named(_tightest(found) or (0.0, math.inf, 0.0), metric, "")
-    return values
+def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
+    """The files of each group, the innermost first, those of these controllers together, as cage_metrics names them."""
+    try:
+        found = json.loads(text)
+        levels = zip_longest(*(found.get(controller, []) for controller in controllers), fillvalue={})
+        return [
+            {name.removesuffix("_recursive"): said.encode() for group in level for name, said in group.items()}
+            for level in levels
+        ]
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise RecordingError("what was read of the control groups is damaged.") from error
 
 
-def _by_device(text: str, word: str) -> dict[str, float]:
-    """Of the lines "8:0 rbps=1048576 wbps=max": {"8:0": 1048576} for rbps."""
-    found = {}
-    for row in (line.split() for line in text.splitlines()):
-        for item in row[1:]:
-            name, _, value = item.partition("=")
-            if name == word:
-                found[row[0]] = math.inf if value == "max" else float(procfs.parse_count(value.encode()))
+def _tells(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float) -> Metrics:
+    """What two looks at a group tell, by the names of cage_metrics. RecordingError where any of it is damaged."""
+    found: Metrics = {}
+    for row in ROWS:
+        if row.source in before and row.source in after:
+            told, lacking = row.looks(before, after, elapsed_s)
+            if lacking:
+                raise lacking[0]
+            found |= told
     return found
 
 
-def _plain(text: str) -> dict[str, float]:
-    """Of the lines "8:0 1048576": {"8:0": 1048576}."""
-    rows = (line.split() for line in text.splitlines())
-    return {row[0]: float(procfs.parse_count(row[1].encode())) for row in rows if len(row) == 2}
+def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> dict[str, float]:
+    """Of each use that of the group which is nearest to its limit, with the limit and the harm; without any limit the
+    innermost group's, of a rate none."""
+    limited_by = _LIMITED_BY.get(controllers[0])
+    groups = [_groups(text, controllers) for text in (pair.first, pair.last)]
+    looks = [
+        _tells(before, after, pair.elapsed_s)
+        for before, after in zip(*groups, strict=False)
+        if limited_by is None or any(file in after for file in limited_by)
+    ]
+    values: dict[str, float] = {}
+    for use in uses:
+        found = [(told[use], told.get(f"{use}.limit", math.inf), told) for told in looks if use in told]
+        if not found:
+            continue
+        amount, limit, told = max(
+            (one for one in found if math.isfinite(one[1])),
+            key=lambda one: one[0] / one[1] if one[1] > 0 else math.inf,
+            default=found[0] if limited_by is not None else (0.0, math.inf, {}),
+        )
+        metric = use.replace("cage", "target.cgroup", 1)
+        values |= {metric: amount, f"{metric}.limit": limit}
+        if (harm := _HARM.get(use)) is not None:
+            values[f"{metric}.{harm}"] = told.get(f"{use}.{harm}", 0.0)
+    return values
 
 
-def _directed(text: str, direction: str) -> dict[str, float]:
-    """Of the lines "8:0 Read 4096": {"8:0": 4096} for Read."""
-    rows = (line.split() for line in text.splitlines())
-    return {row[0]: float(procfs.parse_count(row[2].encode())) for row in rows if len(row) == 3 and row[1] == direction}
-
-
-def _grown(pair: Pair, before: Group, after: Group, file: str, word: str) -> float:
-    return _rate(pair, before, after, file, word, 1.0) or 0.0
-
-
-def _rate(pair: Pair, before: Group, after: Group, file: str, word: str, unit: float) -> float | None:
-    first, last = _number(before, file, word), _number(after, file, word)
-    return None if first is None or last is None else pair.rate(first, last) / unit
-
-
-def _named(found: tuple[float, float, float] | None, metric: str, harm: str) -> dict[str, float]:
-    if found is None:
-        return {}
-    use, limit, harmed = found
-    return {metric: use, f"{metric}.limit": limit} | ({harm: harmed} if harm else {})
-
-
-def _controller(
-    name: str, wanted: Sequence[str], metrics: Sequence[str], parse: Callable[[Pair], Mapping[str, float]]
-) -> Source:
-    both = [each for metric in metrics for each in (metric, f"{metric}.limit")]
-    absent = f"the {name} controller is off for its control group: the root group, or not delegated"
+def _controller(name: str, controllers: Sequence[str], *uses: str) -> Source:
+    metrics = (use.replace("cage", "target.cgroup", 1) for use in uses)
     return Source(
         f"cgroup {name}",
-        tuple(both),
-        parse,
-        partial(fetch_groups, wanted=wanted),
-        absent,
+        tuple(each for metric in metrics for each in (metric, f"{metric}.limit")),
+        partial(_of_tightest, controllers, uses),
+        partial(fetch_groups, wanted=controllers),
+        f"the {name} controller is off for its control group: the root group, or not delegated",
         of_process=True,
         path="proc/{pid}/cgroup",
     )
 
 
 SOURCES: tuple[Source, ...] = (
-    _controller("pids", ("pids",), ("target.cgroup.pids",), _pids),
-    _controller("memory", ("memory",), ("target.cgroup.memory",), _memory),
-    _controller("cpu", ("cpu", "cpuacct"), ("target.cgroup.cpu",), _cpu),
-    _controller("io", ("blkio",), tuple(_RATES), _blkio),
+    _controller("pids", ("pids",), "cage.pids"),
+    _controller("memory", ("memory",), "cage.memory"),
+    _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
+    _controller("io", ("blkio",), *(f"cage.{name}" for name in IO)),
 )
 """One per controller."""

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.snapshot import PAGE_BYTES, Pair, Place, Source, derived, lines, read_file
+from loadframe.recording.derivation import PAGE_BYTES
+from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below, read_file
 from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT
 
-ESTABLISHED, SYN_RECEIVED, LISTENING, NEW_SYN_RECEIVED = 0x01, 0x03, 0x0A, 0x0C
+SYN_RECEIVED, LISTENING, NEW_SYN_RECEIVED = 0x03, 0x0A, 0x0C
 """include/net/tcp_states.h"""
 _MEGABIT_BYTES = 125_000
 
@@ -172,16 +173,8 @@ def _packets(text: bytes) -> tuple[int, int]:
 
 
 def fetch_links(place: Place, path: str) -> bytes:
-    """net/dev, then one line "speed NAME MEGABITS" for each interface that tells its speed."""
-    text, speeds = read_file(place, path), []
-    for folder in sorted(place.path("sys/class/net").iterdir()):
-        try:
-            speeds.append(
-                f"speed {folder.name} {(folder / 'speed').read_text(encoding='utf-8', errors='replace').strip()}"
-            )
-        except OSError:  # the loopback and virtual interfaces answer EINVAL
-            continue
-    return text + lines(speeds)
+    """net/dev, then one line "NAME MEGABITS" for each interface that tells its speed: others answer EINVAL."""
+    return read_file(place, path) + each_below(place.path("sys/class/net"), "speed")
 
 
 def _links(pair: Pair) -> dict[str, float]:
@@ -190,9 +183,9 @@ def _links(pair: Pair) -> dict[str, float]:
     rates = []
     for line in pair.last.splitlines():
         words = line.split()
-        if len(words) == 3 and words[0] == b"speed" and words[1] in first and words[1] in last:
-            speed = procfs.parse_count(words[2]) * _MEGABIT_BYTES
-            both = [pair.rate(a, b) for a, b in zip(first[words[1]], last[words[1]], strict=True)]
+        if len(words) == 2 and words[0] in first and words[0] in last:
+            speed = procfs.parse_count(words[1]) * _MEGABIT_BYTES
+            both = [pair.rate(a, b) for a, b in zip(first[words[0]], last[words[0]], strict=True)]
             if speed > 0:
                 rates.append((max(both), float(speed)))
     if not rates:

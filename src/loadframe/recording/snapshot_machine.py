@@ -8,12 +8,12 @@ Documentation/ABI/testing/sysfs-devices-system-cpu.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.snapshot import PAGE_BYTES, Pair, Place, Source, derived, lines
+from loadframe.recording.derivation import PAGE_BYTES
+from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below, lines
 from loadframe.recording.system_metrics import (
     DISKSTATS,
     MEMINFO,
@@ -28,7 +28,6 @@ from loadframe.recording.system_metrics import (
 
 BLOCKS = "sys/block"
 CPUS = "sys/devices/system/cpu"
-_CPU = re.compile(r"cpu\d+$")
 
 
 # --- CPUs -----------------------------------------------------------------------------------------------------------
@@ -46,14 +45,7 @@ def _softirq(spent: Mapping[str, int]) -> float:
 
 def fetch_frequencies(place: Place, name: str) -> bytes:
     """One line per CPU: its name, frequency now and the highest that it has (kHz)."""
-    rows = []
-    for folder in sorted(place.path(name).iterdir()):
-        files = [folder / "cpufreq" / file for file in ("scaling_cur_freq", "cpuinfo_max_freq")]
-        if _CPU.match(folder.name) and all(file.exists() for file in files):
-            rows.append(
-                " ".join([folder.name, *(file.read_text(encoding="utf-8", errors="replace").strip() for file in files)])
-            )
-    return lines(rows)
+    return each_below(place.path(name), "cpufreq/scaling_cur_freq", "cpufreq/cpuinfo_max_freq")
 
 
 def _frequency(pair: Pair) -> dict[str, float]:
@@ -69,12 +61,7 @@ def _frequency(pair: Pair) -> dict[str, float]:
 
 def fetch_throttling(place: Place, name: str) -> bytes:
     """One line per CPU: its name and the time (ms) for which it was throttled because of heat."""
-    rows = []
-    for folder in sorted(place.path(name).iterdir()):
-        file = folder / "thermal_throttle/core_throttle_total_time_ms"
-        if _CPU.match(folder.name) and file.exists():
-            rows.append(f"{folder.name} {file.read_text(encoding='utf-8', errors='replace').strip()}")
-    return lines(rows)
+    return each_below(place.path(name), "thermal_throttle/core_throttle_total_time_ms")
 
 
 def _throttling(pair: Pair) -> dict[str, float]:
@@ -134,19 +121,14 @@ def _flushes(pair: Pair) -> dict[str, float]:
 
 
 def fetch_queues(place: Place, name: str) -> bytes:
-    """/proc/diskstats, then one line "nr_requests DISK N" for each block device."""
-    limits = []
-    for folder in sorted(place.path(name).iterdir()):
-        file = folder / "queue/nr_requests"
-        if file.exists():
-            limits.append(f"nr_requests {folder.name} {file.read_text(encoding='utf-8', errors='replace').strip()}")
-    return place.text("proc/diskstats") + lines(limits)
+    """/proc/diskstats, then one line "DISK N" for each block device: how many requests it queues."""
+    return place.text("proc/diskstats") + each_below(place.path(name), "queue/nr_requests")
 
 
 def _queues(pair: Pair) -> dict[str, float]:
     """The average queue of the disk whose queue is fullest, and how long it may be."""
     rows = (line.split() for line in pair.last.splitlines())
-    limits = {row[1]: procfs.parse_count(row[2]) for row in rows if len(row) == 3 and row[0] == b"nr_requests"}
+    limits = {row[0]: procfs.parse_count(row[1]) for row in rows if len(row) == 2}
     before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)
     queues = [
         (pair.rate(before[name].queue_ms, disk.queue_ms) / 1000, float(limits[name.encode()]))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Metrics
+from loadframe.recording.derivation import PAGE_BYTES, Metrics
 from loadframe.recording.listeners import listeners
 from loadframe.recording.process_metrics import (
     CLOCK,
@@ -30,7 +30,7 @@ from loadframe.recording.process_metrics import (
     with_cores,
 )
 from loadframe.recording.procfs import ProcessStat
-from loadframe.recording.snapshot import PAGE_BYTES, Pair, Place, Source, lines, read_file
+from loadframe.recording.snapshot import Pair, Place, Source, each_below, lines, read_file
 from loadframe.recording.snapshot_kernel import elsewhere
 
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
@@ -58,11 +58,7 @@ def fetch_open_files(place: Place, path: str) -> bytes:
         return b"%d\n" % count
 
 
-def _open_files(pair: Pair) -> dict[str, float]:
-    return _open_files_together([pair])
-
-
-def _open_files_together(pairs: Sequence[Pair]) -> dict[str, float]:
+def _open_files(*pairs: Pair) -> dict[str, float]:
     parts = (pair.last.partition(b"\n") for pair in pairs)
     return _of_target(open_files([{"fd": count, "limits": limits} for count, _, limits in parts]))
 
@@ -72,15 +68,12 @@ def fetch_mappings(place: Place, path: str) -> bytes:
     return b"%d\n" % place.text(path).count(b"\n")
 
 
-def _mappings(pair: Pair) -> dict[str, float]:
-    return {"target.mappings": float(procfs.parse_count(pair.last))}
+def _mappings(*pairs: Pair) -> dict[str, float]:
+    """Of the process that has most."""
+    return {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))}
 
 
-def _status(pair: Pair) -> dict[str, float]:
-    return _status_together([pair])
-
-
-def _status_together(pairs: Sequence[Pair]) -> dict[str, float]:
+def _status(*pairs: Pair) -> dict[str, float]:
     """The memory of all of them; the CPUs are the first one's."""
     named = procfs.parse_process_status(pairs[0].last).cpus_allowed
     found = _of_target(memory(PAGE_BYTES, [{"status": pair.last} for pair in pairs]))
@@ -93,11 +86,7 @@ def fetch_cpu(place: Place, path: str) -> bytes:
     return clock + b"\n" + place.text(path)
 
 
-def _cpu(pair: Pair) -> dict[str, float]:
-    return _cpu_together([pair])
-
-
-def _cpu_together(pairs: Sequence[Pair]) -> dict[str, float]:
+def _cpu(*pairs: Pair) -> dict[str, float]:
     """As a step has it: with threads and children that ended; less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
@@ -122,52 +111,34 @@ def _spent(text: bytes) -> dict[str, bytes]:
     return {STAT: stat, CLOCK: clock} if clock else {STAT: stat}
 
 
-def _most(parse: Callable[[Pair], Mapping[str, float]]) -> Callable[[Sequence[Pair]], dict[str, float]]:
-    """Of several processes the one that has most."""
-
-    def together(pairs: Sequence[Pair]) -> dict[str, float]:
-        each = [parse(pair) for pair in pairs]
-        return {metric: max(one[metric] for one in each if metric in one) for metric in each[0]}
-
-    return together
-
-
-def _threads_together(pairs: Sequence[Pair]) -> dict[str, float]:
-    """The waiting of all of them, and the busiest thread of any."""
-    each = [_threads(pair) for pair in pairs]
-    hottest = "target.cpu.hottest_thread"
-    return {
-        metric: (max if metric == hottest else sum)(one[metric] for one in each if metric in one) for metric in each[0]
-    }
-
-
 # --- its threads ----------------------------------------------------------------------------------------------------
 
 
 def fetch_threads(place: Place, path: str) -> bytes:
     """One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one)."""
-    rows = []
-    for folder in place.path(path).iterdir():
-        try:
-            rows.append(f"{folder.name} {(folder / 'schedstat').read_text(encoding='utf-8', errors='replace').strip()}")
-        except (FileNotFoundError, ProcessLookupError):  # this thread has just ended, or the kernel has no schedstat
-            continue
-    return lines(rows)
+    return each_below(place.path(path), "schedstat")
 
 
-def _threads(pair: Pair) -> dict[str, float]:
-    """What the threads used that were there at both moments, and those born between them."""
-    first, last = _times(pair.first), _times(pair.last)
-    if not last:
+def _threads(*pairs: Pair) -> dict[str, float]:
+    """What the threads used that were there at both moments, and those born between them: the busiest thread of any
+    process, and the waiting of all."""
+    if not all(_times(pair.last) for pair in pairs):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
-    if pair.elapsed_s <= 0:
+    elapsed_s = pairs[0].elapsed_s
+    if elapsed_s <= 0:
         return {}
-    used = {thread: [now - before for now, before in zip(times, first.get(thread, (0, 0)), strict=True)]
-            for thread, times in last.items()}  # fmt: skip
+    each = [_used(pair) for pair in pairs]
     return {
-        "target.cpu.hottest_thread": max(max(0, run) for run, _ in used.values()) / NS / pair.elapsed_s,
-        "target.cpu.run_delay": sum(max(0, wait) for _, wait in used.values()) / NS / pair.elapsed_s,
+        "target.cpu.hottest_thread": max(run for used in each for run, _ in used) / NS / elapsed_s,
+        "target.cpu.run_delay": sum(sum(wait for _, wait in used) / NS / elapsed_s for used in each),
     }
+
+
+def _used(pair: Pair) -> list[tuple[int, int]]:
+    """Nanoseconds that each thread ran and waited."""
+    first = _times(pair.first)
+    both = ((times, first.get(thread, (0, 0))) for thread, times in _times(pair.last).items())
+    return [(max(0, now[0] - before[0]), max(0, now[1] - before[1])) for now, before in both]
 
 
 def _times(text: bytes) -> dict[bytes, tuple[int, int]]:
@@ -275,12 +246,12 @@ GONE = "the process has ended"
 def _of_process(
     name: str,
     metrics: tuple[str, ...],
-    parse: Callable[[Pair], Mapping[str, float]],
+    parse: Callable[..., Mapping[str, float]],
     fetch: Callable[[Place, str], bytes] = read_file,
     absent: str = GONE,
     *,
     path: str = "",
-    together: Callable[[Sequence[Pair]], Mapping[str, float]] | None = None,
+    together: bool = False,
     ended: bool = False,
 ) -> Source:
     return Source(name, metrics, parse, fetch, absent, of_process=True, path=path, together=together, ended=ended)
@@ -288,21 +259,21 @@ def _of_process(
 
 SOURCES: tuple[Source, ...] = (
     _of_process("proc/{pid}/limits", ("target.open_files.limit", "target.open_files.hard_limit"), _limits),
-    _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files, together=_open_files_together),
-    _of_process("proc/{pid}/maps", ("target.mappings",), _mappings, fetch_mappings, together=_most(_mappings)),
+    _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files, together=True),
+    _of_process("proc/{pid}/maps", ("target.mappings",), _mappings, fetch_mappings, together=True),
     _of_process(
         "proc/{pid}/status",
         ("target.memory.rss", "target.memory.shared", "target.cpus.named"),
         _status,
-        together=_status_together,
+        together=True,
     ),
-    _of_process("proc/{pid}/stat", ("target.cpu.cores",), _cpu, fetch_cpu, together=_cpu_together, ended=True),
+    _of_process("proc/{pid}/stat", ("target.cpu.cores",), _cpu, fetch_cpu, together=True, ended=True),
     _of_process(
         "proc/{pid}/task",
         ("target.cpu.hottest_thread", "target.cpu.run_delay"),
         _threads,
         fetch_threads,
-        together=_threads_together,
+        together=True,
     ),
     _of_process(
         "proc/{pid}/fdinfo",
