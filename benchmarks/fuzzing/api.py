@@ -81,7 +81,7 @@ PROC: Mapping[str, Callable[[bytes], Any]] = {
     "pressure-cpu": procfs.parse_pressure,
     "pressure-io": procfs.parse_pressure,
     "pressure-memory": procfs.parse_pressure,
-    "loadavg": procfs.parse_loadavg,
+    "loadavg": procfs.parse_threads,
     "file-nr": procfs.parse_file_numbers,
     "process-stat": procfs.parse_process_stat,
     "process-status": procfs.parse_process_status,

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
+from loadframe.recording.cage_metrics import parse_cgroup_io
 from loadframe.recording.frames import TASK
+from loadframe.recording.process_metrics import parse_tasks
 
 DATA = Path(__file__).parent.parent / "data" / "proc"
 
@@ -51,7 +53,7 @@ def test_partitions_and_stacked_devices_are_not_counted_twice() -> None:
 
 def test_pressure_load_and_files() -> None:
     assert procfs.parse_pressure(recorded("pressure-io")) == {"some": 30.187456, "full": 25.329252}
-    assert procfs.parse_loadavg(recorded("loadavg")) == procfs.LoadAverage(1.83, 1.07, 0.66, 4, 142)
+    assert procfs.parse_threads(recorded("loadavg")) == 142
     assert procfs.parse_file_numbers(recorded("file-nr")) == procfs.FileNumbers(1082, 2466183)
 
 
@@ -73,12 +75,12 @@ def test_no_name_of_a_process_can_shift_its_numbers(name: bytes) -> None:
 
 def test_the_rest_of_a_process() -> None:
     status = procfs.parse_process_status(recorded("process-status"))
-    assert (status.rss_bytes, status.threads) == (39256 * 1024, 2)
+    assert status.rss_bytes == 39256 * 1024
     assert (status.voluntary_switches, status.involuntary_switches) == (4, 11)
     tail = procfs.parse_process_status(recorded("process-status")[-80:])
     assert (tail.rss_bytes, tail.voluntary_switches, tail.involuntary_switches) == (None, 4, 11)
     assert procfs.parse_process_io(recorded("process-io"))["write_bytes"] == 106496
-    assert procfs.parse_schedstat(recorded("process-schedstat")) == procfs.SchedStat(58943410, 3673699, 15)
+    assert procfs.parse_schedstat(recorded("process-schedstat")) == procfs.SchedStat(58943410, 3673699)
     limits = procfs.parse_limits(recorded("process-limits"))
     assert limits["Max open files"].soft == 20000
     assert limits["Max cpu time"].hard == math.inf
@@ -89,13 +91,13 @@ def test_threads_and_where_they_sleep() -> None:
     data = b""
     for thread, wchan in enumerate([b"hrtimer_nanosleep", b"do_nanosleep.isra.0", b"futex_wait_queue", b"0", b""]):
         data += TASK.pack(thread, len(stat), len(schedstat), len(wchan)) + stat + schedstat + wchan
-    tasks = procfs.parse_tasks(data)
+    tasks = parse_tasks(data)
     assert [task.thread for task in tasks] == [0, 1, 2, 3, 4]
     assert {task.state for task in tasks} == {"S"}
     assert [task.sleeps_in_timer for task in tasks] == [True, True, False, False, False]
     assert [task.where_known for task in tasks] == [True, True, True, False, False]
     with pytest.raises(RecordingError):
-        procfs.parse_tasks(data[:-1])
+        parse_tasks(data[:-1])
 
 
 def test_lists_of_cpus_and_limits_of_cgroups() -> None:
@@ -104,17 +106,17 @@ def test_lists_of_cpus_and_limits_of_cgroups() -> None:
     assert procfs.parse_maximum(b"max\n") == math.inf
     assert procfs.parse_maximum(b"4096\n") == 4096
     both = {"8:0": {"Read": 5, "Write": 6}, "253:0": {"Read": 1}}
-    assert procfs.parse_cgroup_io(b"8:0 Read 5\n8:0 Write 6\n253:0 Read 1\nTotal 12\n") == both
-    assert procfs.parse_cgroup_io(b"8:0 rbps=7 wbps=max\n") == {"8:0": {"rbps": 7, "wbps": math.inf}}
-    assert procfs.parse_cgroup_io(b"8:0 60\n9:0 50\n") == {"8:0": {"": 60}, "9:0": {"": 50}}
-    assert procfs.parse_cgroup_io(b"") == {}
+    assert parse_cgroup_io(b"8:0 Read 5\n8:0 Write 6\n253:0 Read 1\nTotal 12\n") == both
+    assert parse_cgroup_io(b"8:0 rbps=7 wbps=max\n") == {"8:0": {"rbps": 7, "wbps": math.inf}}
+    assert parse_cgroup_io(b"8:0 60\n9:0 50\n") == {"8:0": {"": 60}, "9:0": {"": 50}}
+    assert parse_cgroup_io(b"") == {}
     with pytest.raises(RecordingError, match="list of CPUs"):
         procfs.parse_cpu_list(b"3-1")
 
 
 @given(st.binary(max_size=80))
 def test_garbage_is_no_cgroup_and_no_socket(data: bytes) -> None:
-    for parse in (procfs.parse_cpu_list, procfs.parse_maximum, procfs.parse_cgroup_io, procfs.parse_protocols):
+    for parse in (procfs.parse_cpu_list, procfs.parse_maximum, parse_cgroup_io, procfs.parse_protocols):
         with contextlib.suppress(RecordingError):
             parse(data)
 
@@ -125,7 +127,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "vmstat": procfs.parse_vmstat,
     "diskstats": procfs.parse_diskstats,
     "pressure-cpu": procfs.parse_pressure,
-    "loadavg": procfs.parse_loadavg,
+    "loadavg": procfs.parse_threads,
     "file-nr": procfs.parse_file_numbers,
     "process-stat": procfs.parse_process_stat,
     "process-status": procfs.parse_process_status,
@@ -152,7 +154,7 @@ def test_garbage_is_ignored_or_refused_in_our_own_words(name: str, data: st.Data
 @given(st.binary(max_size=200))
 def test_garbage_is_no_list_of_threads(data: bytes) -> None:
     try:
-        tasks = procfs.parse_tasks(data)
+        tasks = parse_tasks(data)
     except RecordingError:
         return
     assert sum(TASK.size + len(task.stat) + len(task.schedstat) + len(task.wchan) for task in tasks) == len(data)

@@ -18,6 +18,7 @@ from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts, Tick, read_frames
 from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import window_metrics
+from loadframe.recording.process_metrics import parse_tasks
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)
@@ -141,15 +142,15 @@ def test_each_thread_is_looked_at_once_per_second_and_its_cpu_time_in_turn(tree:
     for _ in range(10):
         recording.tick(files)
     ticks = recording.ticks()
-    seen = [procfs.parse_tasks(tick.entries["target:7:tasks"]) for tick in ticks]
+    seen = [parse_tasks(tick.entries["target:7:tasks"]) for tick in ticks]
     assert [len(rows) for rows in seen] == [20] * 10
     assert sorted(row.thread for rows in seen for row in rows) == list(range(100, 300))
     assert all(row.stat.startswith(b"%d (a) S" % row.thread) for rows in seen for row in rows)
-    times = [procfs.parse_tasks(tick.entries["target:7:task-schedstat"]) for tick in ticks]
+    times = [parse_tasks(tick.entries["target:7:task-schedstat"]) for tick in ticks]
     assert [len(rows) for rows in times][:4] == [32, 32, 32, 32]
     assert {row.schedstat for row in times[0]} == {b"%d 0 1\n" % row.thread for row in times[0]}
     assert {tick.entries["target:7:threads"] for tick in ticks} == {b"200\n"}
-    switches = procfs.parse_tasks(ticks[0].entries["target:7:task-status"])
+    switches = parse_tasks(ticks[0].entries["target:7:task-status"])
     assert [len(row.stat) for row in switches] == [256]
     assert procfs.parse_process_status(switches[0].stat).voluntary_switches == 5
 
@@ -161,7 +162,7 @@ def test_every_thread_is_asked_in_turn_where_it_sleeps(tree: Path, recording: Re
     files = follow(tree, recording, Descriptors())
     for _ in range(100):
         recording.tick(files)
-    rows = [row for tick in recording.ticks() for row in procfs.parse_tasks(tick.entries["target:7:tasks"])]
+    rows = [row for tick in recording.ticks() for row in parse_tasks(tick.entries["target:7:tasks"])]
     asked = Counter(row.thread for row in rows if row.wchan)
     assert len(asked) == threads
     assert max(asked.values()) <= 2 * min(asked.values())
@@ -173,7 +174,7 @@ def test_without_descriptors_to_spare_the_same_is_read(tree: Path, recording: Re
     files = follow(tree, recording, descriptors)
     recording.tick(files)
     recording.tick(files)
-    rows = [row for tick in recording.ticks() for row in procfs.parse_tasks(tick.entries["target:7:tasks"])]
+    rows = [row for tick in recording.ticks() for row in parse_tasks(tick.entries["target:7:tasks"])]
     assert len({row.thread for row in rows}) == 40
     assert all(row.stat for row in rows)
     recording.end(files)
@@ -208,10 +209,10 @@ def test_where_no_descriptor_is_left_a_thread_is_passed_over_and_not_taken_for_e
     for _ in range(10):
         recording.tick(files)
     ticks = recording.ticks()
-    seen = [procfs.parse_tasks(tick.entries["target:7:tasks"]) for tick in ticks]
+    seen = [parse_tasks(tick.entries["target:7:tasks"]) for tick in ticks]
     assert not seen[1]
     assert {row.thread for rows in seen for row in rows} == set(range(100, 300))
-    times = [row for tick in ticks[2:] for row in procfs.parse_tasks(tick.entries["target:7:task-schedstat"])]
+    times = [row for tick in ticks[2:] for row in parse_tasks(tick.entries["target:7:task-schedstat"])]
     assert times
     assert all(row.schedstat for row in times)
 

@@ -55,7 +55,7 @@ class _CpuStat(NamedTuple):
 
 def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> _CpuStat:
     period = quota.strip().rpartition(b" ")[2] or period
-    return _CpuStat(procfs.parse_flat_keyed(text), procfs.parse_count(period) if period else 0)
+    return _CpuStat(procfs.parse_vmstat(text), procfs.parse_count(period) if period else 0)
 
 
 def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
@@ -102,13 +102,31 @@ IO: Mapping[str, tuple[str, str, str, str, str]] = {
 Devices = dict[str, dict[str, float]]
 
 
+def parse_cgroup_io(data: bytes) -> Devices:
+    """By device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops, infinite
+    where there is no limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write; its limits,
+    blkio.throttle.*_device: "". Empty where there was no I/O, or is no limit."""
+    devices: Devices = {}
+    for line in data.splitlines():
+        device, *fields = line.split() or [b""]
+        pairs = [field.split(b"=", 1) for field in fields if b"=" in field]
+        if len(fields) == 2 and fields[0] in (b"Read", b"Write"):
+            pairs.append(fields)
+        elif len(fields) == 1 and not pairs and b":" in device:
+            pairs.append([b"", *fields])
+        numbers = {procfs.text_of(key): procfs.parse_maximum(value) for key, value in pairs}
+        if numbers:
+            devices.setdefault(procfs.text_of(device), {}).update(numbers)
+    return devices
+
+
 class _Io(NamedTuple):
     used: Devices
     limits: tuple[Devices, ...]
 
 
 def _io_text(text: bytes, *limits: bytes) -> _Io:
-    return _Io(procfs.parse_cgroup_io(text), tuple(map(procfs.parse_cgroup_io, limits)))
+    return _Io(parse_cgroup_io(text), tuple(map(parse_cgroup_io, limits)))
 
 
 def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, elapsed_s: float) -> Metrics:
@@ -163,7 +181,7 @@ CAGE: tuple[Derivation, ...] = (
     Derivation("pids.max", procfs.parse_maximum, (_number("cage.pids.limit"),)),
     Derivation("memory.failcnt", procfs.parse_count, rates=(_counts("cage.memory.hits"),)),
     *(
-        Derivation(file, procfs.parse_flat_keyed, rates=tuple(_grows(f"cage.{metric}", key) for metric, key in keys))
+        Derivation(file, procfs.parse_vmstat, rates=tuple(_grows(f"cage.{metric}", key) for metric, key in keys))
         for file, keys in {
             "memory.events": (("memory.hits", "max"), ("memory.oom_kills", "oom_kill")),
             "memory.oom_control": (("memory.oom_kills", "oom_kill"),),

@@ -6,13 +6,15 @@ and goes between two ticks.
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Derivation, Metrics, gather, growth
-from loadframe.recording.frames import Facts
+from loadframe.recording.frames import TASK, Facts
 from loadframe.recording.procfs import ProcessStat, SchedStat
 
 NS = 1e9
@@ -23,6 +25,7 @@ parse_stat = lru_cache(maxsize=512)(procfs.parse_process_stat)
 """The same text tells of CPU, faults and memory."""
 
 _LONGEST_PID = 10
+_TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
 
 # --- growth -----------------------------------------------------------------------------------------------------------
 
@@ -134,6 +137,53 @@ def added_up(rates: Sequence[Metrics]) -> Metrics:
     return {metric: sum(one[metric] for one in rates) for metric in common}
 
 
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTexts:
+    """One thread of a `tasks` entry, not parsed yet; schedstat and wchan are empty where the kernel has none."""
+
+    thread: int
+    stat: bytes
+    schedstat: bytes
+    wchan: bytes
+
+    @property
+    def state(self) -> str:
+        """R, S, D, ...; empty if its stat cannot be read."""
+        begin = self.stat.rfind(b")") + 2
+        return self.stat[begin : begin + 1].decode("ascii", "replace") if begin >= 2 else ""
+
+    @property
+    def where_known(self) -> bool:
+        """Whether the kernel says where it sleeps; "0" is its answer for running ones and where it will not tell."""
+        return self.wchan not in (b"", b"0")
+
+    @property
+    def sleeps_in_timer(self) -> bool:
+        """Whether it sleeps for a time (nanosleep and its like) rather than until something happens."""
+        return _TIMER_SLEEP.search(self.wchan) is not None
+
+
+def parse_tasks(data: bytes) -> list[TaskTexts]:
+    """The threads of a `tasks` entry (layout: frames.TASK)."""
+    tasks = []
+    position = 0
+    while position < len(data):
+        try:
+            thread, stat, schedstat, wchan = TASK.unpack_from(data, position)
+        except struct.error as error:
+            raise procfs.missing("a list of threads", "its end") from error
+        begin = position + TASK.size
+        middle, last = begin + stat, begin + stat + schedstat
+        position = last + wchan
+        if position > len(data):
+            raise procfs.missing("a list of threads", "its end")
+        tasks.append(TaskTexts(thread, data[begin:middle], data[middle:last], data[last:position]))
+    return tasks
+
+
 # --- levels -----------------------------------------------------------------------------------------------------------
 
 HELD = frozenset({STAT, "status", "limits", "fd"})
@@ -160,7 +210,7 @@ def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
     found = [one for one in members if "tasks" in one or "threads" in one]
     for one in found:
-        rows = procfs.parse_tasks(one.get("tasks", b""))
+        rows = parse_tasks(one.get("tasks", b""))
         count = max(len(rows), procfs.parse_count(one["threads"])) if "threads" in one else len(rows)
         total += count
         asked_some |= bool(rows)

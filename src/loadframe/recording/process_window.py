@@ -23,6 +23,7 @@ from loadframe.recording.process_metrics import (
     POLLING,
     STAT,
     Census,
+    TaskTexts,
     added_up,
     after,
     born_since,
@@ -31,12 +32,13 @@ from loadframe.recording.process_metrics import (
     memory,
     open_files,
     parse_stat,
+    parse_tasks,
     process_rows,
     split_source,
     threads,
     with_cores,
 )
-from loadframe.recording.procfs import ProcessStat, TaskTexts
+from loadframe.recording.procfs import ProcessStat
 from loadframe.recording.windows import Window, nearest_pair
 
 _ENOUGH_FOR_MOST = 0.9
@@ -164,7 +166,7 @@ class ProcessInWindow:
         for tick in self.window.around:
             if source not in tick.entries:
                 continue
-            rows = procfs.parse_tasks(tick.entries[source])
+            rows = parse_tasks(tick.entries[source])
             complete &= "threads" not in tick.entries or len(rows) >= procfs.parse_count(tick.entries["threads"])
             for row in rows:
                 found = numbers(row)

@@ -115,7 +115,7 @@ def _text(path: Path) -> str | None:
 def _working_set(use: bytes, stat: bytes) -> float:
     """Use without the file pages that were not used lately: those the group gives up before it suffers, which is what
     Kubernetes calls the working set."""
-    counted = procfs.parse_flat_keyed(stat) if stat else {}
+    counted = procfs.parse_vmstat(stat) if stat else {}
     idle = counted.get("total_inactive_file", counted.get("inactive_file", 0))  # the former of version 1
     return max(0.0, procfs.parse_count(use) - idle)
 

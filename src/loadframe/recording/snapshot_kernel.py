@@ -26,7 +26,7 @@ _MEGABIT_BYTES = 125_000
 
 
 def _tasks(pair: Pair) -> dict[str, float]:
-    return {"system.threads.count": float(procfs.parse_loadavg(pair.last).threads)}
+    return {"system.threads.count": float(procfs.parse_threads(pair.last))}
 
 
 def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], dict[str, float]]:

@@ -1,0 +1,436 @@
+"""Parsing what procfs said: bytes in, numbers out; no files, so that it works on a recording from anywhere.
+
+All functions raise RecordingError where what they must find is missing or is no number; lines that they do not know
+are ignored, because kernels add some. Layouts: proc(5), Documentation/admin-guide/iostats.rst,
+Documentation/accounting/psi.rst, Documentation/scheduler/sched-stats.rst.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from loadframe.errors import RecordingError
+
+SECTOR_BYTES = 512
+_STACKED = re.compile(r"(loop|ram|zram|sr|fd|dm-|md)\d+$")
+_MOST_CPUS = 2**16
+_CPUS_ALLOWED = re.compile(rb"^Cpus_allowed_list:\s*([\d,-]+)$", re.MULTILINE)
+LARGEST = 2**64
+"""No counter of the kernel is larger."""
+
+
+# --- words and numbers ----------------------------------------------------------------------------------------------
+
+
+def parse_count(data: bytes) -> int:
+    """A number on its own, as the recorder writes for the open files."""
+    return integer(data.strip(), "a count")
+
+
+def integer(field: bytes, where: str) -> int:
+    """RecordingError where it is none, or larger than any counter; where: what it stands in, for the message."""
+    try:
+        number = int(field)
+    except ValueError as error:
+        raise RecordingError(f"{where} has {field[:40]!r} where a number belongs.") from error
+    if not -LARGEST < number <= LARGEST:
+        raise RecordingError(f"{where} has {field[:40]!r}, larger than any counter of the kernel.")
+    return number
+
+
+def integers(fields: Sequence[bytes], where: str) -> list[int]:
+    """All of them, as `integer`."""
+    return [integer(field, where) for field in fields]
+
+
+def text_of(data: bytes) -> str:
+    """A name as text, whatever its bytes are."""
+    return data.decode("utf-8", "replace")
+
+
+def missing(where: str, what: str) -> RecordingError:
+    """The error for a file without something that it must have."""
+    return RecordingError(
+        f"{where} as recorded lacks {what}.", remedy="The recording is damaged there, or the kernel is odd."
+    )
+
+
+# --- the machine ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """One CPU's (or all CPUs') time since boot in clock ticks, by what it was spent on; older kernels leave
+    out the last ones."""
+
+    user: int
+    nice: int
+    system: int
+    idle: int
+    iowait: int = 0
+    irq: int = 0
+    softirq: int = 0
+    steal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SystemStat:
+    """/proc/stat. running and blocked are the numbers of threads now; the rest counts since boot."""
+
+    all_cpus: CpuTimes
+    cpus: dict[str, CpuTimes]
+    context_switches: int
+    processes_created: int
+    running: int
+    blocked: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCounters:
+    """One whole disk since boot. flushes and flush_ms are None before Linux 5.5."""
+
+    reads: int
+    read_sectors: int
+    writes: int
+    write_sectors: int
+    busy_ms: int
+    queue_ms: int
+    flushes: int | None
+    flush_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileNumbers:
+    """/proc/sys/fs/file-nr: open files on the machine, and fs.file-max."""
+
+    allocated: int
+    limit: int
+
+
+def parse_stat(data: bytes) -> SystemStat:
+    """/proc/stat."""
+    cpus: dict[str, CpuTimes] = {}
+    words: dict[bytes, int] = {}
+    for line in data.splitlines():
+        fields = line.split()
+        if len(fields) >= 5 and fields[0].startswith(b"cpu"):
+            cpus[text_of(fields[0])] = CpuTimes(*integers(fields[1:9], "/proc/stat"))
+        elif len(fields) == 2:
+            words[fields[0]] = integer(fields[1], "/proc/stat")
+    try:
+        return SystemStat(
+            all_cpus=cpus.pop("cpu"),
+            cpus=cpus,
+            context_switches=words[b"ctxt"],
+            processes_created=words[b"processes"],
+            running=words[b"procs_running"],
+            blocked=words[b"procs_blocked"],
+        )
+    except KeyError as error:
+        raise missing("/proc/stat", str(error)) from error
+
+
+def parse_meminfo(data: bytes) -> dict[str, int]:
+    """/proc/meminfo: name -> bytes (or a plain count where the kernel gives no unit)."""
+    numbers = _by_name(data, "/proc/meminfo")
+    if "MemTotal" not in numbers:
+        raise missing("/proc/meminfo", "MemTotal")
+    return numbers
+
+
+def parse_process_io(data: bytes) -> dict[str, int]:
+    """/proc/PID/io: name -> number (bytes, or calls for syscr and syscw)."""
+    return _by_name(data, "a process's io")
+
+
+def _by_name(data: bytes, where: str) -> dict[str, int]:
+    """The numbers of lines "name: 12" and "name: 12 kB", the latter in bytes."""
+    numbers = {}
+    for line in data.splitlines():
+        name, colon, value = line.partition(b":")
+        fields = value.split()
+        if colon and fields:
+            numbers[text_of(name)] = (1024 if fields[1:] == [b"kB"] else 1) * integer(fields[0], where)
+    if not numbers:
+        raise missing(where, "any counter")
+    return numbers
+
+
+def parse_vmstat(data: bytes) -> dict[str, int]:
+    """/proc/vmstat, and cpu.stat, memory.stat, memory.events and their like of a control group: name -> number."""
+    words = data.split()
+    with suppress(ValueError):  # where each second word is a number, which ten times a second should not take long
+        read = list(map(int, words[1::2]))
+        if len(words) == 2 * len(read) and read and max(read) <= LARGEST and min(read) > -LARGEST:
+            return dict(zip(map(text_of, words[::2]), read, strict=True))
+    numbers = {}
+    for line in data.splitlines():
+        fields = line.split()
+        if len(fields) == 2:
+            numbers[text_of(fields[0])] = integer(fields[1], "/proc/vmstat")
+    if not numbers:
+        raise missing("/proc/vmstat", "any counter")
+    return numbers
+
+
+def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
+    """/proc/diskstats: whole disks only.
+
+    Left out: partitions, loop and ram devices, and devices stacked on others (dm, md), which would count twice.
+    """
+    rows: dict[str, list[int]] = {}
+    for line in data.splitlines():
+        fields = line.split()
+        if len(fields) >= 14:
+            rows[text_of(fields[2])] = integers(fields[3:], "/proc/diskstats")
+    return {
+        name: DiskCounters(
+            reads=row[0],
+            read_sectors=row[2],
+            writes=row[4],
+            write_sectors=row[6],
+            busy_ms=row[9],
+            queue_ms=row[10],
+            flushes=row[15] if len(row) > 16 else None,
+            flush_ms=row[16] if len(row) > 16 else None,
+        )
+        for name, row in rows.items()
+        if not _STACKED.match(name) and not _is_partition(name, rows)
+    }
+
+
+def _is_partition(name: str, names: dict[str, list[int]]) -> bool:
+    """sda1 of sda, nvme0n1p1 of nvme0n1; not sdaa of sda, nor nvme0n10 of nvme0n1."""
+    stem = name.rstrip("0123456789")
+    if stem == name:
+        return False
+    return stem in names or (stem.endswith("p") and stem[:-1] in names and stem[-2:-1].isdigit())
+
+
+def parse_pressure(data: bytes) -> dict[str, float]:
+    """/proc/pressure/*: "some" and "full" -> seconds of stall since boot."""
+    totals = {}
+    for line in data.splitlines():
+        kind, _, rest = line.partition(b" ")
+        _, found, total = rest.partition(b"total=")
+        if found and kind in (b"some", b"full"):
+            totals[text_of(kind)] = integer(total, "/proc/pressure") / 1e6
+    if not totals:
+        raise missing("/proc/pressure", "total=")
+    return totals
+
+
+def parse_threads(data: bytes) -> int:
+    """/proc/loadavg: how many threads there are, "1.83 1.07 0.66 4/142 21183"."""
+    fields = data.replace(b"/", b" ").split()
+    if len(fields) < 5:
+        raise missing("/proc/loadavg", "five numbers")
+    return integer(fields[4], "/proc/loadavg")
+
+
+def parse_file_numbers(data: bytes) -> FileNumbers:
+    """/proc/sys/fs/file-nr: allocated, free, limit."""
+    fields = integers(data.split(), "file-nr")
+    if len(fields) < 3:
+        raise missing("file-nr", "three numbers")
+    return FileNumbers(allocated=max(0, fields[0] - fields[1]), limit=fields[2])
+
+
+def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
+    """/proc/net/snmp and netstat: protocol -> counter -> number. Two lines for each: the names, then the numbers."""
+    protocols: dict[str, dict[str, int]] = {}
+    names: dict[bytes, list[bytes]] = {}
+    for line in data.splitlines():
+        protocol, colon, rest = line.partition(b":")
+        if not colon:
+            continue
+        fields = rest.split()
+        if protocol in names:
+            if len(fields) != len(names[protocol]):
+                raise missing("/proc/net/snmp or netstat", "numbers for its names")
+            numbers = integers(fields, "/proc/net")
+            protocols[text_of(protocol)] = {text_of(a): b for a, b in zip(names.pop(protocol), numbers, strict=True)}
+        else:
+            names[protocol] = fields
+    if not protocols:
+        raise missing("/proc/net/snmp or netstat", "any counter")
+    return protocols
+
+
+def parse_sockets(data: bytes) -> dict[str, int]:
+    """/proc/net/sockstat: the words and numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
+    for line in data.splitlines():
+        words = line.split()
+        if words[:1] == [b"TCP:"]:
+            numbers = integers(words[2::2], "/proc/net/sockstat")
+            return {text_of(word): number for word, number in zip(words[1::2], numbers, strict=False)}
+    raise missing("/proc/net/sockstat", "a line for TCP")
+
+
+def parse_interrupts(data: bytes) -> dict[str, int]:
+    """/proc/interrupts: what a line begins with ("TLB", "RES", "24") -> its count, all CPUs together."""
+    head, _, rest = data.partition(b"\n")
+    cpus = len(head.split())
+    counts = {}
+    for line in rest.splitlines():
+        name, colon, fields = line.partition(b":")
+        numbers = list(itertools.takewhile(bytes.isdigit, fields.split()[:cpus]))
+        if colon and numbers:
+            counts[text_of(name.strip())] = sum(integers(numbers, "/proc/interrupts"))
+    if not counts:
+        raise missing("/proc/interrupts", "any counter")
+    return counts
+
+
+# --- a process ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """/proc/PID/stat, or a thread's. CPU and start time in clock ticks, the latter since boot. children_*: of the
+    children that have ended and were waited for, and of theirs."""
+
+    pid: int
+    command: str
+    state: str
+    minor_faults: int
+    major_faults: int
+    user_ticks: int
+    system_ticks: int
+    threads: int
+    started_ticks: int
+    rss_pages: int
+    parent: int = 0
+    children_minor_faults: int = 0
+    children_major_faults: int = 0
+    children_user_ticks: int = 0
+    children_system_ticks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory).
+
+    The context switches are those of the one thread, for a process those of its first thread. shared_bytes: resident
+    pages of files and of shared memory, which other processes may have too; shared_memory_bytes: the latter alone.
+    """
+
+    rss_bytes: int | None
+    voluntary_switches: int | None
+    involuntary_switches: int | None
+    cpus_allowed: int | None = None
+    shared_bytes: int | None = None
+    shared_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedStat:
+    """One thread: time on a CPU, and time runnable but waiting for one."""
+
+    run_ns: int
+    wait_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimit:
+    """Soft and hard; infinity for "unlimited"."""
+
+    soft: float
+    hard: float
+
+
+def parse_process_stat(data: bytes) -> ProcessStat:
+    """/proc/PID/stat or /proc/PID/task/TID/stat. The command may contain spaces, parentheses and line ends."""
+    begin, end = data.find(b"("), data.rfind(b")")
+    fields = data[end + 1 :].split()
+    if not 0 < begin < end or len(fields) < 22:
+        raise missing("a process's stat", "its 24 fields")
+    numbers = integers(fields[1:22], "a process's stat")
+    return ProcessStat(
+        pid=integer(data[:begin].strip(), "a process's stat"),
+        command=text_of(data[begin + 1 : end]),
+        state=text_of(fields[0]),
+        minor_faults=numbers[6],
+        major_faults=numbers[8],
+        user_ticks=numbers[10],
+        system_ticks=numbers[11],
+        threads=numbers[16],
+        started_ticks=numbers[18],
+        rss_pages=numbers[20],
+        parent=numbers[0],
+        children_minor_faults=numbers[7],
+        children_major_faults=numbers[9],
+        children_user_ticks=numbers[12],
+        children_system_ticks=numbers[13],
+    )
+
+
+def parse_process_status(data: bytes) -> ProcessStatus:
+    """/proc/PID/status, a thread's, or only the last lines of one. Never raises for lines that are missing."""
+    of_files, of_memory = _line_number(data, b"RssFile:", 1024), _line_number(data, b"RssShmem:", 1024)
+    return ProcessStatus(
+        rss_bytes=_line_number(data, b"VmRSS:", 1024),
+        voluntary_switches=_line_number(data, b"voluntary_ctxt_switches:"),
+        involuntary_switches=_line_number(data, b"nonvoluntary_ctxt_switches:"),
+        cpus_allowed=parse_cpu_list(found[1]) if (found := _CPUS_ALLOWED.search(data)) else None,
+        shared_bytes=None if of_files is None or of_memory is None else of_files + of_memory,
+        shared_memory_bytes=of_memory,
+    )
+
+
+def _line_number(data: bytes, name: bytes, factor: int = 1) -> int | None:
+    begin = 0 if data.startswith(name) else data.find(b"\n" + name) + 1
+    if begin == 0 and not data.startswith(name):
+        return None
+    fields = data[begin + len(name) : begin + len(name) + 40].split(None, 1)
+    return factor * integer(fields[0], "a process's status") if fields else None
+
+
+def parse_limits(data: bytes) -> dict[str, ResourceLimit]:
+    """/proc/PID/limits: the kernel's own names ("Max open files") -> soft and hard limit."""
+    limits = {}
+    for line in data.splitlines()[1:]:
+        match = re.match(rb"(\S.*?) {2,}(\S+) +(\S+)", line)
+        if match:
+            limits[text_of(match[1])] = ResourceLimit(_limit(match[2]), _limit(match[3]))
+    if not limits:
+        raise missing("a process's limits", "any limit")
+    return limits
+
+
+def _limit(field: bytes) -> float:
+    return math.inf if field == b"unlimited" else float(integer(field, "a process's limits"))
+
+
+def parse_schedstat(data: bytes) -> SchedStat:
+    """/proc/PID/task/TID/schedstat (for a process: its first thread's)."""
+    fields = integers(data.split()[:3], "schedstat")
+    if len(fields) < 3:
+        raise missing("schedstat", "three numbers")
+    return SchedStat(*fields[:2])
+
+
+def parse_cpu_list(data: bytes) -> int:
+    """How many CPUs a list like 0-3,8 has."""
+    count = 0
+    for part in data.strip().split(b","):
+        first, dash, last = part.partition(b"-")
+        low = integer(first, "a list of CPUs")
+        high = integer(last, "a list of CPUs") if dash else low
+        if not 0 <= low <= high < _MOST_CPUS:
+            raise RecordingError(f"A list of CPUs has {part[:40]!r}.")
+        count += high - low + 1
+    return count
+
+
+# --- control groups -------------------------------------------------------------------------------------------------
+
+
+def parse_maximum(data: bytes) -> float:
+    """memory.max and its like: a number, or "max"."""
+    return math.inf if data.strip() == b"max" else float(integer(data.strip(), "a cgroup's limit"))
