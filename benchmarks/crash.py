@@ -33,7 +33,7 @@ from crash_scenes import RESTARTING, TARGETS, TRIALS, VERBS, Left, Scene, prepar
 from loadframe.changes import host
 from loadframe.changes.journal import read
 from loadframe.errors import UserError
-from loadframe.experiments.beside import START
+from loadframe.experiments.side_by_side import START
 from loadframe.runs.folder import RunFolder
 
 LONGEST_S = {"tune": 5.0, RESTARTING: 10.0, "limits": 3.0, "demo": 6.0, "case run": 6.0, "report": 2.0}
@@ -169,7 +169,7 @@ def kill_once(
         running.ended(chance.uniform(0.0, tally.longest_s))
     running.kill()
     status, said = running.wait()
-    names, left = scene.standing(), scene.left()
+    names, left = scene.not_reverted(), scene.left()
     tally.missed += ["the command told the password"] if scene.tells_password(said) else []
     run = next((path for path in scene.runs() if path not in before), None)
     if status == -signal.SIGKILL:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import somebodys
+import foreign
 from loadframe.cages.groups import hierarchies
 from loadframe.host import identity, shared_memory
 from loadframe.host.processes import MARK
@@ -132,7 +132,7 @@ class Scene:
     that is kept, to be reported."""
 
     target: str
-    owned: somebodys.Restartable | None
+    owned: foreign.Restartable | None
     folder: Path
     first: dict[str, Any] = field(default_factory=dict)
     go_on: dict[str, Path] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Scene:
             "configuration": sorted(path.name for path in self.owned.config.parent.iterdir()),
         }
 
-    def standing(self) -> set[str]:
+    def not_reverted(self) -> set[str]:
         """The settings that a killed command has left on its list."""
         lists = [json.loads(path.read_text()) for path in self.folder.glob("state/changes/*.json")]
         return {change["setting"] for each in lists for change in each["changes"]}
@@ -272,7 +272,7 @@ def prepared(target: str) -> Iterator[Scene]:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lf-crash-", dir="/var/tmp"))
         attached = target.startswith(ATTACHED)
         kind = target.removeprefix(ATTACHED)
-        owned = stack.enter_context(somebodys.restartable(kind)) if attached else None
+        owned = stack.enter_context(foreign.restartable(kind)) if attached else None
         scene = Scene(target, owned, Path(folder))
         scene.prepare()
         yield scene

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import fault_means as means
-import somebodys
+import foreign
 from fault_scene import Scene
 
 BUDGET_S = 20.0
@@ -80,11 +80,11 @@ def measuring(verb: str, kind: str, *, changing: bool = False, more: str = "") -
     return lambda scene: [verb, study(scene, kind, more + changed), "--runs", "runs", "--json"]
 
 
-def of_somebody(kind: str) -> Callable[[Scene], list[str]]:
+def of_another_user(kind: str) -> Callable[[Scene], list[str]]:
     """`measure` of a server that is somebody else's."""
 
     def arguments(scene: Scene) -> list[str]:
-        scene.owned = scene.stack.enter_context(somebodys.restartable(kind))
+        scene.owned = scene.stack.enter_context(foreign.restartable(kind))
         scene.server = scene.owned.server
         text = scene.server.study() + f'blocks = {{ min = 2, max = 2 }}\nbudget = "{BUDGET_S:.0f}s"\n'
         (scene.folder / "study.toml").write_text(text.replace("levels = [1]", "levels = [1, 2]"))
@@ -170,8 +170,8 @@ VERBS = tuple(
         ("measure-nginx", PRIVATE, measuring("measure", "nginx")),
         ("measure-sqlite", BENCH, measuring("measure", "sqlite")),
         ("measure-caged", PRIVATE | {"caged"}, measuring("measure", "mariadb", more=CAGE)),
-        ("measure-mariadb-attached", BENCH | {"server", "counters"}, of_somebody("mariadb")),
-        ("measure-postgres-attached", BENCH | {"server", "counters"}, of_somebody("postgres")),
+        ("measure-mariadb-attached", BENCH | {"server", "counters"}, of_another_user("mariadb")),
+        ("measure-postgres-attached", BENCH | {"server", "counters"}, of_another_user("postgres")),
         ("measure-url", BENCH | {"network"}, of_a_site),
         ("demo", BENCH, demo),
         ("investigate", PRIVATE, measuring("investigate", "mariadb", changing=True)),

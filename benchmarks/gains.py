@@ -50,7 +50,7 @@ def row(case: str, found: Investigation, known_load: float | None, missed: list[
     interval = f"{gain.low:.2f} to {gain.high:.2f}" if gain else "-"
     kept = f"{durable.ratio:.2f}" if durable else "-"
     known = f"{known_load:.3g}" if known_load else "-"
-    flagged = f"{sum(found.conduct.flags.values())} of {found.conduct.steps}"
+    flagged = f"{sum(found.quality.flags.values())} of {found.quality.steps}"
     return (
         f"{case:40} {finding:36} {acts_at:>8} {known:>6} {ratio:>6} {interval:>14} {kept:>8} {flagged:>9} "
         f"{found.seconds:>8.0f}  {'missed: ' + ', '.join(missed) if missed else 'yes'}"
@@ -87,7 +87,7 @@ def misses(found: Investigation, study: Study, expected: Mapping[str, Any], prof
     if "next" in expected:
         checks["next"] = found.next_limit is not None and found.next_limit.id in expected["next"]
     if "alternative" in expected:
-        checks |= beside(found, study, expected["alternative"])
+        checks |= of_alternative(found, study, expected["alternative"])
         checks |= witnessed(found, expected)
     return [name for name, holds in checks.items() if not holds]
 
@@ -136,26 +136,27 @@ def witnessed(found: Investigation, expected: Mapping[str, Any]) -> dict[str, bo
     }
 
 
-def beside(found: Investigation, study: Study, expected: Mapping[str, Any]) -> dict[str, bool]:
-    """Of the alternative: near the target in memory, ahead beyond it, and where the two part."""
+def of_alternative(found: Investigation, study: Study, expected: Mapping[str, Any]) -> dict[str, bool]:
+    """Of the alternative: near the target in memory, ahead beyond it, and where the two diverge."""
     (one,) = (each for each in found.alternatives if each.name == expected["name"])
     memory_mib, within = (study.cage.memory or 0) / 2**20, 1 + expected["parts_at_memory_within"]
-    parting = one.parting
+    at = one.divergence
     return {
         "in memory": 1 / expected["in_memory_within"] < one.by_level[0].ratio < expected["in_memory_within"],
         "beyond memory": one.by_level[-1].low > expected["beyond_memory_above"],
-        "parting": parting is not None and parting.low <= within * memory_mib and parting.high * within >= memory_mib,
+        "divergence": at is not None and at.low <= within * memory_mib and at.high * within >= memory_mib,
     }
 
 
 def side_by_side(found: Investigation) -> str:
-    """A line for each alternative: the ratio at the lowest and the highest load, and where the two part."""
+    """A line for each alternative: the ratio at the lowest and the highest load, and where the two diverge."""
     lines = []
     for one in found.alternatives:
         ends = (one.by_level[0], one.by_level[-1])
         told = ", ".join(f"{v.ratio:.2f} ({v.low:.2f} to {v.high:.2f}) at {v.levels[0]:g}" for v in ends)
-        at = f"{one.parting.load:.3g} ({one.parting.low:.3g} to {one.parting.high:.3g})" if one.parting else "-"
-        lines.append(f"    {one.name}: {told}; they part at {at}")
+        where = one.divergence
+        at = f"{where.load:.3g} ({where.low:.3g} to {where.high:.3g})" if where else "-"
+        lines.append(f"    {one.name}: {told}; they diverge at {at}")
     return "\n".join(lines)
 
 
@@ -174,9 +175,9 @@ def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> l
 
 def ladder_row(case: str, found: Ladder, missed: list[str]) -> str:
     """The same line of a ladder, and below it a line for the changes."""
-    total, flags = found.total, found.conduct.flags if found.conduct else {}
+    total, flags = found.total, found.quality.flags if found.quality else {}
     ratio, interval = (f"{total.ratio:.2f}", f"{total.low:.2f} to {total.high:.2f}") if total else ("-", "-")
-    steps = found.conduct.steps if found.conduct else 0
+    steps = found.quality.steps if found.quality else 0
     kept = f"{len(found.kept)} of {len(found.rungs)} changes kept"
     told = ", ".join(f"{r.change} {r.verdict.ratio:.2f}{'' if r.kept else ' back'}" for r in found.rungs if r.verdict)
     return (

@@ -102,7 +102,7 @@ def score(planted: Planted, found: Investigation) -> Score:
     findings = [finding for one in found.rounds for finding in one.findings]
     confirmed = {finding.id for finding in findings if finding.status == "confirmed"}
     first = first_finding(found)
-    seen = not planted.flag or 2 * found.conduct.flags.get(planted.flag, 0) >= found.conduct.steps
+    seen = not planted.flag or 2 * found.quality.flags.get(planted.flag, 0) >= found.quality.steps
     right = seen and first is not None and first.id in planted.first
     if not planted.first:
         return Score(right=seen and not confirmed and found.gain is None, proved=True, false=tuple(sorted(confirmed)))

@@ -12,7 +12,7 @@ import numpy as np
 
 import kept
 import verdicts as noises
-from loadframe.experiments.beside import START
+from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import proved
 from loadframe.experiments.tuning_start import Start, measure_start
 from loadframe.experiments.tuning_trials import Trials

@@ -85,7 +85,7 @@ class Server:
         name = f"p{'-'.join(map(str, point))}"
         try:
             self.bench.declare(name, name, self._state(point))
-            if self.bench.begins_anew(name):
+            if self.bench.starts_fresh(name):
                 self._step(name)
             value = math.log(self._step(name))
         except (TargetError, StudyError) as error:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from loadframe.analysis import warmup
 from loadframe.analysis.settling import LIKELY, unsettled
-from loadframe.analysis.soundness import sound
 from loadframe.analysis.student import quantile
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.analysis.window import BATCHES
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS
 from loadframe.bench.budget import Budget
@@ -121,11 +121,11 @@ def level(random: np.random.Generator, of: Approach, size: float, correlation: f
             floor = settling.longer_s(steps[-1], budget, again)
             again += 1
     for _ in range(MOST_TIMES):
-        if not unsettled(sound(steps), LIKELY) or not settling.lengthen(steps[-1], budget, FEWEST_BLOCKS):
+        if not unsettled(undisturbed(steps), LIKELY) or not settling.lengthen(steps[-1], budget, FEWEST_BLOCKS):
             break
         floor = settling.warmup_s(1.0)
         steps += [_step(random, of, floor, size, correlation, block) for block in range(FEWEST_BLOCKS)]
-    counting = sound(steps)
+    counting = undisturbed(steps)
     return Measured(1 - fmean(step.throughput for step in counting), bool(unsettled(counting)), len(steps))
 
 

@@ -19,7 +19,7 @@ thing and proves the gain.
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed again from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
-    conduct(run)                  the quality of a run: flags of its steps, the cost of recording
+    quality(run)                  the quality of a run: flags of its steps, the cost of recording
     conclude(run)                 the Investigation of a run, also of one that was killed
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
@@ -32,7 +32,7 @@ thing and proves the gain.
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end processes and remove files of killed commands; every CLI command begins with it
     revert_changes()              revert changes of killed commands on the machine or on a running server
-    standing_changes()            changes now in effect, of running and of killed commands
+    changes_not_reverted()        changes now in effect, of running and of killed commands
     own_changes()                 those of this process that are not reverted
 
 Errors are the tree in loadframe.errors. Names are imported on first use: worker processes and the recorder start from
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from loadframe.analysis.curve import of as fit_curve
     from loadframe.bench.places import revert as revert_changes
     from loadframe.changes.durable import of_this_command as own_changes
-    from loadframe.changes.lists import read as standing_changes
+    from loadframe.changes.lists import read as changes_not_reverted
     from loadframe.changes.lists import unreadable as unreadable_changes
     from loadframe.changes.reverting import unreverted as unreverted_changes
     from loadframe.experiments.comparing import runs as compare_runs
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
         capacity,
         compare,
         conclude,
-        conduct,
         curves,
         investigate,
         ladder,
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
         measured_ladder,
         measured_tuning,
         open_run,
+        quality,
         tune,
         verify,
     )
@@ -110,12 +110,12 @@ __all__ = [
     "capacity_json",
     "case",
     "cases",
+    "changes_not_reverted",
     "check_ndb",
     "compare",
     "compare_runs",
     "comparison_json",
     "conclude",
-    "conduct",
     "curve_json",
     "curves",
     "fit_curve",
@@ -135,6 +135,7 @@ __all__ = [
     "own_changes",
     "predict",
     "predict_run",
+    "quality",
     "read_ndb_config",
     "read_observations",
     "render_capacity",
@@ -147,7 +148,6 @@ __all__ = [
     "render_text",
     "render_tuning",
     "revert_changes",
-    "standing_changes",
     "sweep_leftovers",
     "tune",
     "tuning_json",
@@ -176,7 +176,7 @@ _API = {
     "curves": ("loadframe.lab", "curves"),
     "read_observations": ("loadframe.observations", "read_observations"),
     "fit_curve": ("loadframe.analysis.curve", "of"),
-    "conduct": ("loadframe.lab", "conduct"),
+    "quality": ("loadframe.lab", "quality"),
     "conclude": ("loadframe.lab", "conclude"),
     "open_run": ("loadframe.lab", "open_run"),
     "limits": ("loadframe.experiments.limits_now", "limits"),
@@ -210,7 +210,7 @@ _API = {
     "sweep_leftovers": ("loadframe.host.leftovers", "sweep"),
     "revert_changes": ("loadframe.bench.places", "revert"),
     "unreverted_changes": ("loadframe.changes.reverting", "unreverted"),
-    "standing_changes": ("loadframe.changes.lists", "read"),
+    "changes_not_reverted": ("loadframe.changes.lists", "read"),
     "unreadable_changes": ("loadframe.changes.lists", "unreadable"),
     "own_changes": ("loadframe.changes.durable", "of_this_command"),
 }

@@ -32,35 +32,35 @@ from loadframe.experiments import (
     tuning_start,
     tuning_writing,
 )
-from loadframe.experiments.beside import declare, measure_beside
 from loadframe.experiments.climbing import Climbed, climb
-from loadframe.experiments.examination import cuts
+from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import alone, finish, looked_at, new_run, on_bench, read_back
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after, profile_around
 from loadframe.experiments.proof import decided
-from loadframe.experiments.reading import conclude, conduct, curves, measured_ladder, measured_tuning, open_run
-from loadframe.experiments.survival import one_of_each_kind, try_restarts
+from loadframe.experiments.reading import conclude, curves, measured_ladder, measured_tuning, open_run, quality
+from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
+from loadframe.experiments.warm_restart import one_of_each_kind, try_restarts
 from loadframe.experiments.writing import write_down
 from loadframe.model import (
     Capacity,
     Comparison,
-    Conduct,
     Curve,
     Forecast,
     Investigation,
     Ladder,
     LoadInterval,
     Round,
+    RunQuality,
     Tuning,
     Verdict,
 )
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress
-from loadframe.reporting import conduct_words, words
+from loadframe.reporting import quality_words, words
 from loadframe.study import Study
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "capacity",
     "compare",
     "conclude",
-    "conduct",
     "curves",
     "investigate",
     "ladder",
@@ -76,6 +75,7 @@ __all__ = [
     "measured_ladder",
     "measured_tuning",
     "open_run",
+    "quality",
     "tune",
     "verify",
 ]
@@ -91,9 +91,9 @@ class Measurement:
     run: Path
     curve: Curve
     axis_unit: str = ""
-    silent_cuts: tuple[str, ...] = ()
+    clamped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    conduct: Conduct | None = None
+    quality: RunQuality | None = None
 
 
 def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -> Investigation:
@@ -112,8 +112,7 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             rounds[one.number - 1 :] = [one]
             run.save_rounds(rounds)
 
-        beside = declare(book)
-        measure_beside(book, run, beside)
+        measure_side_by_side(book, run, declare(book))
         for number in range(1, MOST_ROUNDS + 1):
             effective = read_back(book, run, treatment)
             curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
@@ -140,9 +139,9 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
         book.tries_remedies = False
         effective = read_back(book, run, "A")
         curve = first_sweep(book, "A")
-        silent = cuts(study.target.kind, book.bench.start_state, effective)
+        clamped = clamped_in(study.target.kind, book.bench.start_state, effective)
     with finish(run) as missing:
-        return Measurement(run.path, curve, run.axis_unit(), silent, (*unseen(study), *missing), conduct(run))
+        return Measurement(run.path, curve, run.axis_unit(), clamped, (*unseen(study), *missing), quality(run))
 
 
 def compare(
@@ -165,7 +164,7 @@ def compare(
         judged = comparing.alternatives(book, enough=enough)
     with finish(run) as missing:
         carried = map(str, carried_over(run.steps()))
-        notes = *unseen(study), *map(words.sentence, conduct_words.sentences(conduct(run))), *carried, *missing
+        notes = *unseen(study), *map(words.sentence, quality_words.sentences(quality(run))), *carried, *missing
         found = [replace(each, run=str(run.path), notes=notes) for each in judged]
         shapes = [reporting.comparison_json([each]) for each in found]
         run.write_document("verdicts.json", "verdicts", {"alternatives": shapes})
@@ -195,7 +194,7 @@ def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progre
         note(Climbed(()))
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
-        cut = cuts(study.target.kind, states.of(climbed.kept), read_back(book, run, top))
+        cut = clamped_in(study.target.kind, states.of(climbed.kept), read_back(book, run, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut), *unseen(study))))
     run.close()
     return ladder_writing.write_down(run)
@@ -228,7 +227,7 @@ def capacity(
         read_back(book, run, "A")
         found = searching.find(book, settings, objective)
     with finish(run) as missing:
-        notes = *map(words.sentence, conduct_words.sentences(conduct(run))), *missing
+        notes = *map(words.sentence, quality_words.sentences(quality(run))), *missing
         found = replace(found, run=str(run.path), warnings=(*found.warnings, *unseen(study), *notes))
         run.write_record("capacity.json", "capacity-record", found)
     return found

@@ -145,7 +145,7 @@ class SimulatedBench:
             **self.states[name].settings,
         }
 
-    def begins_anew(self, name: str) -> bool:
+    def starts_fresh(self, name: str) -> bool:
         self.use(name)
         return self.served != name
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import somebodys
+import foreign
 from loadframe import lab
 from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.changes import lists
-from loadframe.changes.journal import read, standing
+from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import ChangeError, RunError, StudyError, TargetError
-from loadframe.experiments.beside import state_of
+from loadframe.experiments.side_by_side import state_of
 from loadframe.host.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
@@ -32,19 +32,19 @@ CHANGES = {
 }
 
 
-@pytest.fixture(scope="module", params=somebodys.KINDS)
-def server(request: pytest.FixtureRequest) -> Iterator[somebodys.Server]:
-    with somebodys.running(request.param) as running:
+@pytest.fixture(scope="module", params=foreign.KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[foreign.Server]:
+    with foreign.running(request.param) as running:
         yield running
 
 
-def in_effect(server: somebodys.Server) -> dict[str, SettingValue]:
+def in_effect(server: foreign.Server) -> dict[str, SettingValue]:
     return server.settings(CHANGES[server.kind].settings)
 
 
 @pytest.mark.server
 def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
-    server: somebodys.Server, opened: Opened
+    server: foreign.Server, opened: Opened
 ) -> None:
     study = parse(server.study())
     check_study(study)
@@ -97,7 +97,7 @@ TO_SEARCH = {
 
 @pytest.mark.server
 def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_back(
-    server: somebodys.Server, tmp_path: Path
+    server: foreign.Server, tmp_path: Path
 ) -> None:
     name, restart, values, sizes = TO_SEARCH[server.kind]
     value = CHANGES[server.kind].settings[name]
@@ -114,15 +114,15 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
     for path in (climbed.run, found.run):
         told = read(Path(path))
         assert name in {entry.setting for entry in told if entry.status == "applied"}
-        assert standing(told) == []
+        assert not_reverted(told) == []
     assert (in_effect(server), server.schemas(), lists.read()) == (before, schemas, [])
 
 
-@pytest.mark.parametrize("kind", somebodys.KINDS)
+@pytest.mark.parametrize("kind", foreign.KINDS)
 def test_one_that_does_not_let_us_in_is_told_with_what_a_study_can_say(
     kind: str, opened: Opened, tmp_path: Path
 ) -> None:
-    text = somebodys.STUDY.format(kind=kind, address=tmp_path / "none.sock", option_file="", target="")
+    text = foreign.STUDY.format(kind=kind, address=tmp_path / "none.sock", option_file="", target="")
     study = parse(text)
     with pytest.raises(TargetError, match="Cannot attach to") as caught, RealBench(study, opened(study)):
         pass
@@ -134,7 +134,7 @@ OWNERS: dict[str, tuple[str, SettingValue]] = {"mariadb": ("thread_cache_size", 
 
 @pytest.mark.server
 def test_a_search_does_not_go_on_from_a_start_that_its_owner_has_changed(
-    server: somebodys.Server, tmp_path: Path
+    server: foreign.Server, tmp_path: Path
 ) -> None:
     setting, _, values, _ = TO_SEARCH[server.kind]
     study = parse(f"{server.study()}{RELAXED}[tune.settings]\n{setting} = {values}\n")
@@ -163,7 +163,7 @@ DOING = {
 
 
 @pytest.mark.server
-def test_what_a_killed_command_has_begun_is_waited_for(server: somebodys.Server) -> None:
+def test_what_a_killed_command_has_begun_is_waited_for(server: foreign.Server) -> None:
     """Until it is over, everything reads as before."""
     place, killed = server.attached(), server.attached()
     before = in_effect(server), server.schemas()
@@ -182,7 +182,7 @@ def test_what_a_killed_command_has_begun_is_waited_for(server: somebodys.Server)
 
 
 @pytest.mark.server
-def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: somebodys.Server, opened: Opened) -> None:
+def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: foreign.Server, opened: Opened) -> None:
     restart = {"mariadb": "innodb_log_buffer_size = 33554432", "postgres": 'shared_buffers = "64MB"'}[server.kind]
     with pytest.raises(StudyError, match="not Loadframe's own"):
         check_study(parse(f"{server.study()}[target.settings]\n{restart}\n"))
@@ -200,9 +200,7 @@ def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: some
 
 
 @pytest.mark.server
-def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(
-    server: somebodys.Server, opened: Opened
-) -> None:
+def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(server: foreign.Server, opened: Opened) -> None:
     server.ask("CREATE SCHEMA loadframe")
     try:
         study, before = parse(server.study()), in_effect(server)
@@ -216,7 +214,7 @@ def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(
 
 
 @pytest.mark.server
-def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: somebodys.Server, opened: Opened) -> None:
+def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: foreign.Server, opened: Opened) -> None:
     boot, pid, ticks = ownership.own_note()
     server.ask("CREATE SCHEMA loadframe")
     server.ask(f"CREATE TABLE loadframe.{ownership.TABLE} ({ownership.COLUMNS})")
@@ -230,7 +228,7 @@ def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: som
 
 
 @pytest.mark.server
-def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: somebodys.Server, opened: Opened) -> None:
+def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: foreign.Server, opened: Opened) -> None:
     """What is measured next would not be the server as given."""
     study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
     place, before = server.attached(), in_effect(server)
@@ -248,7 +246,7 @@ def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: somebody
 
 
 @pytest.mark.server
-def test_what_its_owner_changes_meanwhile_stays(server: somebodys.Server, opened: Opened) -> None:
+def test_what_its_owner_changes_meanwhile_stays(server: foreign.Server, opened: Opened) -> None:
     study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
     theirs = {"mariadb": 0, "postgres": "9MB"}[server.kind]
     place = server.attached()
@@ -280,7 +278,7 @@ MAY_LIMIT = os.geteuid() != 0 or may_raise_limits()
 
 @pytest.mark.server
 @pytest.mark.skipif(not MAY_BIND, reason="there is one CPU, or we may not bind to it")
-def test_its_processes_are_bound_only_for_the_run(server: somebodys.Server, opened: Opened) -> None:
+def test_its_processes_are_bound_only_for_the_run(server: foreign.Server, opened: Opened) -> None:
     study = parse(server.study() + OF_PROCESSES.format(cpu=ALLOWED[0]))
     check_study(study)
     attached, run = server.attached(), opened(study)
@@ -310,13 +308,13 @@ def test_its_processes_are_bound_only_for_the_run(server: somebodys.Server, open
     assert lists.read() == []
     told = [entry for entry in read(run.path) if entry.layer == "process"]
     assert {entry.status for entry in told} == {"intent", "applied", "reverted"}
-    assert not standing(told)
+    assert not not_reverted(told)
     attached.close()
 
 
 @pytest.mark.server
 @pytest.mark.skipif(MAY_LIMIT, reason="we may change limits")
-def test_what_we_may_not_change_is_known_before_anything_is_changed(server: somebodys.Server, opened: Opened) -> None:
+def test_what_we_may_not_change_is_known_before_anything_is_changed(server: foreign.Server, opened: Opened) -> None:
     study = parse(server.study(), ["cage.open_files=100"])
     with pytest.raises(ChangeError, match="not permitted"), RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
@@ -326,7 +324,7 @@ def test_what_we_may_not_change_is_known_before_anything_is_changed(server: some
 
 
 def test_processes_are_changed_only_where_the_study_allows_it() -> None:
-    text = somebodys.STUDY.format(kind="mariadb", address="/run/none.sock", option_file="", target="")
+    text = foreign.STUDY.format(kind="mariadb", address="/run/none.sock", option_file="", target="")
     with pytest.raises(StudyError, match=r"changes cage\.cpus of a running server") as caught:
         check_study(parse(text + OF_PROCESSES.format(cpu=0), ['remedies.allow=["target"]']))
     assert '"process"' in caught.value.remedy

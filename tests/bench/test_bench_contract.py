@@ -163,15 +163,15 @@ def test_a_step_says_what_it_was_taken_for(subject: Subject) -> None:
 def test_a_target_that_was_ended_begins_again(new: Subject) -> None:
     bench, has_process = new.bench, new.has_process
     assert bench.treatments == 1
-    assert bench.begins_anew("A") is has_process
+    assert bench.starts_fresh("A") is has_process
     step_of(bench)
-    assert not bench.begins_anew("A")
+    assert not bench.starts_fresh("A")
     for how in get_args(Ending) if has_process else ():
         bench.end(how)
-        assert bench.begins_anew("A")
+        assert bench.starts_fresh("A")
         step_of(bench)
     bench.recover("A")
-    assert bench.begins_anew("A") is has_process
+    assert bench.starts_fresh("A") is has_process
     assert step_of(bench).throughput > 0
 
 

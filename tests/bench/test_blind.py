@@ -16,10 +16,10 @@ import pytest
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.evaluation import Evaluated, derived, evaluate
 from loadframe.bench.loading import Loaded
-from loadframe.experiments.writing import conduct_from
+from loadframe.experiments.writing import quality_from
 from loadframe.model import Step
 from loadframe.recording.frames import Facts, Tick
-from loadframe.reporting import conduct_words
+from loadframe.reporting import quality_words
 from loadframe.study import Study
 from simulated_study import examined, queue
 
@@ -151,10 +151,10 @@ def test_a_counter_that_is_blind_in_half_of_the_steps_is_trusted_in_none(study: 
 def test_the_report_names_it_in_words(study: Study, make_step: StepMaker) -> None:
     told = [
         sentence
-        for sentence in conduct_words.sentences(conduct_from(steps(study, make_step)))
+        for sentence in quality_words.sentences(quality_from(steps(study, make_step)))
         if "did not work" in sentence
     ]
     (sentence,) = told
     assert sentence.startswith("a counter did not work in 9 of 9 steps; it rules out and confirms nothing: ")
     assert "bytes written to the disk by the target: 0 B/s, while bytes the target wrote towards disks" in sentence
-    assert conduct_from([make_step(1, 1.0, {})]).blind == ()
+    assert quality_from([make_step(1, 1.0, {})]).blind == ()

@@ -92,7 +92,7 @@ def test_a_private_server_with_what_it_was_asked_and_what_it_uses(tmp_path: Path
     assert cache.configured == 12000
     assert cache.ceiling == cache.effective < 4096
     assert not cache.loud
-    assert any("12000 was asked for" in cut for cut in ledger.silent_cuts)
+    assert any("12000 was asked for" in cut for cut in ledger.clamped)
     assert limit(ledger, "mariadb.files_wanted").use == 10 + 300 + 2 * 12000
     assert limit(ledger, "process.open_files").configured == 4096
     connections = limit(ledger, "mariadb.max_connections")

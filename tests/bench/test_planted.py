@@ -102,7 +102,7 @@ def found(
     return Anything(
         rounds=[Anything(findings=findings, tried=tried)],
         gain=object() if gain else None,
-        conduct=Anything(flags=flags or {}, steps=10),
+        quality=Anything(flags=flags or {}, steps=10),
     )
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import foreign
 import loadframe
-import somebodys
+from foreign import Restartable
 from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.changes import lists
@@ -21,7 +22,6 @@ from loadframe.host.leases import folder_of_leases
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
-from somebodys import Restartable
 
 Opened = Callable[[Study], RunFolder]
 AT_START: dict[str, dict[str, SettingValue]] = {
@@ -35,9 +35,9 @@ def settings(server: Restartable) -> dict[str, SettingValue]:
     return server.server.settings((*AT_START[server.kind], *AT_ONCE[server.kind]))
 
 
-@pytest.fixture(scope="module", params=somebodys.KINDS)
+@pytest.fixture(scope="module", params=foreign.KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[Restartable]:
-    with somebodys.restartable(request.param) as theirs:
+    with foreign.restartable(request.param) as theirs:
         yield theirs
 
 
@@ -162,8 +162,8 @@ def test_a_file_that_is_not_read_is_noticed(server: Restartable, opened: Opened)
 
 
 def test_the_file_and_the_command_belong_together() -> None:
-    restarted = somebodys.RESTARTED.format(config="/etc/x.cnf", restart='["true"]')
-    text = somebodys.STUDY.format(kind="mariadb", address="/run/x.sock", option_file="", target=restarted)
+    restarted = foreign.RESTARTED.format(config="/etc/x.cnf", restart='["true"]')
+    text = foreign.STUDY.format(kind="mariadb", address="/run/x.sock", option_file="", target=restarted)
     text += "[target.settings]\ninnodb_log_buffer_size = 33554432\n"
     check_study(parse(text))
     for wrong, words in (

@@ -12,7 +12,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.bench.rig import Rig
 from loadframe.cages import groups
-from loadframe.changes.journal import read, standing
+from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import TargetError
 from loadframe.model import ChangeRecord, TargetState
 from loadframe.recording.series import metric_series
@@ -82,9 +82,9 @@ def test_it_is_started_once_and_then_changed(target: Remembering, tmp_path: Path
     bring(rig, target, SMALL, SMALL, LARGE, LARGE)
     assert target.done == [("start", 1), "install", ("apply", 2)]
     assert [entry.status for entry in read(run.path)] == ["intent", "applied"]
-    assert len(standing(read(run.path))) == 1
+    assert len(not_reverted(read(run.path))) == 1
     rig.close()
-    assert not standing(read(run.path))
+    assert not not_reverted(read(run.path))
     rig.close()
     assert len(read(run.path)) == 3, "what has ended does not end again"
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_changed_is_stopped_and_started_anew(target: Remembering,
     bring(rig, target, SMALL)
     assert target.done[2:] == [("apply", 2), "stop", ("start", 1)]
     rig.close()
-    assert not standing(read(run.path))
+    assert not not_reverted(read(run.path))
 
 
 def test_ctrl_c_amid_a_change_asks_the_target_for_nothing(target: Remembering, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_recovered_target_has_closed_its_journal(target: Remembering, tmp_path
     rig = Rig(target, run)  # type: ignore[arg-type]
     bring(rig, target, SMALL, LARGE)
     rig.stop()
-    assert not standing(read(run.path))
+    assert not not_reverted(read(run.path))
     bring(rig, target, SMALL)
     assert target.done[-2:] == ["stop", ("start", 1)]
 

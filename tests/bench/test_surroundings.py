@@ -14,11 +14,11 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.checking import check_study
 from loadframe.changes import host, lists
 from loadframe.changes.host import Host
-from loadframe.changes.journal import read, standing
+from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import ChangeError, Interrupted, StudyError
 from loadframe.experiments import frame
-from loadframe.experiments.beside import declare
 from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.side_by_side import declare
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -84,7 +84,7 @@ def test_a_study_brings_the_machine_from_state_to_state_and_back(root: Path, ope
     assert told[3] == ("applied", "vm.dirty_ratio", 20, 5, 5)
     assert told[5] == ("applied", "vm.dirty_ratio", 5, 20, 20)
     assert told[-2:] == [("reverted", "vm.dirty_ratio", 5, 20, 20), ("reverted", "vm.swappiness", 10, 60, 60)]
-    assert standing(read(run.path)) == []
+    assert not_reverted(read(run.path)) == []
 
 
 def test_a_private_target_has_the_room_that_its_file_system_has(

@@ -46,7 +46,7 @@ def test_a_state_that_was_only_tried_is_none_that_was_reached(simulated: Simulat
     (one,) = partial(run)
     assert one.treatment == "A"
     assert one.effective == {"table_open_cache": 48}
-    assert "64" in one.silent_cuts[0], "asked for 64, granted 48"
+    assert "64" in one.clamped[0], "asked for 64, granted 48"
 
 
 def test_of_a_run_that_was_killed_before_its_first_state_was_measured_nothing_is_concluded(

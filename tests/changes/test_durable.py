@@ -16,7 +16,7 @@ from loadframe.bench import places
 from loadframe.changes import lists, reverting
 from loadframe.changes.durable import DurableJournal, Record
 from loadframe.changes.host import Host
-from loadframe.changes.journal import FILE, read, standing
+from loadframe.changes.journal import FILE, not_reverted, read
 from loadframe.errors import ChangeError
 from loadframe.host import identity
 from loadframe.model import ChangeRecord, SettingValue
@@ -229,7 +229,7 @@ def test_the_journal_of_a_killed_run_says_what_became_of_its_changes(root: Path)
     away.rename(root / "proc/sys/vm/swappiness")
     Host(root).write("vm.swappiness", 33)
     places.revert()
-    assert standing(read(run.path)) == []
+    assert not_reverted(read(run.path)) == []
     told = [(each.id, each.status, each.setting, each.before, each.after, each.read_back) for each in read(run.path)]
     assert told == [
         (4, "intent", "vm.dirty_ratio", 20, 5, None),

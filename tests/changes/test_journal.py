@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.changes.journal import FILE, Journal, Reasons, differences, read, runs_with_changes, standing
+from loadframe.changes.journal import FILE, Journal, Reasons, differences, not_reverted, read, runs_with_changes
 from loadframe.errors import TargetError
 from loadframe.model import Change, Price, Remedy, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
@@ -57,11 +57,11 @@ def test_what_was_changed_back_stands_no_more(run: RunFolder) -> None:
     target, other = Cutting(run), TargetState({**LARGER.settings, "pool": 4}, LARGER.limits)
     book = journal(run, target)
     book.go("B", START, other)
-    assert {entry.setting for entry in standing(read(run.path))} == {"cache", "pool", "RLIMIT_NOFILE"}
+    assert {entry.setting for entry in not_reverted(read(run.path))} == {"cache", "pool", "RLIMIT_NOFILE"}
     book.go("A", other, START)
-    assert standing(read(run.path)) == []
+    assert not_reverted(read(run.path)) == []
     book.go("C", START, LARGER)
-    assert {entry.setting for entry in standing(read(run.path))} == {"cache", "RLIMIT_NOFILE"}
+    assert {entry.setting for entry in not_reverted(read(run.path))} == {"cache", "RLIMIT_NOFILE"}
 
 
 def test_what_was_read_back_stands_beside_what_was_asked_for(run: RunFolder) -> None:
@@ -75,7 +75,7 @@ def test_a_change_that_fails_is_said_to_have_failed(run: RunFolder) -> None:
     with pytest.raises(TargetError):
         journal(run, Cutting(run, fails=True)).go("B", START, LARGER)
     assert [entry.status for entry in read(run.path)] == ["intent", "intent", "failed", "failed"]
-    assert standing(read(run.path)) == []
+    assert not_reverted(read(run.path)) == []
 
 
 def test_limits_of_the_process_come_before_the_settings_that_need_them() -> None:
@@ -88,17 +88,17 @@ def test_limits_of_the_process_come_before_the_settings_that_need_them() -> None
 def test_after_a_kill_the_journal_shows_what_stood(run: RunFolder) -> None:
     book = journal(run, Cutting(run))
     book.go("B", START, LARGER)
-    assert {entry.setting for entry in standing(read(run.path))} == {"cache", "RLIMIT_NOFILE"}
+    assert {entry.setting for entry in not_reverted(read(run.path))} == {"cache", "RLIMIT_NOFILE"}
     path = run.path / "changes.jsonl"
     path.write_bytes(path.read_bytes()[:-5])
-    assert {entry.setting for entry in standing(read(run.path))} == {"cache", "RLIMIT_NOFILE"}
+    assert {entry.setting for entry in not_reverted(read(run.path))} == {"cache", "RLIMIT_NOFILE"}
 
 
 def test_with_the_target_everything_has_ended(run: RunFolder) -> None:
     book = journal(run, Cutting(run))
     book.go("B", START, LARGER)
     book.close(LARGER, START)
-    assert standing(read(run.path)) == []
+    assert not_reverted(read(run.path)) == []
     assert runs_with_changes(run.path.parent) == [run.path]
 
 
@@ -148,7 +148,7 @@ def test_a_journal_of_the_first_version_is_read_and_goes_on(run: RunFolder) -> N
     assert (old.id, old.status, old.setting, old.before, old.after, old.private, old.why) == (
         7, "intent", "cache", 64, 400, True, "",
     )  # fmt: skip
-    assert standing([old]) == [old]
+    assert not_reverted([old]) == [old]
     journal(run, Cutting(run)).close(LARGER, START)
     assert [each.status for each in read(run.path)] == ["intent", "ended", "ended"]
-    assert standing(read(run.path)) == []
+    assert not_reverted(read(run.path)) == []

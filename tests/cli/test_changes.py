@@ -42,8 +42,8 @@ def test_what_stands_is_listed_and_put_back_by_hand(loadframe: Command, swappine
         assert word in listed.out
     assert "No run" not in listed.out
     assert swappiness.read_text().startswith("1\n"), "looking changes nothing"
-    (standing,) = loadframe("changes", "list", "--json").json["standing"]
-    assert (standing["setting"], standing["before"], standing["running"]) == ("vm.swappiness", 60, False)
+    (change,) = loadframe("changes", "list", "--json").json["standing"]
+    assert (change["setting"], change["before"], change["running"]) == ("vm.swappiness", 60, False)
     reverted = loadframe("changes", "revert")
     assert (reverted.code, reverted.out) == (0, "vm.swappiness of this machine: put back from 1 to 60\n")
     assert swappiness.read_text().startswith("60\n")

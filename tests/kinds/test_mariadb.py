@@ -1,4 +1,4 @@
-"""MariaDB's own ways: silent cuts, deaths, and what it takes to leave nothing behind."""
+"""MariaDB's own ways: clamped settings, deaths, and what it takes to leave nothing behind."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from loadframe.ledger.reading import read_limits, silent_cuts
+from loadframe.ledger.reading import clamped, read_limits
 from loadframe.model import Limit, SettingValue, Step, TargetState
 
 StepMaker = Callable[..., Step]
@@ -78,12 +78,12 @@ def test_cpu_and_memory_are_limits_too(make_step: StepMaker) -> None:
     ],
 )
 def test_only_real_cuts_are_reported(asked: SettingValue, got: SettingValue, cut: bool) -> None:
-    said = silent_cuts({"setting": asked}, {"setting": got})
+    said = clamped({"setting": asked}, {"setting": got})
     assert bool(said) is cut
     if cut:
         assert str(asked) in said[0]
         assert str(got) in said[0]
-    assert silent_cuts({"setting": asked}, {}) == ()
+    assert clamped({"setting": asked}, {}) == ()
 
 
 def test_largest_numbers_do_not_break_the_ledger(make_step: StepMaker) -> None:

@@ -19,7 +19,6 @@ from loadframe.analysis.stacks import Baseline, flame, shares
 from loadframe.model import (
     Change,
     Cliff,
-    Conduct,
     Curve,
     CurvePoint,
     Estimate,
@@ -49,6 +48,7 @@ from loadframe.model import (
     Requirement,
     Round,
     RuledOut,
+    RunQuality,
     Saturation,
     Scalability,
     Scored,
@@ -72,7 +72,7 @@ HOST = Host(
     virtualisation="kvm",
     facts={"governor": "not readable in this virtual machine", "huge pages": "madvise", "disk": "vda, virtio"},
 )
-CONDUCT = Conduct(
+QUALITY = RunQuality(
     steps=66,
     repeated=2,
     flags={"steal": 2, "not-settled": 1},
@@ -348,7 +348,7 @@ def render_farm() -> Investigation:
             "190 of 1,024 are in use at 320 active jobs, and their number grows with the jobs",
         ),
         outcome=Outcome("gained", "One remedy kept; the next round found nothing more that could be changed."),
-        conduct=CONDUCT,
+        quality=QUALITY,
         warnings=("latencies are those of a closed loop: a stall hides the requests that would have come meanwhile",),
     )
 
@@ -515,7 +515,7 @@ def job_queue() -> Investigation:
             "cpu.writer", 3.0, "one writer's CPU", "the lock is held 55 % of the time, by a thread that never waits"
         ),
         outcome=Outcome("gained", "Two remedies kept."),
-        conduct=replace(CONDUCT, flags={}, repeated=0),
+        quality=replace(QUALITY, flags={}, repeated=0),
         latencies=(queue_latencies("rung 0", 2150, 18.0), queue_latencies("rung 2", 100_000, 0.4)),
     )
 
@@ -610,7 +610,7 @@ def cpu_saturated() -> Investigation:
             ),
         ),
         tried=(),
-        silent_cuts=(),
+        clamped=(),
         untried=(),
         limits=tuple(replace(limit, exhausted_at=None) for limit in farm.rounds[0].limits),
     )
@@ -639,7 +639,7 @@ def interrupted() -> Investigation:
         after=None,
         next_limit=None,
         outcome=Outcome("interrupted", "Stopped by the user."),
-        conduct=replace(CONDUCT, steps=27, flags={}, repeated=0),
+        quality=replace(QUALITY, steps=27, flags={}, repeated=0),
     )
 
 
@@ -654,7 +654,7 @@ def bare() -> Investigation:
         warnings=(),
         study=replace(farm.study, story="", cage={}, axis_unit="", target_version=""),
         host=replace(HOST, facts={}),
-        conduct=replace(farm.conduct, steps=3, ticks=0, late_ticks=0, recorder_cpu_share=0.0),
+        quality=replace(farm.quality, steps=3, ticks=0, late_ticks=0, recorder_cpu_share=0.0),
     )
 
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Alternative, Investigation, LoadInterval, Survival, Verdict, Witness
+from loadframe.model import Alternative, Investigation, LoadInterval, Verdict, WarmRestart, Witness
 from loadframe.reporting import (
     alternatives,
     charts,
-    conduct_words,
     facts,
     investigation_json,
     plots,
+    quality_words,
     render_page,
     render_text,
 )
@@ -37,7 +37,7 @@ def beside(farm: Investigation) -> Investigation:
         round=replace(first, findings=(own,)),
         verdict=verdict(1.6, 1.3, 2.0, 5, 10),
         by_level=(verdict(1.02, 0.9, 1.1, 5), verdict(2.5, 2.1, 3.0, 10)),
-        parting=LoadInterval(70.0, 60.0, 90.0),
+        divergence=LoadInterval(70.0, 60.0, 90.0),
         witnesses=(Witness("target.cpu.cores", 10, 1.5, 0.7), Witness("target.paging.major_faults", 10, 5000.0, 3.0)),
     )
     return replace(farm, alternatives=(one,))
@@ -57,7 +57,7 @@ def test_the_answer_in_words(beside: Investigation) -> None:
 
 def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(beside: Investigation) -> None:
     (one,) = beside.alternatives
-    early = replace(one, parting=LoadInterval(5.0, 4.9999999999, 9.12))
+    early = replace(one, divergence=LoadInterval(5.0, 4.9999999999, 9.12))
     said = " ".join(alternatives.sentences(beside, early))
     assert "They diverge at 9.12 active jobs at the latest." in said
     assert plots.side_by_side_title(beside, early).endswith("diverge at 9.12 active jobs at the latest")
@@ -77,10 +77,10 @@ def test_where_no_difference_is_proved_a_ratio_changes_and_nobody_parts(beside: 
 def test_the_page_shows_both_sides(beside: Investigation) -> None:
     page = render_page(beside)
     assert "mariadb and postgres side by side" in page
-    assert 'id="chart-beside-1"' in page
+    assert 'id="chart-side-by-side-1"' in page
     assert "no proven difference" in page
     assert page.count("major page faults of the target") >= 1
-    title = charts.page_charts(beside)["beside-1"].title
+    title = charts.page_charts(beside)["side-by-side-1"].title
     assert title == "mariadb and postgres diverge at 70 active jobs (60 to 90)"
     assert "side by side" not in render_page(replace(beside, alternatives=()))
 
@@ -96,15 +96,15 @@ def test_causes_of_one_side_are_told_together(beside: Investigation) -> None:
 
 def test_the_picture_speaks_of_a_parting_only_where_it_shows_one(beside: Investigation) -> None:
     (one,) = beside.alternatives
-    assert "Dashed: where their ratio begins to change" in charts.page_charts(beside)["beside-1"].note
-    together = replace(beside, alternatives=(replace(one, parting=None),))
-    assert charts.page_charts(together)["beside-1"].note == "Shaded bands: 95 % intervals."
+    assert "Dashed: where their ratio begins to change" in charts.page_charts(beside)["side-by-side-1"].note
+    together = replace(beside, alternatives=(replace(one, divergence=None),))
+    assert charts.page_charts(together)["side-by-side-1"].note == "Shaded bands: 95 % intervals."
 
 
 def test_every_step_of_an_alternative_is_there(beside: Investigation) -> None:
     page = render_page(beside)
-    assert '<a href="#data-beside-1">' in page
-    assert page.count('id="data-beside-1"') == 1
+    assert '<a href="#data-side-by-side-1">' in page
+    assert page.count('id="data-side-by-side-1"') == 1
     assert f"<summary>postgres: {beside.alternatives[0].round.treatment}, " in page
 
 
@@ -122,8 +122,8 @@ def test_programs_get_every_number(beside: Investigation) -> None:
 
 
 def test_a_cache_that_did_not_come_back_is_told_with_its_error(farm: Investigation) -> None:
-    lost = Survival("D", "squid", "SIGKILL", 16, None, "its index is broken.")
-    inv = replace(farm, survivals=(Survival("D", "squid", "a clean stop", 16, 9), lost))
+    lost = WarmRestart("D", "squid", "SIGKILL", 16, None, "its index is broken.")
+    inv = replace(farm, warm_restarts=(WarmRestart("D", "squid", "a clean stop", 16, 9), lost))
     said = "After a clean stop squid still had 9 of 16 objects. "
     said += "What squid has after SIGKILL is not known: its index is broken."
     assert said in " ".join(render_text(inv).split())
@@ -144,17 +144,17 @@ def with_silence(inv: Investigation, silence_ms: float, stalled_ms: float) -> In
 def test_times_in_which_nobody_was_answered_are_told_under_the_curve(farm: Investigation) -> None:
     level = f"{farm.rounds[0].footprint[-1]['level']:g}"
     stalled = with_silence(farm, 1500.0, 900.0)
-    said = conduct_words.silence_sentence(stalled)
+    said = quality_words.silence_sentence(stalled)
     assert said.startswith("No request completed for up to 1,500 ms (mariadb, at ")
     assert f"at {level} active jobs)" in said
     assert said.endswith("the whole machine stalled.")
     assert said in " ".join(render_text(stalled).split())
     assert charts.page_charts(stalled)["stalls"].title == said[:-1]
-    assert not conduct_words.silence_sentence(with_silence(farm, 1500.0, 10.0)).endswith("still.")
+    assert not quality_words.silence_sentence(with_silence(farm, 1500.0, 10.0)).endswith("still.")
 
 
 def test_gaps_that_a_low_throughput_has_anyway_are_none(farm: Investigation) -> None:
-    assert conduct_words.silence_sentence(with_silence(farm, 150.0, 0.0)) == ""
+    assert quality_words.silence_sentence(with_silence(farm, 150.0, 0.0)) == ""
     assert "stalls" not in charts.page_charts(farm)
     row = {**farm.rounds[0].footprint[-1], "throughput": 5.0, "workload.silence_ms": 900.0}
     assert facts.silences(replace(farm.rounds[0], footprint=(row,))) == ()

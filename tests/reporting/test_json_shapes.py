@@ -8,6 +8,7 @@ from typing import Any
 
 from loadframe.model import Investigation
 from loadframe.reporting.json_shapes import curve_json, investigation_json, limits_json, verdict_json
+from loadframe.runs.formats import decode, encode
 
 CURVE = {"schema", "points", "shape", "peak", "knee", "cliff", "capacity", "usl", "warnings"}
 POINT = {"load", "throughput", "throughput_low", "throughput_high", "latency_p95_ms"}
@@ -39,6 +40,14 @@ def test_every_investigation_is_strict_json_with_the_promised_keys(investigation
             assert trial.keys() >= {"remedy", "verdict", "kept"}
             assert trial["remedy"].keys() >= {"id", "changes"}
             assert all(c.keys() >= {"layer", "setting", "before", "after"} for c in trial["remedy"]["changes"])
+
+
+def test_renamed_fields_keep_their_keys_in_run_folders_and_in_json(farm: Investigation) -> None:
+    stored = encode("investigation-record", farm)
+    for shape in (json.loads(stored), investigation_json(farm)):
+        assert shape.keys() >= {"conduct", "survivals"} and not shape.keys() & {"quality", "warm_restarts"}
+        assert "standing" in shape["conduct"] and "silent_cuts" in shape["rounds"][0]
+    assert decode("investigation-record", stored, Investigation, where="").quality == farm.quality
 
 
 def test_the_nested_shapes_use_the_names_of_the_design(farm: Investigation) -> None:

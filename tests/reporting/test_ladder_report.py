@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Change, Conduct, Decision, Host, Interaction, Ladder, Rung, StudySummary, Verdict
+from loadframe.model import Change, Decision, Host, Interaction, Ladder, Rung, RunQuality, StudySummary, Verdict
 from loadframe.reporting import ladder_json, render_ladder, render_ladder_page
 from loadframe.reporting.ladder_report import answer, fate, final_changes
 
@@ -59,7 +59,7 @@ FOUND = Ladder(
     interactions=(Interaction("pool", "larger-pool", verdict(1.33, 1.2, 1.5)),),
     keeps_all=False,
     finished=True,
-    conduct=Conduct(50, 1, {"stranger": 2}, 0.01, 2**24, 100, 0, 90.0),
+    quality=RunQuality(50, 1, {"stranger": 2}, 0.01, 2**24, 100, 0, 90.0),
     seconds=90.0,
     warnings=("One thing was not measured.",),
 )  # fmt: skip
@@ -145,5 +145,5 @@ def test_the_page_stands_alone_and_shows_the_waterfall() -> None:
 
 
 def test_a_page_of_a_stopped_ladder_has_no_chart() -> None:
-    page = render_ladder_page(replace(FOUND, rungs=(), total=None, finished=False, conduct=None))
+    page = render_ladder_page(replace(FOUND, rungs=(), total=None, finished=False, quality=None))
     assert "chart-waterfall" not in page

@@ -95,7 +95,7 @@ def test_a_link_that_was_not_read_is_passed_over() -> None:
 
 def test_cuts_reasons_and_warnings_are_told(now: LedgerNow) -> None:
     text = render_limits(now)
-    for words in (*now.silent_cuts, *now.warnings, "swap: this machine has no swap", "link: not permitted", "group"):
+    for words in (*now.clamped, *now.warnings, "swap: this machine has no swap", "link: not permitted", "group"):
         assert words in text
 
 

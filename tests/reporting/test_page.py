@@ -102,7 +102,7 @@ def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> 
         assert said in text
         assert " ".join(said.split()) in flat
     for round_ in investigation.rounds:
-        assert all(words.sentence(cut) in text and words.sentence(cut) in flat for cut in round_.silent_cuts)
+        assert all(words.sentence(cut) in text and words.sentence(cut) in flat for cut in round_.clamped)
 
 
 def test_a_missing_part_leaves_no_trace(investigation: Investigation, page: str) -> None:

@@ -68,7 +68,7 @@ def test_a_curve_alone_shows_every_level_with_a_bar(farm: Investigation) -> None
 
 def test_a_curve_of_a_run_says_what_disturbed_it_and_what_recording_cost(farm: Investigation) -> None:
     curve = replace(farm.rounds[0].curve, warnings=("The driver is the bottleneck.",))
-    alone, told = render_curve(curve), render_curve(curve, conduct=farm.conduct)
+    alone, told = render_curve(curve), render_curve(curve, quality=farm.quality)
     assert "The driver is the bottleneck." in alone and "recorder" not in alone
     for part in ("66 steps were measured, 2 of them run again.", "2 of 66 steps: the hypervisor", "1.2 % of one CPU"):
         assert part in told, told

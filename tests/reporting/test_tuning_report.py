@@ -11,11 +11,11 @@ import pytest
 
 from loadframe.model import (
     CapacityObjective,
-    Conduct,
     Host,
     LevelRatio,
     ObjectiveLevel,
     ObjectiveSide,
+    RunQuality,
     SettingWorth,
     StudySummary,
     TunedSetting,
@@ -65,7 +65,7 @@ WRITTEN = replace(
     settings=(replace(FOUND.settings[0], worth=SettingWorth(1 << 30, 1.8, 1.5, 2.1)), *FOUND.settings[1:]),
     study=STUDY,
     host=Host("here", "6.1", "cpu", 2, 2**32, ""),
-    conduct=Conduct(50, 1, {"stranger": 2}, 0.01, 2**24, 100, 0, 90.0),
+    quality=RunQuality(50, 1, {"stranger": 2}, 0.01, 2**24, 100, 0, 90.0),
     report="runs/1/report.html",
 )
 

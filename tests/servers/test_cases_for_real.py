@@ -38,7 +38,7 @@ def has_gained(found: Investigation) -> bool:
 
 def mostly_disturbed(found: Investigation) -> bool:
     """Whether others took part in most of the steps."""
-    return max((found.conduct.flags.get(flag, 0) for flag in DISTURBED), default=0) > found.conduct.steps / 2
+    return max((found.quality.flags.get(flag, 0) for flag in DISTURBED), default=0) > found.quality.steps / 2
 
 
 def was_kept_from_proving(found: Investigation) -> bool:
@@ -102,7 +102,7 @@ def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
     found = loadframe.investigate(study, tmp_path)
     effective = int(found.rounds[0].effective["table_open_cache"])
     assert effective < 2000
-    said = " ".join(found.rounds[0].silent_cuts)
+    said = " ".join(found.rounds[0].clamped)
     assert "table_open_cache" in said
     assert "2000" in said
     assert str(effective) in said
@@ -110,7 +110,7 @@ def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
     assert (limit.configured, limit.effective) == (2000, effective)
     assert str(effective) in loadframe.render_text(found)
     again = loadframe.case("render-farm").study(profile="quick", overrides=[*overrides, "load.levels=[4]"])
-    assert loadframe.measure(again, tmp_path).silent_cuts == found.rounds[0].silent_cuts
+    assert loadframe.measure(again, tmp_path).clamped == found.rounds[0].clamped
 
 
 @pytest.mark.server

@@ -82,7 +82,7 @@ def test_of_a_run_that_was_killed_the_rungs_are_shown(tmp_path: Path) -> None:
         save(run, Climbed(()), keeps_all=False)
     found = loadframe.measured_ladder(loadframe.open_run(run.path))
     assert found is not None and not found.finished
-    assert found.conduct is not None and found.conduct.steps == 1
+    assert found.quality is not None and found.quality.steps == 1
     assert loadframe.render_ladder(found).startswith("Stopped after 0 changes")
     assert (run.path / "report.html").exists()
 
@@ -132,4 +132,4 @@ def test_server_and_driver_are_bound_in_the_steps_of_a_state_and_in_no_others(tm
     changes = [(entry.setting, entry.status, entry.after) for entry in journal.read(run)]
     assert ("cage.cpus", "applied", str(cpu)) in changes
     assert ("cage.driver.cpus", "intent", str(cpu)) in changes
-    assert journal.standing(journal.read(run)) == []
+    assert journal.not_reverted(journal.read(run)) == []

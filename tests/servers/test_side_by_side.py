@@ -58,7 +58,7 @@ def test_an_alternative_has_its_own_curve_causes_and_ratios(tmp_path: Path) -> N
     text, page = loadframe.render_text(found), Path(found.report).read_text()
     assert "wal against sqlite: " in " ".join(text.split())
     assert "sqlite and wal side by side" in page
-    assert 'id="chart-beside-1"' in page
+    assert 'id="chart-side-by-side-1"' in page
     shape = loadframe.investigation_json(found)["alternatives"][0]
     assert shape["by_level"][0]["schema"] == "loadframe.verdict/1"
     assert loadframe.conclude(loadframe.open_run(Path(found.run))).alternatives == found.alternatives
@@ -105,7 +105,7 @@ def test_caches_warm_and_cold_and_what_they_keep_when_they_are_ended(
     warmed = Mock(side_effect=HttpByWorkingSet.warm)
     monkeypatch.setattr(HttpByWorkingSet, "warm", lambda *given: warmed(*given))
     found = loadframe.investigate(parse(CACHES), tmp_path)
-    kept = {(one.target_kind, one.how): (one.kept, one.asked) for one in found.survivals}
+    kept = {(one.target_kind, one.how): (one.kept, one.asked) for one in found.warm_restarts}
     assert kept == {
         ("varnish", "a clean stop"): (0, 16),
         ("varnish", "SIGKILL"): (0, 16),

@@ -83,7 +83,7 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 
 @pytest.fixture(scope="session")
-def somebodys_site(web_server: Endpoint) -> Endpoint:
+def foreign_site(web_server: Endpoint) -> Endpoint:
     """The same nginx as one that is known by its address alone."""
     for name, size in (("one", 5000), ("two", 200)):
         (Path(web_server.options["files"]) / name).write_bytes(name.encode() * size)

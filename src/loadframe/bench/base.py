@@ -70,7 +70,7 @@ class Bench(Protocol):
     def use(self, name: str) -> dict[str, SettingValue]:
         """Bring the target to a declared state and answer what it really uses. TargetError where it cannot be."""
 
-    def begins_anew(self, name: str) -> bool:
+    def starts_fresh(self, name: str) -> bool:
         """As `use`; whether the target has served no step since it was started."""
 
     def carries_over(self, name: str) -> bool:

@@ -30,13 +30,13 @@ from loadframe.kinds import registry as targets
 from loadframe.model import (
     OPEN_LOOP_AXES,
     ChangeRecord,
-    Conduct,
     Ending,
     Endpoint,
     ProfiledStep,
     ProfilePlace,
     Purpose,
     Remedy,
+    RunQuality,
     SettingValue,
     Step,
     TargetState,
@@ -138,7 +138,7 @@ class RealBench:
     def _ending(self) -> str:
         """What ends when it is left, and what is put back, for the user who waits for that."""
         servers = [rig.target.kind for rig in self._rigs.values() if rig.target.private and not rig.target.embedded]
-        back = f"; putting back {', '.join(self._durable.standing)}" if self._durable.standing else ""
+        back = f"; putting back {', '.join(self._durable.not_reverted)}" if self._durable.not_reverted else ""
         return f"Ending {' and '.join(['the load', *servers])}{back}."
 
     def _put_back(self) -> None:
@@ -180,10 +180,10 @@ class RealBench:
         study = self.study
         return workloads.make(study.workload.kind, study.workload.options, allowance, axis=study.load.axis)
 
-    def conduct(self, seconds: float, steps: Sequence[Step], repeated: int) -> Conduct:
+    def quality(self, seconds: float, steps: Sequence[Step], repeated: int) -> RunQuality:
         """How the run went; ends the recording."""
         cost = self._recorder.stop()
-        return Conduct(
+        return RunQuality(
             steps=len(steps),
             repeated=repeated,
             flags=dict(Counter(flag for step in steps for flag in step.flags)),
@@ -260,7 +260,7 @@ class RealBench:
     def _target(self) -> CagedTarget | AttachedTarget:
         return self._rig.target
 
-    def begins_anew(self, name: str) -> bool:
+    def starts_fresh(self, name: str) -> bool:
         """Bring the target to a declared state, as `use`; whether it has served no step since it was started. Not where
         every step begins with a cache that was filled or emptied for it."""
         self.use(name)

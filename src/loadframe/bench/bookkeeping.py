@@ -94,7 +94,7 @@ class Bookkeeping:
         treatment = asked["treatment"]
         another = asked["purpose"] != "sizing" and self.steps and self.steps[-1].treatment != treatment
         asked["purpose"] = "warming"
-        if self.warms and self.bench.begins_anew(treatment):
+        if self.warms and self.bench.starts_fresh(treatment):
             self._measure(**asked)
         elif self.washes and another and self._has_room() and self.bench.carries_over(treatment):
             asked["window_s"] = WASH_SHARE * self.bench.study.measure.window

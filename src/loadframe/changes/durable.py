@@ -20,7 +20,7 @@ from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import Life, locked
-from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, StandingChange
+from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, UnrevertedChange
 
 NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
 """What to do where another program changes a setting amid a run."""
@@ -44,8 +44,8 @@ class DurableJournal:
         )
 
     @property
-    def standing(self) -> tuple[str, ...]:
-        """The names of what is changed and not put back."""
+    def not_reverted(self) -> tuple[str, ...]:
+        """The names of the settings that are changed and not reverted."""
         return tuple(change.setting for change in self._record.changes)
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
@@ -242,11 +242,11 @@ def of_this_command() -> list[Record]:
     return [record for record in lists.read() if record.owner == owner and record.alive()]
 
 
-def failed(outcomes: Iterable[ChangeRecord]) -> tuple[StandingChange, ...]:
+def failed(outcomes: Iterable[ChangeRecord]) -> tuple[UnrevertedChange, ...]:
     """What still stands after these, in their order: a setting may have been put back in the end."""
     last = {(outcome.words, outcome.setting): outcome for outcome in outcomes}
     return tuple(
-        StandingChange(each.setting, each.words, _known(each.before), _known(each.after), each.because)
+        UnrevertedChange(each.setting, each.words, _known(each.before), _known(each.after), each.because)
         for each in last.values()
         if each.status == "failed"
     )

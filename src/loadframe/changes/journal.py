@@ -229,7 +229,7 @@ def read(path: Path) -> list[ChangeRecord]:
     return [decode("change", line, ChangeRecord, where=where) for line, where in run.lines(FILE)]
 
 
-def standing(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
+def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
     """The changes that this journal does not show as ended, failed or reverted, nor as changed back to what was there
     first: the last word on each setting."""
     first: dict[tuple[str, str, str], ChangeRecord] = {}

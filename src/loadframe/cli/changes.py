@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import loadframe
-from loadframe.changes.journal import read, runs_with_changes, standing
+from loadframe.changes.journal import not_reverted, read, runs_with_changes
 from loadframe.changes.lists import Record, shape
 from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command
 from loadframe.cli.terminal import answer, emit, say
@@ -27,12 +27,12 @@ def list_changes(
     with command(as_json, tells=False):
         chosen = [loadframe.open_run(run).path] if run is not None else runs_with_changes(runs)
         journals = {path: read(path) for path in chosen}
-        now, unreadable = loadframe.standing_changes(), loadframe.unreadable_changes()
+        now, unreadable = loadframe.changes_not_reverted(), loadframe.unreadable_changes()
         if as_json:
             rows = [{"run": str(path), **_row(entry)} for path, entries in journals.items() for entry in entries]
-            standing_now = [row for each in now for row in _rows(each)]
+            rows_now = [row for each in now for row in _rows(each)]
             odd = [{"file": str(each.file), "because": each.because} for each in unreadable]
-            emit({"schema": "loadframe.changes/1", "standing": standing_now, "unreadable": odd, "changes": rows})
+            emit({"schema": "loadframe.changes/1", "standing": rows_now, "unreadable": odd, "changes": rows})
             return
         for record in now:
             answer(f"Changed now, by {_whose(record)}:")
@@ -57,8 +57,8 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
     is not reverted. Settings of private targets end with them, so nothing is left to revert."""
     with command(as_json, tells=False):
         outcomes, unreadable = loadframe.revert_changes(before=say), loadframe.unreadable_changes()
-        ended = {path: left for path in runs_with_changes(runs) if (left := _private(standing(read(path))))}
-        running = [record for record in loadframe.standing_changes() if record.alive()]
+        ended = {path: left for path in runs_with_changes(runs) if (left := _private(not_reverted(read(path))))}
+        running = [record for record in loadframe.changes_not_reverted() if record.alive()]
         if as_json:
             rows = [{"run": str(path), **_row(entry)} for path, left in ended.items() for entry in left]
             told = [

@@ -59,8 +59,8 @@ def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_j
         raise RunError(
             f"{run} has no treatment {treatment!r}", remedy=f"It has: {', '.join(curves)}. Choose with --treatment."
         )
-    conduct = loadframe.conduct(folder)
+    quality = loadframe.quality(folder)
     if as_json:
-        emit(loadframe.curve_json(curves[treatment], conduct=conduct))
+        emit(loadframe.curve_json(curves[treatment], quality=quality))
     else:
-        answer(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), conduct=conduct))
+        answer(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), quality=quality))

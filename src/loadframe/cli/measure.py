@@ -23,13 +23,13 @@ def measure(
         declared = loadframe.load_study(study, overrides or [])
         found = measured(as_json, lambda progress: loadframe.measure(declared, runs, progress=progress))
         if as_json:
-            shape = loadframe.curve_json(found.curve, conduct=found.conduct)
-            warnings, silent_cuts = [*shape["warnings"], *found.warnings], list(found.silent_cuts)
-            emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": silent_cuts}, run=found.run)
+            shape = loadframe.curve_json(found.curve, quality=found.quality)
+            warnings, clamped = [*shape["warnings"], *found.warnings], list(found.clamped)
+            emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": clamped}, run=found.run)
         else:
-            answer(loadframe.render_curve(found.curve, unit=found.axis_unit, conduct=found.conduct), run=found.run)
-            for cut in found.silent_cuts:
-                answer(f"Silently clamped: {cut}.")
+            answer(loadframe.render_curve(found.curve, unit=found.axis_unit, quality=found.quality), run=found.run)
+            for each in found.clamped:
+                answer(f"Silently clamped: {each}.")
             for warning in found.warnings:
                 answer(warning)
             answer(f"Run folder: {found.run}")

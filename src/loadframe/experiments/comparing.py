@@ -9,11 +9,11 @@ from dataclasses import replace
 from statistics import geometric_mean
 
 from loadframe.analysis import samples
-from loadframe.analysis.soundness import sound
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.experiments.beside import START, declare
 from loadframe.experiments.proof import decided, prove
+from loadframe.experiments.side_by_side import START, declare
 from loadframe.model import FLAGS, Comparison, LevelRatio, Step, Verdict
 from loadframe.runs.folder import RunFolder
 
@@ -104,13 +104,13 @@ ONE_AFTER_THE_OTHER = (
 
 
 def _steps(run: RunFolder, treatment: str) -> list[Step]:
-    """The steps of a treatment in the order in which they were taken; at a level with enough sound ones, only those."""
+    """The steps of a treatment in the order taken; at a level with enough undisturbed ones, only those."""
     steps = (step for step in run.steps() if step.treatment == treatment and step.counts)
     mine = sorted(steps, key=lambda step: step.number)
     if not mine:
         known = ", ".join(run.treatments()) or "none"
         raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy=f"It has: {known}.")
-    return sound(mine)
+    return undisturbed(mine)
 
 
 def _working(steps: Sequence[Step]) -> set[float]:

@@ -57,7 +57,7 @@ def _affords(book: Bookkeeping, one: Round, levels: Sequence[float]) -> bool:
 def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
     """None where nothing is restarted for the change."""
     before = trial.treatment_before
-    starts = [book.bench.begins_anew(name) for name in (before, trial.treatment_after)]
+    starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
     if not any(starts):
         return None
     title = "restarted without the change"

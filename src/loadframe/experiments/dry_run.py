@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from loadframe.bench.base import Bench
 from loadframe.errors import UserError
-from loadframe.experiments.beside import state_of
 from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.side_by_side import state_of
 from loadframe.model import TargetState
 
 

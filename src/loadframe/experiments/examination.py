@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadframe.analysis import exhaustion
-from loadframe.analysis.soundness import sound
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.sight import sighted
@@ -17,7 +17,7 @@ from loadframe.diagnosis.windows import look
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.host.processes import most_open_files
 from loadframe.kinds.registry import check_settings
-from loadframe.ledger.reading import Series, read_limits, silent_cuts
+from loadframe.ledger.reading import Series, clamped, read_limits
 from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
 
 FORESIGHT = 10.0
@@ -49,7 +49,7 @@ def examine(
     steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
-    windows = look(curve, sound(steps))
+    windows = look(curve, undisturbed(steps))
     findings, ruled_out = diagnose(windows, limits)
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
@@ -66,7 +66,7 @@ def examine(
             findings=findings,
             tried=(),
             untried=(),
-            silent_cuts=cuts(target_kind, state, effective),
+            clamped=clamped_in(target_kind, state, effective),
             ruled_out=ruled_out,
         ),
         situation=Situation(
@@ -82,9 +82,9 @@ def examine(
     )
 
 
-def cuts(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
+def clamped_in(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
     """What the target did not grant as the state asks for it, in words."""
-    return silent_cuts({**check_settings(target_kind, state.settings), **state.limits}, effective)
+    return clamped({**check_settings(target_kind, state.settings), **state.limits}, effective)
 
 
 def _with_exhaustion(series: Series, highest_level: float) -> Limit:

@@ -20,10 +20,10 @@ from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.reading import measured_ladder, measured_tuning
 from loadframe.experiments.writing import partial, write_down, write_tables
 from loadframe.machine import check_address_space
-from loadframe.model import Curve, Round, SettingValue, StandingChange, TargetState
+from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent
-from loadframe.reporting import conduct_words, words
+from loadframe.reporting import quality_words, words
 from loadframe.runs.folder import Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.study import Study
@@ -75,11 +75,11 @@ def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[
             try:
                 yield book
             finally:
-                run.write_record("conduct.json", "conduct", bench.conduct(budget.spent_s(), book.steps, book.repeated))
+                run.write_record("conduct.json", "conduct", bench.quality(budget.spent_s(), book.steps, book.repeated))
     finally:
         for outcome in bench.put_back:
             told.say(str(outcome))
-        _note_standing(run, durable.failed(bench.put_back))
+        _note_not_reverted(run, durable.failed(bench.put_back))
 
 
 def _note_driver(run: RunFolder, bench: RealBench, told: Progress) -> None:
@@ -90,11 +90,11 @@ def _note_driver(run: RunFolder, bench: RealBench, told: Progress) -> None:
         told.say(f"The load driver runs as {bench.driver_user}.")
 
 
-def _note_standing(run: RunFolder, standing: tuple[StandingChange, ...]) -> None:
+def _note_not_reverted(run: RunFolder, changes: tuple[UnrevertedChange, ...]) -> None:
     """What could not be put back belongs to how the run went, which is written before that."""
-    noted = run.conduct()
-    if standing and noted is not None:
-        run.write_record("conduct.json", "conduct", replace(noted, standing=standing))
+    noted = run.quality()
+    if changes and noted is not None:
+        run.write_record("conduct.json", "conduct", replace(noted, not_reverted=changes))
 
 
 def read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
@@ -136,9 +136,9 @@ def explaining(run: RunFolder, rounds: Sequence[Round]) -> Iterator[None]:
         raise Interrupted(f"Stopped. {_put_back(run)}; nothing is left running.{report}") from None
     except UserError as error:
         report = _rescue(run, rounds)
-        noted = run.conduct()
-        standing = [] if noted is None else map(words.sentence, conduct_words.standing_sentences(noted.standing))
-        error.details = "\n".join(part for part in (error.details, *standing, report.strip()) if part)
+        noted = run.quality()
+        left = [] if noted is None else map(words.sentence, quality_words.not_reverted_sentences(noted.not_reverted))
+        error.details = "\n".join(part for part in (error.details, *left, report.strip()) if part)
         raise
     except Exception as error:  # a fault of ours, or a machine that has no more of something
         error.add_note(_rescue(run, rounds).strip())

@@ -9,7 +9,7 @@ from loadframe.analysis.ladder import State
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.changes.journal import differences
-from loadframe.experiments.beside import START
+from loadframe.experiments.side_by_side import START
 from loadframe.kinds import registry as targets
 from loadframe.model import Change, SettingValue, TargetState
 from loadframe.study.declaration import ChangeTable

@@ -8,7 +8,7 @@ from loadframe import reporting
 from loadframe.analysis.carryover import carried_over
 from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
-from loadframe.experiments.writing import conduct_from, write_tables
+from loadframe.experiments.writing import quality_from, write_tables
 from loadframe.model import Ladder
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.record import describe_study
@@ -43,14 +43,14 @@ def write_down(run: RunFolder) -> Ladder:
     if found is None or not steps:
         raise RunError(f"{run.path} has no ladder with a finished step", remedy="It was stopped early; run it again.")
     missing = write_tables(run)
-    conduct = run.conduct() or conduct_from(steps)
+    quality = run.quality() or quality_from(steps)
     found = replace(
         found,
         run=str(run.path),
         report=str(run.place(REPORT)),
         finished=run.closed(),
-        conduct=conduct,
-        seconds=conduct.seconds,
+        quality=quality,
+        seconds=quality.seconds,
         warnings=tuple(dict.fromkeys((*found.warnings, *map(str, carried_over(steps)), *missing))),
     )
     run.write_record(FILE, SCHEMA, found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadframe.analysis import distribution
-from loadframe.analysis.soundness import sound
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis.conclusion import kept_trials
 from loadframe.errors import RunError
 from loadframe.model import Investigation, LatencyDistribution, Round, Step, Verdict
@@ -34,7 +34,7 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
     treatments = [rounds[0].treatment, *([kept[-1].treatment_after] if kept else [])]
     deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
     mine = [
-        sound([step for step in steps if step.treatment == name and step.counts and step.number not in deciding])
+        undisturbed([step for step in steps if step.treatment == name and step.counts and step.number not in deciding])
         for name in treatments
     ]
     common = set.intersection(*({step.level for step in each} for each in mine))

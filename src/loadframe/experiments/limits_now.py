@@ -30,7 +30,7 @@ from loadframe.kinds.base import Target
 from loadframe.ledger.counters import counter_metrics
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import read_now
-from loadframe.ledger.reading import as_number, silent_cuts
+from loadframe.ledger.reading import as_number, clamped
 from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
@@ -341,7 +341,7 @@ def ledger_of(
         readings=len(watch.intervals) + 1,
         limits=tuple(sorted(found_limits, key=urgency)),
         unread=unread,
-        silent_cuts=silent_cuts(subject.configured, subject.effective),
+        clamped=clamped(subject.configured, subject.effective),
         warnings=tuple(_warnings(watch, resident)),
     )
 

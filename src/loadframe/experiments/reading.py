@@ -9,8 +9,8 @@ from loadframe.errors import RunError
 from loadframe.experiments import ladder_writing, tuning_writing
 from loadframe.experiments.latencies import with_latencies
 from loadframe.experiments.sweep import curve_of
-from loadframe.experiments.writing import conduct_from, partial, write_down
-from loadframe.model import Conduct, Curve, Investigation, Ladder, Step, Tuning
+from loadframe.experiments.writing import partial, quality_from, write_down
+from loadframe.model import Curve, Investigation, Ladder, RunQuality, Step, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import validate
 
@@ -60,9 +60,9 @@ def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dic
     return {name: curve_of(steps, study, name) for name in treatments}
 
 
-def conduct(run: RunFolder) -> Conduct:
+def quality(run: RunFolder) -> RunQuality:
     """How a run went: its steps and their flags, and what recording it cost. RunError where there is no step."""
-    noted = run.conduct()
+    noted = run.quality()
     if noted is not None:
         return noted
     steps = run.steps()
@@ -70,7 +70,7 @@ def conduct(run: RunFolder) -> Conduct:
         raise RunError(
             f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
         )
-    return conduct_from(steps)
+    return quality_from(steps)
 
 
 def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:

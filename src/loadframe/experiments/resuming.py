@@ -7,8 +7,8 @@ from pathlib import Path
 
 from loadframe.bench.base import Bench
 from loadframe.errors import RunError
-from loadframe.experiments.beside import START
 from loadframe.experiments.reading import open_run
+from loadframe.experiments.side_by_side import START
 from loadframe.model import SettingValue, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study

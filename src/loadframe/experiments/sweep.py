@@ -9,7 +9,7 @@ from statistics import mean
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search
 from loadframe.analysis.settling import LIKELY, unsettled
-from loadframe.analysis.soundness import sound
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import MOST_TIMES
 from loadframe.model import CLIENT_AXES, Curve, Step
@@ -23,9 +23,9 @@ SWEEP_SHARE = 0.4
 
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
-    """The curve of one treatment among these steps, from those that count (analysis/soundness.py)."""
+    """The curve of one treatment among these steps, from those that count (analysis/undisturbed.py)."""
     mine = [step for step in steps if step.treatment == treatment and step.counts]
-    counting = sound(mine)
+    counting = undisturbed(mine)
     samples = [
         curves.LevelSample(
             load=level,
@@ -113,7 +113,7 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
     single step needs to show. Not where the study names the warm-up: then it is only told."""
     for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
-        counting = sound(book.of(treatment))
+        counting = undisturbed(book.of(treatment))
         slow = [
             level
             for level in unsettled(counting, LIKELY)

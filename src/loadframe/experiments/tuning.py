@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadframe.analysis.soundness import sound
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.remedies import propose
 from loadframe.experiments import tuning_writing, within
-from loadframe.experiments.beside import START
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
+from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_answer import Answers
 from loadframe.experiments.tuning_proof import Proof, kept_s, proved
 from loadframe.experiments.tuning_space import vary
@@ -41,7 +41,7 @@ def tune(
     ]
     first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
     varied = vary(study, one.effective, memory_bytes, first)
-    asked, start = within.asked(study), sound(book.of(START))
+    asked, start = within.asked(study), undisturbed(book.of(START))
     curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
     levels = tuple(reversed(judged_levels(curve, examined.bend)))
     search = Search(varied.space, tries=[each for each in remedies if each], seed=book.random.randrange(2**32))

@@ -61,7 +61,7 @@ class Answers:
             fresh=told.fresh,
             levels=told.levels,
             objective=told.objective,
-            warnings=(*found.warnings, *proof.cuts),
+            warnings=(*found.warnings, *proof.clamped),
         )
 
     def _found(self, best: Point, end: TuningEnd, expected: float) -> Tuning:

@@ -13,9 +13,9 @@ from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
 from loadframe.experiments import fresh, within
-from loadframe.experiments.beside import START
-from loadframe.experiments.examination import cuts
+from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.proof import decided, level_ratios, prove
+from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_trials import Trials
 from loadframe.model import SettingValue, Step, TargetState, TuningObjective, TuningProof
@@ -33,13 +33,13 @@ ERROR = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A point that was held against the start. steps: those of its blocks, the fresh ones last. cuts: what the target
-    did not grant."""
+    """A point that was held against the start. steps: those of its blocks, the fresh ones last. clamped: settings
+    that the target did not grant."""
 
     point: Point
     told: TuningProof
     steps: tuple[Step, ...]
-    cuts: tuple[str, ...]
+    clamped: tuple[str, ...]
 
 
 def kept_s(book: Bookkeeping, levels: Sequence[float]) -> float:
@@ -125,7 +125,7 @@ def _prove(
     told = TuningProof(changes, expected, verdict, ratios, _objective(trials, name, taken))
     told = replace(told, verdict=replace(verdict, may_overstate=told.held))
     kind = book.bench.study.target.kind
-    return Proof(point, told, tuple(taken), cuts(kind, TargetState(changes, {}), effective))
+    return Proof(point, told, tuple(taken), clamped_in(kind, TargetState(changes, {}), effective))
 
 
 def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from loadframe.analysis.soundness import sound
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
-from loadframe.experiments.beside import START
+from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
 from loadframe.model import Step
 
@@ -36,7 +36,7 @@ def measure_start(book: Bookkeeping) -> None:
     for block in range(1, FEWEST_BLOCKS + 1):
         measure_block(book, START, levels, block, round_number=START_ROUND)
     for block in range(FEWEST_BLOCKS + 1, MOST_BLOCKS + 1):
-        steps = sound(book.of(START))
+        steps = undisturbed(book.of(START))
         doubtful = [level for level in levels if not _agree(_throughputs(steps, level))]
         if not doubtful or not book.budget.affords(doubtful):
             break

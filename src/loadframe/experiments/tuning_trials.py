@@ -10,7 +10,7 @@ from statistics import geometric_mean
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments import within
-from loadframe.experiments.beside import START
+from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_start import BLOCKS_ANEW, Start
 from loadframe.model import CapacityObjective, SettingValue, Step, TargetState, TuningTrial

@@ -7,7 +7,7 @@ from dataclasses import replace
 from loadframe import reporting
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.tuning_answer import with_file
-from loadframe.experiments.writing import conduct_from, write_tables
+from loadframe.experiments.writing import quality_from, write_tables
 from loadframe.model import Tuning
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import DAMAGED
@@ -38,7 +38,7 @@ def write_down(run: RunFolder) -> Tuning:
     if found is None or not steps:
         raise RunError(f"{run.path} has no search with a finished step", remedy="It was stopped early; run it again.")
     missing = write_tables(run)
-    conduct = run.conduct() or conduct_from(steps)
+    quality = run.quality() or quality_from(steps)
     bench = run.bench()
     study = run.declared()
     found = replace(
@@ -48,8 +48,8 @@ def write_down(run: RunFolder) -> Tuning:
         study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
         host=run.host(),
         trials=tuple(run.tuning_trials()),
-        conduct=conduct,
-        seconds=conduct.seconds,
+        quality=quality,
+        seconds=quality.seconds,
         warnings=tuple(dict.fromkeys((*found.warnings, *missing))),
     )
     run.write_record(FILE, SCHEMA, found)

@@ -13,12 +13,12 @@ from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.sight import blind_counters
 from loadframe.errors import RecordingError, RunError
-from loadframe.experiments.beside import alternatives_of
 from loadframe.experiments.examination import examine
 from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
+from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Conduct, Investigation, Limit, Round, Step, Verdict
+from loadframe.model import Investigation, Limit, Round, RunQuality, Step, Verdict
 from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint
@@ -39,7 +39,7 @@ def write_down(
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
     missing = write_tables(run, limits)
     bench = run.bench()
-    conduct = run.conduct() or conduct_from(steps)
+    quality = run.quality() or quality_from(steps)
     last = rounds[-1]
     profiles, profile_missing = profiles_of(run)
     gain = conclusion.gain(rounds, total)
@@ -48,7 +48,7 @@ def write_down(
         run=str(run.path),
         report=str(run.place(REPORT)),
         started_at=str(run.document("run.json", "run").get("started_at", "")),
-        seconds=conduct.seconds,
+        seconds=quality.seconds,
         study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
         host=run.host(),
         rounds=tuple(rounds),
@@ -59,7 +59,7 @@ def write_down(
         ladder=conclusion.ladder(rounds),
         next_limit=conclusion.next_limit(last),
         outcome=conclusion.outcome(rounds, interrupted=interrupted),
-        conduct=conduct,
+        quality=quality,
         warnings=tuple(
             dict.fromkeys(
                 (
@@ -74,7 +74,7 @@ def write_down(
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
-        survivals=tuple(run.survivals()),
+        warm_restarts=tuple(run.warm_restarts()),
         alternatives=alternatives_of(run, rounds[0], counting, study),
         latencies=latencies.distributions,
     )
@@ -137,16 +137,16 @@ def _from_all(one: Round, steps: Sequence[Step], study: Study, deciding: Set[int
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
     ).round
-    anew = {finding.id: finding for finding in again.findings}
-    findings = tuple(settle(anew.get(old.id, old), old) for old in one.findings)
+    renewed = {finding.id: finding for finding in again.findings}
+    findings = tuple(settle(renewed.get(old.id, old), old) for old in one.findings)
     return replace(one, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
 
 
-def conduct_from(steps: Sequence[Step]) -> Conduct:
+def quality_from(steps: Sequence[Step]) -> RunQuality:
     """What the steps alone say of a run that was killed: nothing of repetitions, nor of the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
-    return Conduct(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
+    return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
 
 
 def partial(run: RunFolder) -> list[Round]:

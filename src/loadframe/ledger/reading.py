@@ -88,18 +88,18 @@ def as_number(value: SettingValue | None) -> float | None:
         return None
 
 
-def silent_cuts(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """Settings that the target did not grant as asked, in words. More than asked for is no cut, nor is another spelling
-    of the same (case, ON for 1)."""
-    cuts = []
+def clamped(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
+    """The settings that the target clamped below what was asked for, in words. A higher value is not clamped, nor is
+    another spelling of the same value (case, ON for 1)."""
+    found = []
     for name, asked in configured.items():
         got = effective.get(name)
         if got is None or _plain(asked) == _plain(got):
             continue
         wanted, granted = as_number(asked), as_number(got)
         if wanted is None or granted is None or granted < wanted:
-            cuts.append(f"{name}: {asked} was asked for, the target uses {got}")
-    return tuple(cuts)
+            found.append(f"{name}: {asked} was asked for, the target uses {got}")
+    return tuple(found)
 
 
 def _plain(value: SettingValue) -> str:

@@ -1,4 +1,6 @@
-"""The whole of it: rounds, outcome, the machine, and how well it was measured."""
+"""The whole investigation: rounds, outcome, the machine, and the run quality.
+
+A field with an `alias` has that key in run folders and in JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from loadframe.model.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Measure, name, change, prove: once around the loop. silent_cuts: settings whose effective value differs from
+    """Measure, name, change, prove: once around the loop. clamped: settings whose effective value differs from
     the configured one, in words. ruled_out: the causes that were looked for and are not it."""
 
     number: int
@@ -30,7 +32,7 @@ class Round:
     findings: tuple[Finding, ...]
     tried: tuple[Trial, ...]
     untried: tuple[UntriedRemedy, ...]
-    silent_cuts: tuple[str, ...] = ()
+    clamped: tuple[str, ...] = field(default=(), metadata={"alias": "silent_cuts"})
     footprint: tuple[Mapping[str, float], ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
 
@@ -49,15 +51,15 @@ class Witness:
 class Alternative:
     """Another server, or other settings, measured side by side with the study's target in the same blocks. round: its
     state, curve, limits and causes. verdict: it against the target, over all levels; by_level: at each, all at once.
-    parting: from which load on the ratio of the two is another one; None where it is not. witnesses: what tells them
-    apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken."""
+    divergence: the load at which the ratio of the two begins to change; None where it does not. witnesses: metrics
+    that tell them apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken."""
 
     name: str
     target_kind: str
     round: Round
     verdict: Verdict
     by_level: tuple[Verdict, ...]
-    parting: LoadInterval | None
+    divergence: LoadInterval | None = field(metadata={"alias": "parting"})
     witnesses: tuple[Witness, ...] = ()
     cold: tuple[Verdict, ...] = ()
 
@@ -66,7 +68,7 @@ Ending = Literal["a clean stop", "SIGKILL"]
 
 
 @dataclass(frozen=True, slots=True)
-class Survival:
+class WarmRestart:
     """What a cache still had after it was ended so and started again: of the objects that it was asked for, those that
     its origin was not asked for. kept: None where that is not known, as it did not come back; error says why."""
 
@@ -152,7 +154,7 @@ class StudySummary:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingChange:
+class UnrevertedChange:
     """A setting of the machine, or of somebody's server, that could not be put back when the run ended. of: whose, in
     words. before: what it was. after: what the run has set. because: why it stands, in words."""
 
@@ -173,13 +175,13 @@ class BlindCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class RunQuality:
     """How the run went: what a reader needs in order to trust it.
 
     flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
     core). late_ticks of ticks came late or were missing. seconds: from the first step's preparation to the last step.
-    standing: what could not be put back at the end. blind: the counters that contradicted others, each once, with the
-    number of steps in which they did.
+    not_reverted: changes that could not be reverted at the end. blind: the counters that contradicted others, each
+    once, with the number of steps in which they did.
     """
 
     steps: int
@@ -190,7 +192,7 @@ class Conduct:
     ticks: int
     late_ticks: int
     seconds: float = 0.0
-    standing: tuple[StandingChange, ...] = ()
+    not_reverted: tuple[UnrevertedChange, ...] = field(default=(), metadata={"alias": "standing"})
     blind: tuple[BlindCounter, ...] = ()
 
 
@@ -235,11 +237,11 @@ class Investigation:
     ladder: tuple[LadderStep, ...]
     next_limit: NextLimit | None
     outcome: Outcome
-    conduct: Conduct
+    quality: RunQuality = field(metadata={"alias": "conduct"})
     warnings: tuple[str, ...] = ()
     profiles: tuple[Profile, ...] = ()
     profile_missing: tuple[Requirement, ...] = ()
     forecast: Forecast | None = None
     alternatives: tuple[Alternative, ...] = ()
-    survivals: tuple[Survival, ...] = ()
+    warm_restarts: tuple[WarmRestart, ...] = field(default=(), metadata={"alias": "survivals"})
     latencies: tuple[LatencyDistribution, ...] = ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadframe.model.finding import Change
-from loadframe.model.investigation import Conduct, Host, StudySummary
+from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.verdict import Verdict
 
 
@@ -60,7 +60,7 @@ class Ladder:
     interactions: tuple[Interaction, ...]
     keeps_all: bool
     finished: bool
-    conduct: Conduct | None = None
+    quality: RunQuality | None = field(default=None, metadata={"alias": "conduct"})
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.curve import LoadInterval
@@ -68,7 +68,7 @@ class LedgerNow:
     """The ledger at this moment, the most urgent limit first.
 
     subject: whose limits, in words. watched_s: the time between the first and the last reading, readings of them;
-    `exhausted_at` of a limit is in seconds from the last reading. unread: what could not be read. silent_cuts: settings
+    `exhausted_at` of a limit is in seconds from the last reading. unread: what could not be read. clamped: settings
     whose effective value is less than the configured one, in words.
     """
 
@@ -77,5 +77,5 @@ class LedgerNow:
     readings: int
     limits: tuple[Limit, ...]
     unread: tuple[UnreadLimit, ...]
-    silent_cuts: tuple[str, ...] = ()
+    clamped: tuple[str, ...] = field(default=(), metadata={"alias": "silent_cuts"})
     warnings: tuple[str, ...] = ()

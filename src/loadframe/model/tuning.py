@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from loadframe.model.capacity import CapacityObjective
-from loadframe.model.investigation import Conduct, Host, StudySummary
+from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.target import SettingValue
 from loadframe.model.verdict import LevelRatio, Verdict
 
@@ -133,7 +133,7 @@ class Tuning:
     order. left_out:
     settings of the target that were not varied, and why. file_name, file_text: the settings as the target's own file
     has them; empty where nothing is proved. findings: the cause found at the start, in words. objective: what the
-    study asks besides throughput; None where it asks for nothing. study, host, conduct: None until the run is written
+    study asks besides throughput; None where it asks for nothing. study, host, quality: None until the run is written
     down."""
 
     end: TuningEnd
@@ -158,7 +158,7 @@ class Tuning:
     fresh: Verdict | None = None
     study: StudySummary | None = None
     host: Host | None = None
-    conduct: Conduct | None = None
+    quality: RunQuality | None = field(default=None, metadata={"alias": "conduct"})
     seconds: float = 0.0
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from loadframe.metrics import METRICS
-from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Survival, Verdict
+from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Verdict, WarmRestart
 from loadframe.reporting import rounding, verdict_words, words
 from loadframe.units import show_metric
 
@@ -24,9 +24,9 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
     ends = one.by_level[:1] + one.by_level[1:][-1:]
     told = [_apart(one.verdict, "over all loads"), *(_apart(each, _at(each, unit)) for each in ends)]
     said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
-    if one.parting is not None:
+    if one.divergence is not None:
         what = "They diverge" if differ(one) else "Their ratio changes"
-        said.append(f"{what} {place_of(one.parting, one, unit)}.")
+        said.append(f"{what} {place_of(one.divergence, one, unit)}.")
     if one.cold:
         told = [_apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
         said.append(f"With nothing cached: {'; '.join(told)}.")
@@ -42,13 +42,13 @@ def differ(one: Alternative) -> bool:
     return any(each.decision != "no-proven-difference" for each in one.by_level)
 
 
-def place_of(parting: LoadInterval, one: Alternative, unit: str) -> str:
+def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
     """Where an alternative parts from the target. Below the lowest level nothing was measured: where the interval has
-    that, they may have parted before."""
+    that, they may have diverged before."""
     lowest = one.by_level[0].levels[0]
-    if parting.low > lowest * (1 + TINY):
-        return f"at {words.load_interval(parting, unit)}"
-    return f"at {words.load(words.forecast(parting.high), unit)} at the latest"
+    if divergence.low > lowest * (1 + TINY):
+        return f"at {words.load_interval(divergence, unit)}"
+    return f"at {words.load(words.forecast(divergence.high), unit)} at the latest"
 
 
 def _causes(findings: Iterable[Finding]) -> dict[str, str]:
@@ -56,23 +56,23 @@ def _causes(findings: Iterable[Finding]) -> dict[str, str]:
     return {each.id: f"{each.title} ({each.status})" for each in findings if each.status != "refuted"}
 
 
-def survival_sentences(inv: Investigation) -> list[str]:
+def warm_restart_sentences(inv: Investigation) -> list[str]:
     """What each cache still had after it was ended."""
-    return [survival_sentence(one) for one in inv.survivals]
+    return [warm_restart_sentence(one) for one in inv.warm_restarts]
 
 
-def survival_rows(inv: Investigation) -> list[tuple[str, list[str]]]:
+def warm_restart_rows(inv: Investigation) -> list[tuple[str, list[str]]]:
     """Each cache, and what it still had after each of ENDINGS."""
-    found = {(one.target_kind, one.how): _had(one) for one in inv.survivals}
-    kinds = dict.fromkeys(one.target_kind for one in inv.survivals)
+    found = {(one.target_kind, one.how): _had(one) for one in inv.warm_restarts}
+    kinds = dict.fromkeys(one.target_kind for one in inv.warm_restarts)
     return [(kind, [found.get((kind, how), "") for how in ENDINGS]) for kind in kinds]
 
 
-def _had(one: Survival) -> str:
+def _had(one: WarmRestart) -> str:
     return f"not known: {words.strip(one.error)}" if one.kept is None else f"{one.kept:,} of {one.asked:,} objects"
 
 
-def survival_sentence(one: Survival) -> str:
+def warm_restart_sentence(one: WarmRestart) -> str:
     """What a cache still had, or why that is not known."""
     if one.kept is None:
         return f"What {one.target_kind} has after {one.how} is not known: {words.strip(one.error)}."

@@ -11,10 +11,10 @@ from loadframe.reporting import change_words, facts, reaching, rounding, verdict
 def answer(inv: Investigation) -> str:
     """The investigation in one to three sentences, honest for every kind of outcome."""
     disturbed = facts.disturbed_steps(inv)
-    if inv.gain is not None or disturbed <= inv.conduct.steps / 2:
+    if inv.gain is not None or disturbed <= inv.quality.steps / 2:
         return _answer(inv)
     caution = (
-        f"{disturbed} of {inv.conduct.steps} steps were disturbed from outside: repeat the run on a quieter machine."
+        f"{disturbed} of {inv.quality.steps} steps were disturbed from outside: repeat the run on a quieter machine."
     )
     return f"{_answer(inv)} {caution}"
 
@@ -120,8 +120,8 @@ _STANDING = {"confirmed": "had been confirmed", "helped": "was suspected and a c
 
 
 def _interrupted(inv: Investigation) -> str:
-    taken = "not every change could be reverted" if inv.conduct.standing else "every change was reverted"
-    begun = f"Interrupted after {inv.conduct.steps} steps; {taken}."
+    taken = "not every change could be reverted" if inv.quality.not_reverted else "every change was reverted"
+    begun = f"Interrupted after {inv.quality.steps} steps; {taken}."
     findings = facts.main_findings(inv)
     proved = (
         f" Until then one gain was proved: {verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))}."

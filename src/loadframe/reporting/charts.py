@@ -14,11 +14,11 @@ from markupsafe import Markup
 from loadframe.json_text import write_json
 from loadframe.model import Investigation, Ladder, Tuning
 from loadframe.reporting import (
-    conduct_words,
     facts,
     finding_words,
     latencies,
     plots,
+    quality_words,
     searches,
     vega,
     verdict_words,
@@ -89,16 +89,16 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     silent = "Longest time in which no request was done, of each step; the line joins the averages."
     if any(facts.silences(one) for one in inv.rounds):
         drawing = partial(plots.metric, inv, "workload.silence_ms")
-        yield from _draft("stalls", conduct_words.silence_sentence(inv)[:-1], silent, drawing, WIDE, NARROW)
+        yield from _draft("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, WIDE, NARROW)
     yield from _draft("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
     yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
     drawing = partial(latencies.percentiles, inv)
     yield from _draft("percentiles", latencies.title(inv), latencies.note(inv), drawing, WIDE, NARROW)
     for number, one in enumerate(inv.alternatives, start=1):
         drawing = partial(plots.side_by_side, inv, one)
-        parted = "Shaded bands: 95 % intervals."
-        parted += " Dashed: where their ratio begins to change, with its interval." if one.parting is not None else ""
-        yield from _draft(f"beside-{number}", plots.side_by_side_title(inv, one), parted, drawing, WIDE, NARROW)
+        note = "Shaded bands: 95 % intervals."
+        note += " Dashed: where their ratio begins to change, with its interval." if one.divergence is not None else ""
+        yield from _draft(f"side-by-side-{number}", plots.side_by_side_title(inv, one), note, drawing, WIDE, NARROW)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
     yield from _draft("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), WIDE, NARROW)
     yield from _evidence_drafts(inv)

@@ -147,7 +147,7 @@ def silences(round_: Round) -> tuple[Silence, ...]:
 
 def disturbed_steps(inv: Investigation) -> int:
     """How many steps something outside the study disturbed, at least: those with the flag that most of them carry."""
-    return max((inv.conduct.flags.get(flag, 0) for flag in DISTURBED), default=0)
+    return max((inv.quality.flags.get(flag, 0) for flag in DISTURBED), default=0)
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:

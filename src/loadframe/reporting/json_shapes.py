@@ -17,7 +17,6 @@ from loadframe.model import (
     Change,
     Cliff,
     Comparison,
-    Conduct,
     Control,
     Curve,
     Forecast,
@@ -29,6 +28,7 @@ from loadframe.model import (
     Profile,
     Quantity,
     Rung,
+    RunQuality,
     Scalability,
     Tuning,
     TuningObjective,
@@ -42,10 +42,10 @@ Json = dict[str, Any]
 INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
-def curve_json(curve: Curve, *, conduct: Conduct | None = None) -> Json:
-    """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. conduct: of
+def curve_json(curve: Curve, *, quality: RunQuality | None = None) -> Json:
+    """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
     the whole run, with the recorder's own cost."""
-    return _object({**_curve(curve), **({"conduct": conduct} if conduct is not None else {})})
+    return _object({**_curve(curve), **({"conduct": quality} if quality is not None else {})})
 
 
 def verdict_json(verdict: Verdict) -> Json:
@@ -94,7 +94,7 @@ def ladder_json(found: Ladder) -> Json:
     return _object(
         {
             "schema": "loadframe.ladder/1",
-            **_fields(found, "study", "host", "rungs", "conduct"),
+            **_fields(found, "study", "host", "rungs", "quality"),
             "steps": found.rungs,
             "order": [rung.change for rung in found.rungs],
             "kept": [rung.change for rung in found.kept],
@@ -105,7 +105,7 @@ def ladder_json(found: Ladder) -> Json:
                 {"change": one.change, "partner": one.partner, **_interval(one.verdict)} for one in found.interactions
             ],
             "settings": [_change(change) for change in ladder_report.final_changes(found)],
-            **_conduct(found.conduct),
+            **_quality(found.quality),
         }
     )
 
@@ -129,12 +129,12 @@ def _change(change: Change) -> Json:
     return _fields(change, "needed", "why")
 
 
-def _conduct(conduct: Conduct | None) -> Json:
-    """What a reader must know of a run's conduct before using its numbers."""
+def _quality(quality: RunQuality | None) -> Json:
+    """What a reader must know of a run's quality before using its numbers."""
     return {
-        "flags": {} if conduct is None else conduct.flags,
-        "blind": () if conduct is None else conduct.blind,
-        "standing": () if conduct is None else conduct.standing,
+        "flags": {} if quality is None else quality.flags,
+        "blind": () if quality is None else quality.blind,
+        "standing": () if quality is None else quality.not_reverted,
     }
 
 
@@ -151,11 +151,11 @@ def tuning_json(found: Tuning) -> Json:
     return _object(
         {
             "schema": "loadframe.tuning/1",
-            **_fields(found, "study", "host", "conduct"),
+            **_fields(found, "study", "host", "quality"),
             "best": {each.name: each.after for each in tuning_report.changed(found)},
             "trials": trials,
             "objective": _objective(found.objective, proved=found.verdict is not None),
-            **_conduct(found.conduct),
+            **_quality(found.quality),
         }
     )
 
@@ -233,8 +233,9 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
 
 
 def _fields(record: Any, *without: str) -> Json:
-    """A record's fields by their names, one level deep; `_clean` opens the records below."""
-    return {each.name: getattr(record, each.name) for each in fields(record) if each.name not in without}
+    """A record's fields by their stored names, one level deep; `_clean` opens the records below."""
+    wanted = (each for each in fields(record) if each.name not in without)
+    return {each.metadata.get("alias", each.name): getattr(record, each.name) for each in wanted}
 
 
 def _object(value: Mapping[Any, Any]) -> Json:

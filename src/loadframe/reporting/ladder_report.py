@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
-from loadframe.reporting import conduct_words, facts, rounding, verdict_words, words
+from loadframe.reporting import facts, quality_words, rounding, verdict_words, words
 
 WIDTH = 100
 HEAD = ("change", "against the state before", "share", "lost without it", "")
@@ -23,7 +23,7 @@ def final_changes(found: Ladder) -> tuple[Change, ...]:
 
 def render_ladder(found: Ladder) -> str:
     """The answer, a row for each change, what else a reader must know, and the settings to copy."""
-    parts = [*paragraphs(found), *(() if found.conduct is None else conduct_words.sentences(found.conduct))]
+    parts = [*paragraphs(found), *(() if found.quality is None else quality_words.sentences(found.quality))]
     lines = [textwrap.fill(answer(found), WIDTH), "", *_table(found), ""]
     for sentence in parts:
         lines += textwrap.wrap(words.sentence(sentence), WIDTH)

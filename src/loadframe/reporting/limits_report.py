@@ -28,7 +28,7 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
     lines += _section(
         "Chains: each is capped by the next", [_chain(chain, now.limits) for chain in chains(now.limits)], width
     )
-    lines += _section("Silently clamped", list(now.silent_cuts), width)
+    lines += _section("Silently clamped", list(now.clamped), width)
     lines += _section("Without a ceiling here", [", ".join(unlimited)] if unlimited else [], width)
     lines += _section("Not read", _reasons(now), width)
     lines += _section("Mind", list(now.warnings), width)

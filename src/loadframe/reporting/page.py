@@ -30,7 +30,6 @@ from loadframe.reporting import (
     answers,
     change_words,
     charts,
-    conduct_words,
     facts,
     finding_words,
     flame,
@@ -38,6 +37,7 @@ from loadframe.reporting import (
     ladder_report,
     latencies,
     profiles,
+    quality_words,
     reaching,
     rounding,
     tuning_report,
@@ -117,7 +117,7 @@ def render_page(inv: Investigation) -> str:
         net=facts.net_changes(inv),
         given_up=facts.gives_up(inv),
         untried=change_words.untried(inv),
-        cuts=list(dict.fromkeys(cut for round_ in inv.rounds for cut in round_.silent_cuts)),
+        clamped=list(dict.fromkeys(one for round_ in inv.rounds for one in round_.clamped)),
         profile_tables=[
             (kind, shown, what) for kind, what in PROFILE_TABLES.items() if (shown := profiles.of_kind(inv, kind))
         ],
@@ -132,7 +132,7 @@ def render_page(inv: Investigation) -> str:
                 if one.footprint
             ),
             *(
-                _steps_table(one.round, f"beside-{number}", f"{one.name}: {one.round.treatment}")
+                _steps_table(one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}")
                 for number, one in enumerate(inv.alternatives, start=1)
                 if one.round.footprint
             ),
@@ -172,7 +172,7 @@ def _environment() -> jinja2.Environment:
         answers=answers,
         words=words,
         change_words=change_words,
-        conduct_words=conduct_words,
+        quality_words=quality_words,
         finding_words=finding_words,
         verdict_words=verdict_words,
         reaching=reaching,

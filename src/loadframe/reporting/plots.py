@@ -100,7 +100,7 @@ def _draw_curve(plot: Plot, each: facts.Series) -> None:
 
 
 def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | None:
-    """Throughput of the target and of an alternative over the levels, and where they part."""
+    """Throughput of the target and of an alternative over the levels, and where they diverge."""
     if not inv.rounds:
         return None
     first = inv.rounds[0]
@@ -109,9 +109,9 @@ def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | Non
         facts.Series("after", one.name, one.round.curve.points, None, one.round),
     ]
     plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn))
-    if one.parting is not None:
-        plot.shade(one.parting.low, one.parting.high, INK, 0.1)
-        plot.rule(one.parting.load, INK)
+    if one.divergence is not None:
+        plot.shade(one.divergence.low, one.divergence.high, INK, 0.1)
+        plot.rule(one.divergence.load, INK)
     for each in drawn:
         _draw_curve(plot, each)
     return plot
@@ -119,9 +119,9 @@ def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | Non
 
 def side_by_side_title(inv: Investigation, one: Alternative) -> str:
     """The fact that it shows."""
-    if one.parting is None:
+    if one.divergence is None:
         return f"{inv.study.target_kind} and {one.name} by load"
-    where = alternatives.place_of(one.parting, one, words.axis_unit(inv))
+    where = alternatives.place_of(one.divergence, one, words.axis_unit(inv))
     if not alternatives.differ(one):
         return f"The ratio of {inv.study.target_kind} and {one.name} changes {where}"
     return f"{inv.study.target_kind} and {one.name} diverge {where}"

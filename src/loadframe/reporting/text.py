@@ -6,16 +6,16 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Comparison, Conduct, Curve, Investigation, Quantity, RuledOut, Trial
+from loadframe.model import Comparison, Curve, Investigation, Quantity, RuledOut, RunQuality, Trial
 from loadframe.reporting import (
     alternatives,
     answers,
     change_words,
-    conduct_words,
     facts,
     finding_words,
     forecasts,
     profiles,
+    quality_words,
     rounding,
     verdict_words,
     words,
@@ -37,8 +37,8 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         *_states(inv),
         ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
         *(("Versus", alternatives.sentences(inv, one)) for one in inv.alternatives),
-        ("Restart", alternatives.survival_sentences(inv)),
-        ("Stalls", [conduct_words.silence_sentence(inv)]),
+        ("Restart", alternatives.warm_restart_sentences(inv)),
+        ("Stalls", [quality_words.silence_sentence(inv)]),
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),
@@ -117,14 +117,14 @@ def _changes(inv: Investigation) -> list[Part]:
         if not trial.kept
     ]
     untried = [f"- {each.remedy.title}: {words.strip(each.because)}" for each in change_words.untried(inv)]
-    cuts = [words.sentence(cut) for round_ in inv.rounds for cut in round_.silent_cuts]
+    clamped = [words.sentence(one) for round_ in inv.rounds for one in round_.clamped]
     unit = words.axis_unit(inv)
     prices = [(trial, line) for trial in kept for line in change_words.price_sentences(trial.remedy.price)]
     requests = [(trial, line) for trial in kept if (line := change_words.operations_sentence(trial, unit))]
     return [
         ("Changed", changes),
         ("Requests", _by_change(requests, len(kept))),
-        ("Clamped", _first(list(dict.fromkeys(cuts)))),
+        ("Clamped", _first(list(dict.fromkeys(clamped)))),
         ("Cost", _by_change(prices, len(kept))),
         ("Reverted", _first(taken_back)),
         ("Not tried", _first(untried)),
@@ -147,7 +147,7 @@ def _ladder(inv: Investigation) -> list[Part]:
 
 
 def _trust(inv: Investigation) -> list[Part]:
-    sentences = [words.sentence(text) for text in (*conduct_words.sentences(inv.conduct), *inv.warnings)]
+    sentences = [words.sentence(text) for text in (*quality_words.sentences(inv.quality), *inv.warnings)]
     return [("Quality", [" ".join(sentences)]), ("Took", [rounding.seconds(inv.seconds)])]
 
 
@@ -178,7 +178,7 @@ def _quantity(row: Quantity) -> str:
     return f"{row.name}: {decision}, {verdict_words.ratio_words(row.verdict)}, {values}"
 
 
-def render_curve(curve: Curve, *, unit: str = "", conduct: Conduct | None = None) -> str:
+def render_curve(curve: Curve, *, unit: str = "", quality: RunQuality | None = None) -> str:
     """A curve as a table with a bar per level: load, throughput with its interval, p95 latency; then its shape, and how
     its run went. unit: what the load axis counts; the axis' own name where it is left out."""
     unit = unit or curve.axis.replace("_", " ")
@@ -200,5 +200,5 @@ def render_curve(curve: Curve, *, unit: str = "", conduct: Conduct | None = None
         for row in (head, *rows)
     ]
     facts_ = [f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit)]
-    trust = conduct_words.sentences(conduct) if conduct is not None else []
+    trust = quality_words.sentences(quality) if quality is not None else []
     return "\n".join([*lines, "", *facts_, *(words.sentence(each) for each in (*curve.warnings, *trust))])

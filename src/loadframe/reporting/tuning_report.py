@@ -14,7 +14,7 @@ from loadframe.model import (
     TuningTrial,
     Verdict,
 )
-from loadframe.reporting import change_words, conduct_words, facts, rounding, verdict_words, words
+from loadframe.reporting import change_words, facts, quality_words, rounding, verdict_words, words
 from loadframe.reporting.capacity_report import objective
 
 MOST_TRIALS = 8
@@ -37,7 +37,7 @@ def render_tuning(found: Tuning) -> str:
         lines += [objective_head(found), *(f"- {text}." for text in objective_levels(found)), ""]
     lines += _other_proofs(found)
     lines += _trials(found)
-    went = () if found.conduct is None else conduct_words.sentences(found.conduct)
+    went = () if found.quality is None else quality_words.sentences(found.quality)
     lines += [words.sentence(text) for text in (*found.warnings, *went)]
     lines += [f"Not varied: {name}, {why}." for name, why in found.left_out.items()]
     return "\n".join([*lines, f"Report: {found.report}"])

@@ -1,6 +1,6 @@
 """The sentences that text and page share, so that the two can never disagree: loads, throughput and curves, and how a
 sentence is made. Of verdicts, causes, changes and how a run went: verdict_words.py, finding_words.py, change_words.py,
-conduct_words.py. Numbers carry the digits that their interval supports (rounding.py).
+quality_words.py. Numbers carry the digits that their interval supports (rounding.py).
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from loadframe.errors import RunError
 from loadframe.model import (
-    Conduct,
     Forecast,
     Host,
     Investigation,
@@ -25,12 +24,13 @@ from loadframe.model import (
     Limit,
     ProfiledStep,
     Round,
+    RunQuality,
     SettingValue,
     Step,
-    Survival,
     TargetState,
     Tuning,
     TuningTrial,
+    WarmRestart,
 )
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.runs.checks import check_latencies, check_rounds, check_steps
@@ -261,9 +261,9 @@ class RunFolder:
         """What the target really used, by treatment, for those that were read back."""
         return {one.treatment: one.values for one, _ in self._records("effective.jsonl", "effective", Effective)}
 
-    def survivals(self) -> list[Survival]:
+    def warm_restarts(self) -> list[WarmRestart]:
         """What caches still had after restarts."""
-        return [one for one, _ in self._records("survival.jsonl", "survival", Survival)]
+        return [one for one, _ in self._records("survival.jsonl", "survival", WarmRestart)]
 
     def tuning_trials(self) -> list[TuningTrial]:
         """The trials of a search for settings as far as it went, those of runs that it went on from first; of two lines
@@ -286,9 +286,9 @@ class RunFolder:
         """The machine that measured."""
         return decode("host", self._read("host.json"), Host, where=str(self.place("host.json")))
 
-    def conduct(self) -> Conduct | None:
+    def quality(self) -> RunQuality | None:
         """How the run went; None for a run that was killed."""
-        return self._record("conduct.json", "conduct", Conduct)
+        return self._record("conduct.json", "conduct", RunQuality)
 
     def investigation(self) -> Investigation | None:
         """What an investigation concluded; None for a run that only measured or was killed before its end."""

@@ -66,7 +66,7 @@ def _adapter(record_type: Any) -> TypeAdapter[Any]:
 
 def encode(name: str, record: object) -> bytes:
     """One line of JSON: the schema, then the record's fields. Numbers that are not finite become null."""
-    body = _adapter(type(record)).dump_json(record)
+    body = _adapter(type(record)).dump_json(record, by_alias=True)
     head = f'{{"schema":"loadframe.{name}/{VERSIONS[name]}"'.encode()
     return head + (b"," + body[1:] if body != b"{}" else b"}")
 

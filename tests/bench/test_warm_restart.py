@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 
 from loadframe.errors import TargetError
-from loadframe.experiments.survival import try_restarts
-from loadframe.model import Ending, Endpoint, Survival
+from loadframe.experiments.warm_restart import try_restarts
+from loadframe.model import Ending, Endpoint, WarmRestart
 from loadframe.runs.folder import RunFolder
 
 OBJECTS = 16
@@ -62,13 +62,13 @@ class Caches:
 @pytest.fixture
 def restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Two caches ended, where so many do not come back: what was told, and what the run has kept of it."""
-    monkeypatch.setattr("loadframe.experiments.survival.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("loadframe.experiments.warm_restart.time.sleep", lambda seconds: None)
 
-    def make(*never_back: tuple[str, Ending]) -> tuple[list[str], list[Survival]]:
+    def make(*never_back: tuple[str, Ending]) -> tuple[list[str], list[WarmRestart]]:
         book = Mock(bench=Caches(set(never_back)))
         run = RunFolder.create(tmp_path, "caches")
         try_restarts(book, run, ["squid", "nginx"])
-        return [call.args[0] for call in book.progress.say.call_args_list], run.survivals()
+        return [call.args[0] for call in book.progress.say.call_args_list], run.warm_restarts()
 
     return make
 
@@ -76,8 +76,8 @@ def restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_next_cache_is_ended_where_one_does_not_come_back(restarted: Any) -> None:
     told, kept = restarted(("squid", "a clean stop"))
     assert kept == [
-        Survival("squid", "squid", "a clean stop", 16, None, "its index is broken."),
-        Survival("nginx", "nginx", "a clean stop", 16, 8),
-        Survival("nginx", "nginx", "SIGKILL", 16, 8),
+        WarmRestart("squid", "squid", "a clean stop", 16, None, "its index is broken."),
+        WarmRestart("nginx", "nginx", "a clean stop", 16, 8),
+        WarmRestart("nginx", "nginx", "SIGKILL", 16, 8),
     ]
     assert told[0] == "What squid has after a clean stop is not known: its index is broken."

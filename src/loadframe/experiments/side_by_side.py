@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from loadframe.analysis import comparison
-from loadframe.analysis.parting import parting
+from loadframe.analysis.divergence import divergence
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings
@@ -97,7 +97,7 @@ def _pairs(titles: Mapping[str, str]) -> list[Pair]:
     return [Pair(first, other, titles[other]) for other in others]
 
 
-def measure_beside(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
+def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
     """These pairs at all levels of the study, in interleaved blocks: as many as the study's least while the budget
     allows it, two at least, then as many as there is room for, at most the study's most. How many they are does not
     depend on what they show, so one look at the end has the error that it says."""
@@ -158,7 +158,7 @@ def _alternative(
         verdict=comparison.verdict_at_end(before, after, confidence=1 - error),
         by_level=comparison.at_each_level(before, after, error=error),
         cold=comparison.at_each_level(*empty, error=error) if empty[0] else (),
-        parting=parting(before, after),
+        divergence=divergence(before, after),
         witnesses=_witnesses(steps, treatment.name, highest, shown),
     )
 

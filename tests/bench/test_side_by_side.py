@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments.beside import SIDE_BY_SIDE, _paired, declare, measure_beside
+from loadframe.experiments.side_by_side import SIDE_BY_SIDE, _paired, declare, measure_side_by_side
 from loadframe.model import Step, TargetState
 
 Simulated = Callable[..., Bookkeeping]
@@ -33,7 +33,7 @@ def test_what_is_measured_side_by_side_is_held_against_each_other_and_nothing_el
     """The target goes on to be measured, in rounds of its own, with blocks of the same numbers."""
     book = simulated(by_cache, LARGE, noise=0.0)
     names = declare(book)
-    measure_beside(book, Run(), names)  # type: ignore[arg-type]
+    measure_side_by_side(book, Run(), names)  # type: ignore[arg-type]
     assert {(step.round, step.purpose) for step in book.steps} == {(SIDE_BY_SIDE, "side by side")}
     assert ratio(book.steps) == pytest.approx(2)
     later = [
@@ -48,13 +48,13 @@ def test_how_often_it_is_measured_does_not_depend_on_what_it_shows(simulated: Si
     """Looking after every block would call one in eight pairs different that are the same."""
     clear, none = (simulated(model, LARGE, noise=0.02) for model in (by_cache, lambda state, level: (1000.0, {})))
     for book in (clear, none):
-        measure_beside(book, Run(), declare(book))  # type: ignore[arg-type]
+        measure_side_by_side(book, Run(), declare(book))  # type: ignore[arg-type]
     assert len(clear.steps) == len(none.steps)
 
 
 def test_without_alternatives_nothing_is_measured(simulated: Simulated) -> None:
     book = simulated(by_cache)
-    measure_beside(book, Run(), declare(book))  # type: ignore[arg-type]
+    measure_side_by_side(book, Run(), declare(book))  # type: ignore[arg-type]
     assert not book.steps
 
 

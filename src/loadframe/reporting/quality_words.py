@@ -5,38 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loadframe.model import FLAGS, Conduct, Investigation, StandingChange
+from loadframe.model import FLAGS, Investigation, RunQuality, UnrevertedChange
 from loadframe.reporting import facts, rounding, words
 from loadframe.units import show
 
 
-def sentences(conduct: Conduct) -> list[str]:
+def sentences(quality: RunQuality) -> list[str]:
     """Run quality: changes not reverted, steps, counters that did not work, flags in plain words, what the recorder
     cost."""
-    again = f", {conduct.repeated} of them run again" if conduct.repeated else ""
-    told = [*standing_sentences(conduct.standing), f"{conduct.steps} steps were measured{again}"]
+    again = f", {quality.repeated} of them run again" if quality.repeated else ""
+    told = [*not_reverted_sentences(quality.not_reverted), f"{quality.steps} steps were measured{again}"]
     told += [
-        f"a counter did not work in {one.steps} of {conduct.steps} steps; it rules out and confirms nothing: "
+        f"a counter did not work in {one.steps} of {quality.steps} steps; it rules out and confirms nothing: "
         f"{one.because}"
-        for one in conduct.blind
+        for one in quality.blind
     ]
     told += [
-        f"{count} of {conduct.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in conduct.flags.items() if count
+        f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in quality.flags.items() if count
     ]
-    if not any(conduct.flags.values()):
+    if not any(quality.flags.values()):
         told.append("no step was flagged")
-    cost = f"{rounding.percent(conduct.recorder_cpu_share)} of one CPU and {show(conduct.recorder_rss_bytes, 'bytes')}"
-    ticks = f"{conduct.late_ticks:,} of its {conduct.ticks:,} ticks came late"
-    if conduct.ticks and math.isfinite(conduct.recorder_cpu_share):
+    cost = f"{rounding.percent(quality.recorder_cpu_share)} of one CPU and {show(quality.recorder_rss_bytes, 'bytes')}"
+    ticks = f"{quality.late_ticks:,} of its {quality.ticks:,} ticks came late"
+    if quality.ticks and math.isfinite(quality.recorder_cpu_share):
         told.append(f"Loadframe's own recorder used {cost}; {ticks}")
     return told
 
 
-def standing_sentences(standing: Sequence[StandingChange]) -> list[str]:
-    """What could not be put back when the run ended, and what to do."""
+def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
+    """What could not be reverted when the run ended, and what to do."""
     return [
         f"{each.setting} of {each.of} {words.strip(each.because)}; `loadframe changes revert` tries again"
-        for each in standing
+        for each in changes
     ]
 
 

@@ -22,7 +22,7 @@ from loadframe.model import SettingValue, TargetState
 KINDS = ("mariadb", "postgres")
 STUDY = """\
 [study]
-name = "somebodys"
+name = "foreign"
 question = "What does a setting give?"
 [workload]
 kind = "oltp"

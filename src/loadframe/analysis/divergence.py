@@ -1,6 +1,6 @@
 """Where two curves part: the load from which on the ratio of their throughputs is another one than before.
 
-The logarithm of the ratio is constant up to the parting, then straight in the logarithm of the load, up to a second
+The logarithm of the ratio is constant up to the divergence, then straight in the logarithm of the load, up to a second
 place where it may become constant again. Both places are searched on a grid; that there is any is proved against noise
 alone: how much of it the best of these places explains is simulated (as in B. Hansen, Inference when a nuisance
 parameter is not identified under the null hypothesis, 1996), as no table has that of a maximum over places.
@@ -8,7 +8,7 @@ parameter is not identified under the null hypothesis, 1996), as no table has th
 Whether it begins to change slowly or all at once, levels that are far apart cannot tell. So for the interval it may go
 on, less steeply, beyond the second place, and all places that then fit nearly as well as the best one are in it: the
 likelihood ratio inverted, as in Hansen, Sample splitting and threshold estimation, 2000, with an F quantile, as there
-are few blocks. Where a sudden change fits and a straight one does not, the parting is told to be in its middle.
+are few blocks. Where a sudden change fits and a straight one does not, the divergence is reported in its middle.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SIMULATED = 1999
 TINY = 1e-12
 
 
-def parting(
+def divergence(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, seed: int = 0
 ) -> LoadInterval | None:
     """The load at which the ratio begins to change, with a 95 % interval; None where noise would change it as much, or

@@ -9,8 +9,8 @@ from typing import get_args
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.model import Ending, Survival
-from loadframe.reporting.alternatives import survival_sentence
+from loadframe.model import Ending, WarmRestart
+from loadframe.reporting.alternatives import warm_restart_sentence
 from loadframe.runs.folder import RunFolder
 from loadframe.workloads.base import AsksForObjects
 
@@ -34,14 +34,14 @@ def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):
-            found = survival(book.bench, treatment, level, how)
+            found = warm_restart(book.bench, treatment, level, how)
             run.append_line("survival.jsonl", "survival", found)
-            book.progress.say(survival_sentence(found))
+            book.progress.say(warm_restart_sentence(found))
             if found.kept is None:
                 break
 
 
-def survival(bench: Bench, treatment: str, level: float, how: Ending) -> Survival:
+def warm_restart(bench: Bench, treatment: str, level: float, how: Ending) -> WarmRestart:
     """What the cache of a treatment (`Bench.is_cache`) still has after it was ended so, of all objects of a level."""
     workload = bench.workload
     assert isinstance(workload, AsksForObjects), "a cache is asked for objects"
@@ -57,7 +57,7 @@ def survival(bench: Bench, treatment: str, level: float, how: Ending) -> Surviva
         kept = min(max(asked - round(_fetched(bench) - before), 0), asked)
     except (TargetError, WorkloadError) as error:  # all else is measured: this one is told with it
         failed = error.fact
-    return Survival(treatment, bench.kind, how, asked, kept, failed)
+    return WarmRestart(treatment, bench.kind, how, asked, kept, failed)
 
 
 def _fetched(bench: Bench) -> float:
