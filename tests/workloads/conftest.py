@@ -20,7 +20,7 @@ from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import Endpoint, TargetState
-from loadframe.workloads import mariadb, postgres
+from loadframe.workloads import databases, mariadb
 
 
 @pytest.fixture(params=["delete", "wal"])
@@ -157,14 +157,14 @@ def postgres_attached(postgres_server: Endpoint) -> Endpoint:
 @pytest.fixture
 def attached_mariadb(farm_server: Endpoint, farm_attached: Endpoint) -> Endpoint:
     """It, without a database of drivers."""
-    mariadb.drop_schema(farm_server)
+    databases.drop_schema(farm_server)
     return farm_attached
 
 
 @pytest.fixture
 def attached_postgres(postgres_server: Endpoint, postgres_attached: Endpoint) -> Endpoint:
     """It, without a schema of drivers."""
-    postgres.drop_schema(postgres_server)
+    databases.drop_schema(postgres_server)
     return postgres_attached
 
 

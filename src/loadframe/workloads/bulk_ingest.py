@@ -7,7 +7,6 @@ and parse is their own disk and CPU. After each step every row is accounted for.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +23,11 @@ from loadframe.ingest.store import Content
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import step_files
 from loadframe.workloads.bulk_ingest_files import InputFile, make_file
+from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import read_options, rules, whole, whole_level
+from loadframe.workloads.options import rules, whole
+from loadframe.workloads.requirements import python_package
 from loadframe.workloads.together import Worker, start_together
 
 MOST_PIPELINES = 256
@@ -46,7 +47,7 @@ class BulkIngestOptions:
     source_ms: int = whole(0, 0, 10_000, "what the source of a pipeline needs for each block of 64 KiB")
 
 
-class BulkIngest:
+class BulkIngest(Common[BulkIngestOptions]):
     """Pipelines, as many as the level, load files of one size. Options: BulkIngestOptions."""
 
     kind = "bulk-ingest"
@@ -55,19 +56,14 @@ class BulkIngest:
     axis_unit = "pipelines"
     operations: tuple[str, ...] = ("block", "file")
     judged: tuple[str, ...] = ("block",)
-    one_lock = False
-    runs_to_completion = False
+    model = BulkIngestOptions
+    levels = (1, MOST_PIPELINES)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        self.allowance = allowance or Allowance()
-        self.options = read_options(BulkIngestOptions, self.kind, options)
+        super().__init__(options, allowance)
         self._input: dict[tuple[int, int], tuple[InputFile, ...]] = {}
         self._pipelines: tuple[_Pipeline, ...] = ()
         self._steps = 0
-
-    def check_level(self, level: float) -> int:
-        """The level as a whole number. StudyError where it cannot be one of the axis."""
-        return whole_level(self.kind, "pipelines", level, 1, MOST_PIPELINES)
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload. The loader is run by the same user."""
@@ -154,10 +150,7 @@ class BulkIngestBySize(BulkIngest):
 
     axes = frozenset({"files_per_gib"})
     axis_unit = "files per GiB"
-
-    def check_level(self, level: float) -> int:
-        """The level as a whole number. StudyError where it cannot be one of the axis."""
-        return whole_level(self.kind, "files_per_gib", level, 1, KB_PER_GIB // SMALLEST_FILE_KB)
+    levels = (1, KB_PER_GIB // SMALLEST_FILE_KB)
 
     def _shape(self, level: float) -> tuple[int, int]:
         return self.options.pipelines, KB_PER_GIB // self.check_level(level)
@@ -216,8 +209,7 @@ def shards_of(endpoint: Endpoint) -> list[str]:
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
     """The driver of PostgreSQL, to make the tables and to count the rows."""
-    package = "importable" if importlib.util.find_spec("psycopg") else None
-    return (Requirement(kind, "Python package psycopg", package, "pip install 'loadframe[postgres]'"),)
+    return (python_package(kind, "psycopg", "postgres"),)
 
 
 @contextmanager

@@ -7,11 +7,18 @@ are numbered; a driver that completes one submits another one under the same num
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads.mariadb import await_drivers_gone, connected, execute, make_schema
-from loadframe.workloads.requirements import program, python_package
+from loadframe.workloads import sysbench
+from loadframe.workloads.common import Common
+from loadframe.workloads.databases import await_gone, drop_schema, make_schema_over
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.mariadb import ENGINES, ask, connected, execute
+from loadframe.workloads.options import choice, whole
+from loadframe.workloads.requirements import demand, program, python_package
 
 if TYPE_CHECKING:
     from loadframe.workloads.mariadb import Connection
@@ -30,55 +37,92 @@ def tables_of(job: int | str, tables_per_job: int) -> list[str]:
     return [f"{kind}_{job}" for kind in TABLE_KINDS[:tables_per_job]]
 
 
-def install(endpoint: Endpoint, *, engine: str, payload_bytes: int, rows_per_table: int) -> None:
-    """Make the schema, with the template of every job's tables and the archive. What was there before is dropped."""
-    rows = ", ".join(f"({row}, 0, REPEAT('x', {payload_bytes}))" for row in range(1, rows_per_table + 1))
-    columns = f"id INT NOT NULL, state INT NOT NULL, payload VARBINARY({payload_bytes}) NOT NULL"
-    with connected(endpoint, "to make the render farm's schema", schema=False) as connection:
-        make_schema(connection, endpoint)
+@dataclass(frozen=True)
+class FarmOptions:
+    tables_per_job: int = whole(5, 1, MOST_TABLES_PER_JOB, "tables that each job keeps")
+    threads: int = whole(4, 1, 1024, "supervisor threads, each with its own connection")
+    engine: str = choice("MyISAM", ENGINES, "storage engine of the tables")
+    payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
+    rows_per_table: int = whole(4, 1, 1000, "rows in each table")
+
+
+Options = TypeVar("Options", bound=FarmOptions)
+
+
+class Farm(Common[Options]):
+    """What both do to the job store."""
+
+    target_kinds = frozenset({"mariadb"})
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return sysbench.trials()
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the schema, with the template of every job's tables and the archive. What was there before is
+        dropped."""
+        demand(requirements(self.kind))
+        options, size = self.options, self.options.payload_bytes
+        rows = ", ".join(f"({row}, 0, REPEAT('x', {size}))" for row in range(1, options.rows_per_table + 1))
+        columns = f"id INT NOT NULL, state INT NOT NULL, payload VARBINARY({size}) NOT NULL"
+        with connected(endpoint, "to make the render farm's schema", schema=False) as connection:
+            make_schema_over(connection, endpoint)
+            execute(
+                connection,
+                [
+                    f"CREATE TABLE template ({columns}, PRIMARY KEY (id)) ENGINE = {options.engine}",
+                    f"CREATE TABLE archive (job VARCHAR(64) NOT NULL, {columns}) ENGINE = {options.engine}",
+                    f"INSERT INTO template VALUES {rows}",
+                ],
+            )
+
+    def create_jobs(self, connection: Connection, jobs: Sequence[int]) -> None:
+        """Create these jobs with their rows. A half-made job of an earlier attempt is made again."""
+        # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
+        # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
+        engine = f"ENGINE = {self.options.engine}"
         execute(
             connection,
             [
-                f"CREATE TABLE template ({columns}, PRIMARY KEY (id)) ENGINE = {engine}",
-                f"CREATE TABLE archive (job VARCHAR(64) NOT NULL, {columns}) ENGINE = {engine}",
-                f"INSERT INTO template VALUES {rows}",
+                f"CREATE OR REPLACE TABLE {name} (PRIMARY KEY (id)) {engine} SELECT * FROM template"
+                for job in jobs
+                for name in tables_of(job, self.options.tables_per_job)
             ],
         )
 
+    def run(
+        self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
+    ) -> ProcessDriver:
+        """Start sysbench with this script and its own options. seconds: as in start_script."""
+        demand(requirements(self.kind))
+        tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
+        return sysbench.start_script(
+            self.kind,
+            script,
+            endpoint,
+            allowance=self.allowance,
+            threads=self.options.threads,
+            folder=folder,
+            duration_s=seconds,
+            options={**sysbench.OURS, **own, "tables": tables, "engine": self.options.engine},
+        )
 
-def create_jobs(connection: Connection, jobs: Sequence[int], *, tables_per_job: int, engine: str) -> None:
-    """Create these jobs with their rows. A half-made job of an earlier attempt is made again."""
-    # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
-    # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
-    execute(
-        connection,
-        [
-            f"CREATE OR REPLACE TABLE {name} (PRIMARY KEY (id)) ENGINE = {engine} SELECT * FROM template"
-            for job in jobs
-            for name in tables_of(job, tables_per_job)
-        ],
-    )
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the farm's database."""
+        drop_schema(endpoint)
 
 
 def missing_jobs(connection: Connection, wanted: int, tables_per_job: int) -> list[int]:
     """Which of the jobs 1..wanted are not complete: not made yet, or taken away by a driver that was stopped between
     completing one and submitting the next. A job's last table is made last and dropped with all others."""
     last_kind = TABLE_KINDS[tables_per_job - 1]
-    there = {int(name.rpartition("_")[2]) for name in _tables_like(connection, f"^{last_kind}_[0-9]+$")}
+    # Only the name is asked for: the server then reads the folder and opens no table.
+    like = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name REGEXP %s"
+    there = {int(name.rpartition("_")[2]) for (name,) in ask(connection, like, [f"^{last_kind}_[0-9]+$"])}
     return [job for job in range(1, wanted + 1) if job not in there]
 
 
-def tidy(connection: Connection) -> None:
+def tidy(connection: Connection, endpoint: Endpoint) -> None:
     """Empty the archive, once no driver is at it any more."""
-    await_drivers_gone(connection)
+    await_gone(connection, endpoint)
     execute(connection, ["TRUNCATE TABLE archive"])
-
-
-def _tables_like(connection: Connection, pattern: str) -> list[str]:
-    # Only the name is asked for: the server then reads the folder and opens no table.
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name REGEXP %s",
-            (pattern,),
-        )
-        return [name for (name,) in cursor.fetchall()]

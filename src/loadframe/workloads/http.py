@@ -26,11 +26,11 @@ from loadframe.http_connection import ERRORS, Connection, body
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.said import words
 from loadframe.workloads import http_driver, step_files
-from loadframe.workloads.at_rate import AtRate
+from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
-from loadframe.workloads.options import choice, number, read_options, rules, switch, whole, whole_level
+from loadframe.workloads.options import choice, number, rules, switch, whole, whole_level
 from loadframe.workloads.pages import CHECKS, Pages, alike
 from loadframe.workloads.requirements import demand, program
 
@@ -65,7 +65,7 @@ class HttpOptions:
     connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: number of client connections")
 
 
-class Http:
+class Http(Common[HttpOptions]):
     """The workload. Options: HttpOptions."""
 
     kind = "http"
@@ -74,12 +74,12 @@ class Http:
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
     judged = operations
-    one_lock = False
-    runs_to_completion = False
+    model = HttpOptions
+    levels = (1, MOST_CONNECTIONS)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        self.allowance = allowance or Allowance()
-        self.options = given = read_options(HttpOptions, self.kind, options)
+        super().__init__(options, allowance)
+        given = self.options
         largest = given.largest_bytes or given.smallest_bytes
         if largest < given.smallest_bytes:
             raise StudyError(
@@ -89,13 +89,6 @@ class Http:
         exponent = given.exponent if given.popularity == "zipf" else 0.0
         self.objects = Objects(given.smallest_bytes, largest, exponent, given.seed)
         self._pages: Pages | None = None
-
-    def check_level(self, level: float) -> int:
-        """The level as a whole number. StudyError where it cannot be one of the axis."""
-        return whole_level(self.kind, "concurrency", level, 1, MOST_CONNECTIONS)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} connection" + ("" if level == 1 else "s")
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
@@ -120,7 +113,36 @@ class Http:
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk; its threads begin at one instant and work for duration_s."""
-        return self._start(endpoint, folder, duration_s, connections=self.check_level(level), count=self._installed())
+        demand(requirements(self.kind))
+        level = self.check_level(level)
+        folder = folder.resolve()
+        table, text, paths = folder / "objects.bin", folder / "pages.bin", folder / "paths.txt"
+        pages = self._pages_of(endpoint)
+        if pages is None:
+            step_files.write(table, self.objects.table(self._count(level)).tobytes(), self.allowance.user)
+            text = self._folder(endpoint).text
+        else:
+            pages.write(table, text, paths, self.objects.exponent, self.allowance.user)
+        plan = http_driver.Plan(
+            endpoint.address,
+            host_of(endpoint),
+            table,
+            text,
+            self.options.checked,
+            self.options.compared,
+            self.options.keep_alive,
+            None if pages is None else paths,
+            self.objects.largest if pages is None else max(map(len, pages.bodies)),
+        )
+        return http_driver.start(
+            self.kind,
+            plan,
+            allowance=self.allowance,
+            connections=self.clients(level),
+            folder=folder,
+            duration_s=duration_s,
+            rate=self.rate(level),
+        )
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Nothing: requests change nothing."""
@@ -135,6 +157,10 @@ class Http:
     def _installed(self) -> int:
         """How many objects there are from the beginning."""
         return self.options.objects
+
+    def _count(self, level: int) -> int:
+        """How many are asked for at a level."""
+        return self._installed()
 
     def _make(self, endpoint: Endpoint, count: int) -> None:
         """The first objects, those that are not there yet. TargetError where there is no room for them."""
@@ -154,46 +180,6 @@ class Http:
             asked = partial(ask, endpoint)
             self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), asked, self.options.checked)
         return self._pages
-
-    def _start(
-        self,
-        endpoint: Endpoint,
-        folder: Path,
-        duration_s: float,
-        *,
-        connections: int,
-        count: int,
-        rate: float | None = None,
-    ) -> ProcessDriver:
-        demand(requirements(self.kind))
-        folder = folder.resolve()
-        table, text, paths = folder / "objects.bin", folder / "pages.bin", folder / "paths.txt"
-        pages = self._pages_of(endpoint)
-        if pages is None:
-            step_files.write(table, self.objects.table(count).tobytes(), self.allowance.user)
-            text = self._folder(endpoint).text
-        else:
-            pages.write(table, text, paths, self.objects.exponent, self.allowance.user)
-        plan = http_driver.Plan(
-            endpoint.address,
-            host_of(endpoint),
-            table,
-            text,
-            self.options.checked,
-            self.options.compared,
-            self.options.keep_alive,
-            None if pages is None else paths,
-            self.objects.largest if pages is None else max(map(len, pages.bodies)),
-        )
-        return http_driver.start(
-            self.kind,
-            plan,
-            allowance=self.allowance,
-            connections=connections,
-            folder=folder,
-            duration_s=duration_s,
-            rate=rate,
-        )
 
     def _check_answer(self, endpoint: Endpoint) -> None:
         """TargetError where the server does not answer, or answers with something else than the first object."""
@@ -219,13 +205,6 @@ class Http:
 class HttpAtRate(AtRate, Http):
     """The same requests at a given rate: see AtRate."""
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start wrk; requests arrive for duration_s. What has not begun by then is not asked any more."""
-        rate, connections = self.check_level(level), self.options.connections
-        return self._start(
-            endpoint, folder, duration_s, connections=connections, count=self._installed(), rate=float(rate)
-        )
-
 
 class HttpByWorkingSet(Http):
     """The same requests for more and more objects: the level is how many MiB they have together. Not of a server that
@@ -245,9 +224,6 @@ class HttpByWorkingSet(Http):
             )
         return total
 
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} MiB"
-
     def objects_at(self, level: float) -> int:
         """The number of objects that have the level's MiB together."""
         return self.objects.within(self.check_level(level))
@@ -262,10 +238,11 @@ class HttpByWorkingSet(Http):
         """Ask for each object of the level once: what a cache lacks it fetches."""
         ask_for_all(endpoint.address, self.objects_at(level), clients=min(CLIENTS, self.options.connections))
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start wrk with the connections of the options; they work for duration_s."""
-        count = self.objects.within(self.check_level(level))
-        return self._start(endpoint, folder, duration_s, connections=self.options.connections, count=count)
+    def clients(self, level: int) -> int:
+        return self.options.connections
+
+    def _count(self, level: int) -> int:
+        return self.objects.within(level)
 
     def _installed(self) -> int:
         return 1

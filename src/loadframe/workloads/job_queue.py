@@ -8,18 +8,18 @@ apart. The queue starts every step with the same backlog.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import importing, python
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import read_options, rules, whole, whole_level
+from loadframe.workloads.options import rules, whole
 from loadframe.workloads.together import Worker, start_together
 
 MOST_WORKERS = 1024
@@ -41,7 +41,7 @@ class JobQueueOptions:
     backlog: int = whole(1000, 1, 10_000_000, "pending jobs in the queue when a step starts")
 
 
-class JobQueue:
+class JobQueue(Common[JobQueueOptions]):
     """The workload. Options: JobQueueOptions."""
 
     kind = "job-queue"
@@ -51,18 +51,8 @@ class JobQueue:
     operations: tuple[str, ...] = ("submit", "claim", "complete")
     judged = operations
     one_lock = True
-    runs_to_completion = False
-
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        self.allowance = allowance or Allowance()
-        self.options = read_options(JobQueueOptions, self.kind, options)
-
-    def check_level(self, level: float) -> int:
-        """The number of workers. StudyError where the level cannot be one."""
-        return whole_level(self.kind, "concurrency", level, 1, MOST_WORKERS)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} worker" + ("" if level == 1 else "s")
+    model = JobQueueOptions
+    levels = (1, MOST_WORKERS)
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""

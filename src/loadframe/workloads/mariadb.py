@@ -1,10 +1,11 @@
-"""How workloads reach a MariaDB: a connection, a database of their own, and waiting until other drivers are gone."""
+"""How workloads reach a MariaDB, and what they have to know of it."""
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadframe import mariadb_connection
@@ -14,7 +15,6 @@ from loadframe.mariadb_connection import Reach
 from loadframe.model import Endpoint
 from loadframe.said import words
 from loadframe.unix_socket import LET_IT_GO_ON, stopped
-from loadframe.workloads import ownership
 
 if TYPE_CHECKING:
     import pymysql
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("MyISAM", "Aria", "InnoDB")
 STATEMENTS_PER_ROUND_TRIP = 100
-DRIVER_GONE_WITHIN_S = 5.0
-QUICK_S, LONG_S = 60.0, 3600.0
+LONG_S = 3600.0
 """As in postgres.py."""
 
 
@@ -96,77 +95,29 @@ def execute(connection: Connection, statements: Sequence[str]) -> None:
                 pass
 
 
-def make_schema(connection: Connection, endpoint: Endpoint) -> None:
-    """Make an empty database of the driver's own, and use it. What was there before is dropped, if it is ours to drop;
-    TargetError where it is not."""
-    schema = parameters(endpoint)["db"]
-    if endpoint.attached and _exists(connection, schema) and not ownership.may_drop(_note(connection, schema)):
-        raise refusal(endpoint)
-    execute(connection, [_drop(schema), f"CREATE DATABASE `{schema}`", f"USE `{schema}`"])
-    if endpoint.attached:
-        with connection.cursor() as cursor:
-            cursor.execute(f"CREATE TABLE {ownership.TABLE} ({ownership.COLUMNS})")
-            cursor.execute(f"INSERT INTO {ownership.TABLE} VALUES (%s, %s, %s)", ownership.own_note())
-
-
-def drop_schema(endpoint: Endpoint, *, begun: bool = False) -> None:
-    """Drop the database that make_schema made; one that is not ours stays. begun: it is ours, but make_schema may have
-    been killed before it could say so; then there is nothing in it."""
-    schema = parameters(endpoint)["db"]
-    with connected(endpoint, "to drop the driver's database", schema=False) as connection:
-        note = _note(connection, schema)
-        unsaid = begun and note is None and not _tables(connection, schema) - {ownership.TABLE}
-        if not endpoint.attached or unsaid or ownership.may_drop(note):
-            execute(connection, [_drop(schema)])
-
-
-def has_schema(endpoint: Endpoint) -> bool:
-    """Whether there is a database of the driver's name."""
-    with connected(endpoint, "to look for the driver's database", schema=False, patience_s=QUICK_S) as connection:
-        return _exists(connection, parameters(endpoint)["db"])
-
-
-def refusal(endpoint: Endpoint) -> TargetError:
-    """That there is one, and it is not ours."""
-    schema = parameters(endpoint)["db"]
-    return ownership.refusal(where(endpoint), schema, _drop(schema))
-
-
-def _drop(schema: str) -> str:
-    return f"DROP DATABASE IF EXISTS `{schema}`"
-
-
-def _tables(connection: Connection, schema: str) -> set[str]:
+def ask(connection: Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """The rows of a statement."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (schema,))
-        return {str(name) for (name,) in cursor.fetchall()}
+        cursor.execute(statement, tuple(values) or None)
+        return list(cursor.fetchall())
 
 
-def _exists(connection: Connection, schema: str) -> bool:
-    with connection.cursor() as cursor:
-        return bool(cursor.execute("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", (schema,)))
+anywhere = partial(connected, schema=False)
+"""A connection whether the schema is there or not."""
+SYSBENCH, PACKAGE = "mysql", ("pymysql", "mariadb")
+NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", ("CREATE DATABASE {}", "USE {}")
+NOTED_AT_ONCE = False
+EXISTS = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
+DRIVERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+"""See databases.engine_of."""
 
 
-def _note(connection: Connection, schema: str) -> ownership.Note | None:
-    """Who made the database; None where it does not say."""
-    with connection.cursor() as cursor:
-        noted = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
-        if not cursor.execute(noted, (schema, ownership.TABLE)):
-            return None
-        cursor.execute(f"SELECT boot, pid, started_ticks FROM `{schema}`.{ownership.TABLE}")
-        row: ownership.Note | None = cursor.fetchone()
-        return row
+def schema_of(endpoint: Endpoint) -> str:
+    """The database that the driver works in."""
+    return parameters(endpoint)["db"]
 
 
-def await_drivers_gone(connection: Connection) -> None:
-    """A killed driver's last statement may still run in the server; wait until its connections are closed."""
-    until = time.monotonic() + DRIVER_GONE_WITHIN_S
-    with connection.cursor() as cursor:
-        while time.monotonic() < until:
-            cursor.execute(
-                "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
-            )
-            row = cursor.fetchone()
-            if row is None or row[0] == 0:
-                return
-            time.sleep(0.01)
+def environment(_: Endpoint) -> dict[str, str]:
+    """For a driver's process."""
+    return dict(os.environ)

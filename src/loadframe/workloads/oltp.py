@@ -16,17 +16,16 @@ from pathlib import Path
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import databases, mariadb, postgres, sysbench
-from loadframe.workloads.at_rate import AtRate
+from loadframe.workloads import databases, sysbench
+from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.mariadb import ENGINES
-from loadframe.workloads.options import choice, mix_of, read_options, rules, whole, whole_level
+from loadframe.workloads.options import choice, mix_of, rules, whole
 from loadframe.workloads.requirements import demand, program, python_package
 from loadframe.workloads.sysbench import OURS, start_script
 
 MOST_THREADS = 4096
-"""Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
 MIX = ("read", "update", "transfer")
 """The operations in the order of the request log; oltp.lua counts them in the same order."""
 
@@ -46,9 +45,22 @@ class OltpOptions:
     threads: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
-FILL_PERCENT = 80
-"""PostgreSQL writes a changed row beside the old one: with room in its page, pages and indexes stay what they are (HOT
-updates), and a table does not grow from step to step."""
+TABLE = {
+    "mariadb": (
+        "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, state INT NOT NULL,"
+        " payload VARBINARY({payload_bytes}) NOT NULL) ENGINE = {engine}",
+        "INSERT INTO {table} SELECT seq, 0, REPEAT('x', {payload_bytes}) FROM seq_1_to_{rows}",
+    ),
+    "postgres": (
+        "CREATE TABLE {table} (id INT PRIMARY KEY, state INT NOT NULL, payload VARCHAR({payload_bytes}) NOT NULL)"
+        " WITH (fillfactor = 80)",
+        "INSERT INTO {table} SELECT n, 0, REPEAT('x', {payload_bytes}) FROM generate_series(1, {rows}) n",
+        "VACUUM ANALYZE {table}",
+    ),
+}
+"""How a table is made. MariaDB's Sequence engine is part of the server. PostgreSQL writes a changed row beside the old
+one: with room in its page, pages and indexes stay what they are (HOT updates), and a table does not grow from step to
+step."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
@@ -56,7 +68,7 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (program(kind, "sysbench", "sysbench"),)
 
 
-class Oltp(databases.InOwnSchema):
+class Oltp(databases.InOwnSchema, Common[OltpOptions]):
     """The workload. Options: OltpOptions."""
 
     kind = "oltp"
@@ -65,25 +77,17 @@ class Oltp(databases.InOwnSchema):
     axis_unit = "threads"
     operations: tuple[str, ...] = MIX
     judged = operations
-    one_lock = False
-    runs_to_completion = False
+    model = OltpOptions
+    levels = (1, MOST_THREADS)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        self.allowance = allowance or Allowance()
-        self.options = read_options(OltpOptions, self.kind, options)
+        super().__init__(options, allowance)
         self._mix = mix_of(self.options, MIX)
         if self.options.hot_rows > self.options.rows:
             raise StudyError(
                 f"workload.options.hot_rows = {self.options.hot_rows} of {self.options.rows} rows is impossible.",
                 remedy="Give at most as many hot_rows as rows.",
             )
-
-    def check_level(self, level: float) -> int:
-        """The level as a whole number. StudyError where it cannot be one of the axis."""
-        return whole_level(self.kind, "concurrency", level, 1, MOST_THREADS)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} thread" + ("" if level == 1 else "s")
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
@@ -92,78 +96,41 @@ class Oltp(databases.InOwnSchema):
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema with all its rows; what was there before is dropped. StudyError for an engine that the target
         does not have."""
-        if endpoint.kind == "postgres":
-            self._install_in_postgres(endpoint)
-        else:
-            self._install_in_mariadb(endpoint)
-
-    def _install_in_mariadb(self, endpoint: Endpoint) -> None:
-        demand((*requirements(self.kind), python_package(self.kind, "pymysql", "mariadb")))
-        options = self.options
-        columns = (
-            f"id INT NOT NULL PRIMARY KEY, state INT NOT NULL, payload VARBINARY({options.payload_bytes}) NOT NULL"
-        )
-        with mariadb.connected(endpoint, "to make the tables", schema=False) as connection:
-            mariadb.make_schema(connection, endpoint)
-            for number in range(1, options.tables + 1):
-                # The Sequence engine is part of the server.
-                rows = f"SELECT seq, 0, REPEAT('x', {options.payload_bytes}) FROM seq_1_to_{options.rows}"
-                mariadb.execute(
-                    connection,
-                    [
-                        f"CREATE TABLE oltp_{number} ({columns}) ENGINE = {options.engine}",
-                        f"INSERT INTO oltp_{number} {rows}",
-                    ],
-                )
-
-    def _install_in_postgres(self, endpoint: Endpoint) -> None:
-        demand((*requirements(self.kind), python_package(self.kind, "psycopg", "postgres")))
-        options = self.options
-        if options.engine != OltpOptions.engine:
+        engine, options = databases.engine_of(endpoint), self.options
+        demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
+        if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:
             raise StudyError(
                 f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines",
                 remedy="Omit it.",
             )
-        columns = f"id INT PRIMARY KEY, state INT NOT NULL, payload VARCHAR({options.payload_bytes}) NOT NULL"
-        statements = []
-        for number in range(1, options.tables + 1):
-            rows = f"SELECT n, 0, REPEAT('x', {options.payload_bytes}) FROM generate_series(1, {options.rows}) n"
-            statements += [
-                f"CREATE TABLE oltp_{number} ({columns}) WITH (fillfactor = {FILL_PERCENT})",
-                f"INSERT INTO oltp_{number} {rows}",
-                f"VACUUM ANALYZE oltp_{number}",
-            ]
-        with postgres.connected(endpoint, "to make the tables") as connection:
-            postgres.make_schema(connection, endpoint)
-            postgres.execute(connection, statements)
+        given = {"payload_bytes": options.payload_bytes, "rows": options.rows, "engine": options.engine}
+        with engine.anywhere(endpoint, "to make the tables") as connection:
+            databases.make_schema_over(connection, endpoint)
+            for number in range(1, options.tables + 1):
+                statements = [each.format(table=f"oltp_{number}", **given) for each in TABLE[endpoint.kind]]
+                engine.execute(connection, statements)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Nothing but waiting for the last driver to be gone: there are always the same rows."""
-        databases.await_drivers_gone(endpoint, self.describe_axis(self.check_level(level)))
+        databases.await_drivers_gone(endpoint, self.words_of(self.check_level(level)))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
-        return self._start(endpoint, folder, duration_s, threads=self.check_level(level))
-
-    def _start(
-        self, endpoint: Endpoint, folder: Path, duration_s: float, *, threads: int, rate: float | None = None
-    ) -> ProcessDriver:
         demand(requirements(self.kind))
+        level = self.check_level(level)
+        own = ("tables", "rows", "hot_rows", "payload_bytes")
         return start_script(
             self.kind,
             "oltp.lua",
             endpoint,
             allowance=self.allowance,
-            threads=threads,
-            rate=rate,
+            threads=self.clients(level),
+            rate=self.rate(level),
             folder=folder,
             duration_s=duration_s,
             options={
                 **OURS,
-                "tables": self.options.tables,
-                "rows": self.options.rows,
-                "hot_rows": self.options.hot_rows,
-                "payload_bytes": self.options.payload_bytes,
+                **{name: getattr(self.options, name) for name in own},
                 "seconds": repr(float(duration_s)),
                 **self._mix,
             },
@@ -173,10 +140,7 @@ class Oltp(databases.InOwnSchema):
 class OltpAtRate(AtRate, Oltp):
     """The same requests at a given rate: see AtRate."""
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start sysbench; requests arrive for duration_s. What has not begun by then is not asked any more."""
-        rate = self.check_level(level)
-        return self._start(endpoint, folder, duration_s, threads=self.options.threads, rate=rate)
+    served_by = "threads"
 
 
 KIND = KindOfWorkload(Oltp.kind, Oltp, rules(OltpOptions), requirements, other_axes={"rate": OltpAtRate})

@@ -23,6 +23,12 @@ def own_note() -> Note:
     return _boot(), own.pid, own.started_ticks
 
 
+def noting() -> list[str]:
+    """The statements that note it in a schema that is new."""
+    boot, pid, ticks = own_note()
+    return [f"CREATE TABLE {TABLE} ({COLUMNS})", f"INSERT INTO {TABLE} VALUES ('{boot}', {pid}, {ticks})"]
+
+
 def may_drop(note: Note | None) -> bool:
     """Whether the schema with this note is ours, or that of a run on this machine that has ended. None: it has none."""
     if note is None or note[0] != _boot():

@@ -27,10 +27,10 @@ from loadframe.named_files import read_up_to
 from loadframe.postgres_programs import program as postgres_program
 from loadframe.said import words
 from loadframe.workloads import databases, postgres, step_files
-from loadframe.workloads.at_rate import AtRate
+from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import choice, read_options, rules, text, whole, whole_level
+from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
 from loadframe.workloads.request_log import Requests
 from loadframe.workloads.requirements import demand, python_package
@@ -76,7 +76,7 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     )
 
 
-class Pgbench(databases.InOwnSchema):
+class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
     """The workload. Options: PgbenchOptions."""
 
     kind = "pgbench"
@@ -85,20 +85,12 @@ class Pgbench(databases.InOwnSchema):
     axis_unit = "clients"
     operations: tuple[str, ...] = ("transaction",)
     judged = operations
-    one_lock = False
-    runs_to_completion = False
+    model = PgbenchOptions
+    levels = (1, MOST_CLIENTS)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        self.allowance = allowance or Allowance()
-        self.options = read_options(PgbenchOptions, self.kind, options)
+        super().__init__(options, allowance)
         self._script = _script(self.options, options)
-
-    def check_level(self, level: float) -> int:
-        """The level as a whole number. StudyError where it cannot be one of the axis."""
-        return whole_level(self.kind, "clients", level, 1, MOST_CLIENTS)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} client" + ("" if level == 1 else "s")
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
@@ -121,15 +113,15 @@ class Pgbench(databases.InOwnSchema):
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Empty the history, and vacuum the small tables as pgbench does before a run. There are always the same
         accounts."""
-        with postgres.connected(endpoint, self.describe_axis(self.check_level(level))) as connection:
-            postgres.await_drivers_gone(connection)
+        with postgres.connected(endpoint, self.words_of(self.check_level(level))) as connection:
+            databases.await_gone(connection, endpoint)
             postgres.execute(connection, TIDY)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
         """Start pgbench; its clients work for duration_s, and a little longer, from when all are connected."""
         level = self.check_level(level)
         demand(requirements(self.kind))
-        clients, rate = self._clients(level), self._rate(level)
+        clients, rate = self.clients(level), self.rate(level)
         folder, options = folder.resolve(), self.options
         jobs, most_s = min(options.jobs, clients), READY_WITHIN_S + clients * CONNECTING_S
         command = [*_command(endpoint), "--no-vacuum", f"--client={clients}", f"--jobs={jobs}"]
@@ -165,23 +157,11 @@ class Pgbench(databases.InOwnSchema):
         step_files.write(folder / SCRIPT, self._script, self.allowance.user)
         return f"--file={folder / SCRIPT}"
 
-    def _clients(self, level: int) -> int:
-        return level
-
-    def _rate(self, level: int) -> int | None:
-        return None
-
 
 class PgbenchAtRate(AtRate, Pgbench):
     """The same transactions at a given rate: see AtRate."""
 
     axis_unit = "transactions/s"
-
-    def _clients(self, level: int) -> int:
-        return self.options.connections
-
-    def _rate(self, level: int) -> int | None:
-        return level
 
 
 class PgbenchDriver(ProcessDriver):

@@ -8,7 +8,7 @@ render_farm.lua in a closed loop: a request begins when the one before has ended
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,8 @@ from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm, sysbench
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.mariadb import ENGINES, connected, drop_schema
-from loadframe.workloads.options import choice, mix_of, read_options, rules, whole, whole_level
-from loadframe.workloads.requirements import demand
-from loadframe.workloads.sysbench import OURS, start_script
+from loadframe.workloads.mariadb import connected
+from loadframe.workloads.options import choice, mix_of, rules, whole
 
 MOST_JOBS = 1_000_000
 MIX = ("dispatch", "report", "submit", "complete", "list")
@@ -28,12 +26,7 @@ MIX = ("dispatch", "report", "submit", "complete", "list")
 
 
 @dataclass(frozen=True)
-class RenderFarmOptions:
-    tables_per_job: int = whole(5, 1, farm.MOST_TABLES_PER_JOB, "tables that each job keeps")
-    threads: int = whole(4, 1, 1024, "supervisor threads, each with its own connection")
-    engine: str = choice("MyISAM", ENGINES, "storage engine of the tables")
-    payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
-    rows_per_table: int = whole(4, 1, 1000, "rows in each table")
+class RenderFarmOptions(farm.FarmOptions):
     order: str = choice("turn", ("turn", "random"), "how a thread goes through its jobs")
     dispatch: int = whole(4989, 0, 1_000_000, "weight of dispatch in the mix of requests")
     report: int = whole(4989, 0, 1_000_000, "weight of report in the mix of requests")
@@ -44,7 +37,7 @@ class RenderFarmOptions:
     list: int = whole(2, 0, 1_000_000, "weight of list in the mix of requests")
 
 
-class RenderFarm:
+class RenderFarm(farm.Farm[RenderFarmOptions]):
     """The workload. Options: RenderFarmOptions.
 
     The number of active jobs stays the level's: when a thread completes a job it submits another one in its place at
@@ -52,82 +45,34 @@ class RenderFarm:
     """
 
     kind = "render-farm"
-    target_kinds = frozenset({"mariadb"})
     axes = frozenset({"active_jobs"})
     axis_unit = "active jobs"
     operations: tuple[str, ...] = MIX
     judged = operations
-    one_lock = False
-    runs_to_completion = False
+    model = RenderFarmOptions
+    levels = (1, MOST_JOBS)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        self.allowance = allowance or Allowance()
-        self.options = read_options(RenderFarmOptions, self.kind, options)
+        super().__init__(options, allowance)
         self._mix = mix_of(self.options, MIX)
-
-    def check_level(self, level: float) -> int:
-        """The number of active jobs. StudyError where the level cannot be one."""
-        return whole_level(self.kind, "active_jobs", level, 1, MOST_JOBS)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} active job" + ("" if level == 1 else "s")
-
-    def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
-        return sysbench.trials()
-
-    def install(self, endpoint: Endpoint) -> None:
-        """Make the farm's schema, empty."""
-        demand(farm.requirements(self.kind))
-        farm.install(
-            endpoint,
-            engine=self.options.engine,
-            payload_bytes=self.options.payload_bytes,
-            rows_per_table=self.options.rows_per_table,
-        )
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Let the pool of prepared jobs grow to the level. It never shrinks: jobs beyond the level are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
-            farm.tidy(connection)
-            farm.create_jobs(
-                connection,
-                farm.missing_jobs(connection, wanted, self.options.tables_per_job),
-                tables_per_job=self.options.tables_per_job,
-                engine=self.options.engine,
-            )
+            farm.tidy(connection, endpoint)
+            self.create_jobs(connection, farm.missing_jobs(connection, wanted, self.options.tables_per_job))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
-        demand(farm.requirements(self.kind))
-        return start_script(
-            self.kind,
-            "render_farm.lua",
-            endpoint,
-            allowance=self.allowance,
-            threads=self.options.threads,
-            folder=folder,
-            duration_s=duration_s,
-            options={
-                **OURS,
-                "jobs": self.check_level(level),
-                "tables": ",".join(farm.TABLE_KINDS[: self.options.tables_per_job]),
-                "engine": self.options.engine,
-                "order": self.options.order,
-                "seconds": repr(float(duration_s)),
-                **self._mix,
-            },
-        )
+        seconds, jobs = repr(float(duration_s)), self.check_level(level)
+        own: sysbench.Options = {"jobs": jobs, "order": self.options.order, "seconds": seconds, **self._mix}
+        return self.run("render_farm.lua", endpoint, folder, duration_s, own)
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Empty the archive, once the driver is gone from the server."""
         with connected(endpoint, "to tidy up after a step") as connection:
-            farm.tidy(connection)
-
-    def remove(self, endpoint: Endpoint) -> None:
-        """Drop the farm's database."""
-        drop_schema(endpoint)
+            farm.tidy(connection, endpoint)
 
 
 KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), farm.requirements)

@@ -19,7 +19,7 @@ from loadframe.host.environment import located
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint
-from loadframe.workloads import mariadb, postgres, step_files
+from loadframe.workloads import databases, step_files
 from loadframe.workloads.arrivals import ARRIVALS, await_ready, open_loop
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.sysbench_options import search_paths
@@ -107,25 +107,22 @@ def run_script(
 
 
 def _command(script: Path, what: str, endpoint: Endpoint, account: int, options: Options) -> list[str]:
-    driver = "pgsql" if endpoint.kind == "postgres" else "mysql"
+    driver = databases.engine_of(endpoint).SYSBENCH
     command = [located("sysbench") or "sysbench", f"--config-file=/dev/fd/{account}", str(script)]
     return [*command, f"--db-driver={driver}", *(f"--{name}={value}" for name, value in options.items()), what]
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
-    own = postgres.environment(endpoint) if endpoint.kind == "postgres" else dict(os.environ)
-    return {**own, **search_paths()}
+    return {**databases.engine_of(endpoint).environment(endpoint), **search_paths()}
 
 
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
     """How to reach the server, as a configuration file in memory: argv is readable by everybody, and a file on a disk
     would outlive a command that is killed. Its descriptor, open meanwhile. StudyError for what cannot stand in it."""
-    if endpoint.kind == "postgres":
-        given = postgres.parameters(endpoint)
-        lines = {f"pgsql-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
-    else:
-        lines = {f"mysql-{name}": value for name, value in mariadb.parameters(endpoint).items()}
+    engine = databases.engine_of(endpoint)
+    given: dict[str, str] = engine.parameters(endpoint)
+    lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
     for name, value in lines.items():
         if "\n" in value or value != value.strip():
             raise StudyError(

@@ -16,10 +16,10 @@ from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
-from loadframe.workloads.at_rate import AtRate
+from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import choice, read_options, rules, whole, whole_level
+from loadframe.workloads.options import choice, rules, whole
 from loadframe.workloads.requirements import demand, program, python_package
 from loadframe.workloads.sysbench import run_script, start_script
 from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
@@ -43,7 +43,7 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (program(kind, "sysbench", "sysbench"),)
 
 
-class Sysbench(databases.InOwnSchema):
+class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     """The workload. Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
 
     kind = "sysbench"
@@ -52,15 +52,12 @@ class Sysbench(databases.InOwnSchema):
     axis_unit = "threads"
     operations: tuple[str, ...] = ("transaction",)
     judged = operations
-    one_lock = False
-    runs_to_completion = False
+    model = SysbenchOptions
+    levels = (1, MOST_THREADS)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        self.allowance = allowance or Allowance()
         ours = {field.name for field in fields(SysbenchOptions)}
-        self.options = read_options(
-            SysbenchOptions, self.kind, {name: value for name, value in options.items() if name in ours}
-        )
+        super().__init__({name: value for name, value in options.items() if name in ours}, allowance)
         self._given = checked(self.options.script, {name: value for name, value in options.items() if name not in ours})
         if self.options.script.startswith("select_random") and self._given.get("tables", "1") != "1":
             raise StudyError(
@@ -68,29 +65,21 @@ class Sysbench(databases.InOwnSchema):
                 remedy="Omit it, or choose another script.",
             )
 
-    def check_level(self, level: float) -> int:
-        """The level as a whole number. StudyError where it cannot be one of the axis."""
-        return whole_level(self.kind, "threads", level, 1, MOST_THREADS)
-
-    def describe_axis(self, level: float) -> str:
-        return f"{level:g} thread" + ("" if level == 1 else "s")
-
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
         return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema, and the script's tables by its own `prepare`."""
-        package = ("psycopg", "postgres") if endpoint.kind == "postgres" else ("pymysql", "mariadb")
-        demand((*requirements(self.kind), python_package(self.kind, *package)))
+        demand((*requirements(self.kind), python_package(self.kind, *databases.engine_of(endpoint).PACKAGE)))
         databases.make_schema(endpoint)
         if self.options.script not in CHANGES_SIZE:
             self._prepare(endpoint, threads=MOST_PREPARING)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Wait for the last driver to be gone; where the script changes the number of rows, make the tables again."""
-        threads = self._threads(self.check_level(level))
-        databases.await_drivers_gone(endpoint, self.describe_axis(level))
+        threads = self.clients(self.check_level(level))
+        databases.await_drivers_gone(endpoint, self.words_of(level))
         if self.options.script in CHANGES_SIZE:
             databases.make_schema(endpoint)
             self._prepare(endpoint, threads=threads if self.options.script == "bulk_insert" else MOST_PREPARING)
@@ -100,7 +89,8 @@ class Sysbench(databases.InOwnSchema):
         run_script(script, "prepare", endpoint, user=user, threads=threads, options=self._given)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
-                postgres.vacuum(connection, endpoint)
+                tables = databases.tables(connection, endpoint)  # else the server looks at them in the midst of a step
+                postgres.execute(connection, [f"VACUUM ANALYZE {name}" for name in sorted(tables)])
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
@@ -111,31 +101,19 @@ class Sysbench(databases.InOwnSchema):
             "sysbench_oltp.lua",
             endpoint,
             allowance=self.allowance,
-            threads=self._threads(level),
-            rate=self._rate(level),
+            threads=self.clients(level),
+            rate=self.rate(level),
             folder=folder,
             duration_s=duration_s,
             options={**self._given, "seconds": repr(float(duration_s))},
             environment={"LOADFRAME_SCRIPT": str(installed(self.options.script).script)},
         )
 
-    def _threads(self, level: int) -> int:
-        return level
-
-    def _rate(self, level: int) -> float | None:
-        return None
-
 
 class SysbenchAtRate(AtRate, Sysbench):
     """The same transactions at a given rate: see AtRate."""
 
     axis_unit = "transactions/s"
-
-    def _threads(self, level: int) -> int:
-        return self.options.connections
-
-    def _rate(self, level: int) -> float | None:
-        return level
 
 
 KIND = KindOfWorkload(

@@ -1,0 +1,74 @@
+"""What the workloads of this package have in common, and how those of them differ whose requests come at a rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from loadframe.host.processes import Allowance
+from loadframe.model import SettingValue
+from loadframe.workloads.options import read_options, whole_level
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Options = TypeVar("Options", bound="DataclassInstance")
+HIGHEST_RATE = 200_000
+"""Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
+
+
+class Common(Generic[Options]):
+    """See base.Workload: what has the same answer in most of them. model: of its options. levels: the least and the
+    most of its axis."""
+
+    kind: str
+    axes: frozenset[str]
+    axis_unit: str
+    model: type[Options]
+    levels: tuple[int, int]
+    one_lock = False
+    runs_to_completion = False
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        """options: of `model`. StudyError for bad ones."""
+        self.allowance = allowance or Allowance()
+        self.options: Options = read_options(self.model, self.kind, options)
+
+    def check_level(self, level: float) -> int:
+        """The level as a whole number of `axis_unit`. StudyError where it cannot be one of the axis."""
+        (axis,) = self.axes
+        return whole_level(self.kind, axis, level, *self.levels)
+
+    def words_of(self, level: float) -> str:
+        """A level with its unit."""
+        return f"{level:g} {self.axis_unit.removesuffix('s') if level == 1 else self.axis_unit}"
+
+    def clients(self, level: int) -> int:
+        """The connections by which a level is driven."""
+        return level
+
+    def rate(self, level: int) -> int | None:
+        """The requests per second of a level in an open loop; None in a closed one."""
+        return None
+
+
+class AtRate:
+    """Requests at a given rate, whatever becomes of those before; latencies count from the intended start. They arrive
+    for as long as the step lasts, and what has not begun by then is not asked any more. It stands before the workload
+    among the bases of a class."""
+
+    options: Any
+    axes = frozenset({"rate"})
+    axis_unit = "requests/s"
+    levels = (1, HIGHEST_RATE)
+    served_by = "connections"
+    """The option that says by how many."""
+
+    def words_of(self, level: float) -> str:
+        return f"{level:g} {self.axis_unit}"
+
+    def clients(self, level: int) -> int:
+        return int(getattr(self.options, self.served_by))
+
+    def rate(self, level: int) -> int | None:
+        return level
