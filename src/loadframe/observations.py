@@ -12,6 +12,16 @@ from loadframe.plain_numbers import LARGEST, SMALLEST, plausible
 COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
 REMEDY = f"The first line names the columns: {COLUMNS}."
 
+PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
+RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
+    "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
+    "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),
+    "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
+    "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
+}
+"""By the first word of a column: what its numbers are, and in words."""
+
 MOST_LOADS = 60
 """A curve of more levels than this is a time series."""
 MOST_COLUMNS = 1000
@@ -86,36 +96,15 @@ def _check_loads(found: tuple[Observation, ...], body: list[Row], name: str) -> 
 
 
 def _observation(cells: Mapping[str, str], row: Row) -> Observation:
-    where = row.where
-    throughput = _checked(
-        cells["throughput"],
-        f"{where}: throughput",
-        plausible,
-        f"Requests per second: 0, or from {SMALLEST:g} to {LARGEST:g}.",
-    )
-    latency = cells.get("latency_p95_ms")
+    throughput, latency = _checked("throughput", cells["throughput"], row), cells.get("latency_p95_ms")
     if latency == "" and throughput == 0:  # nothing was answered, so nothing has a latency
         latency = None
     return Observation(
-        load=_checked(
-            cells["load"],
-            f"{where}: load",
-            lambda value: SMALLEST <= value <= LARGEST,
-            "A load is above zero: clients, jobs, requests per second.",
-        ),
+        load=_checked("load", cells["load"], row),
         throughput=throughput,
-        latency_p95_ms=None
-        if latency is None
-        else _checked(
-            latency,
-            f"{where}: latency_p95_ms",
-            plausible,
-            f"Milliseconds: 0, or from {SMALLEST:g} to {LARGEST:g}.",
-        ),
+        latency_p95_ms=None if latency is None else _checked("latency_p95_ms", latency, row),
         utilizations={
-            _resource(column): _checked(
-                cell, f"{where}: {column}", lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."
-            )
+            _resource(column): _checked(column, cell, row)
             for column, cell in cells.items()
             if column.startswith("util.")
         },
@@ -126,12 +115,8 @@ def _servers(names: list[str], body: list[Row]) -> dict[str, float]:
     """The servers of each resource, which must be the same in every row."""
     found: dict[str, float] = {}
     for at, column in enumerate(names):
-        if not column.startswith("servers."):
-            continue
-        for row in body:
-            count = _checked(
-                row.cells[at], f"{row.where}: {column}", lambda value: 1 <= value <= LARGEST, "A count, 1 or more."
-            )
+        for row in body if column.startswith("servers.") else ():
+            count = _checked(column, row.cells[at], row)
             if found.setdefault(_resource(column), count) != count:
                 raise SampleError(
                     f"{row.where}: {column} is {count:g}, and {found[_resource(column)]:g} above",
@@ -144,9 +129,10 @@ def _resource(column: str) -> str:
     return column.partition(".")[2]
 
 
-def _checked(cell: str, where: str, right: Callable[[float], bool], remedy: str) -> float:
+def _checked(column: str, cell: str, row: Row) -> float:
     """A cell's number. SampleError where it is none, or not a right one."""
-    value = number(cell, where)
+    value = number(cell, f"{row.where}: {column}")
+    right, remedy = RIGHT[column.partition(".")[0]]
     if not right(value):
-        raise SampleError(f"{where} is {cell[:100]}", remedy=remedy)
+        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)
     return value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -163,25 +163,21 @@ TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6,
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
     """One value in canonical form. StudyError, naming what would be right, for one that the target would not take."""
-    match spec.kind:
-        case "boolean":
-            return _boolean(kind, spec, value)
-        case "text":
-            return _text(kind, spec, value)
-        case "bytes":
-            number: float = _bytes(kind, spec, value)
-        case "integer":
-            number = _integer(kind, spec, value)
-        case "number":
-            number = _number(kind, spec, value)
-        case "duration":
-            number = _duration(kind, spec, value)
-    if spec.choices and number not in spec.choices:
+    words_or_switch = spec.kind in ("boolean", "text")
+    read, right = _READERS[spec.kind]
+    found = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
+    if found is None:
+        among = f"one of {', '.join(map(str, spec.choices))}" if spec.kind == "text" and spec.choices else right
+        raise _wrong(kind, spec, value, among.format(unit=spec.unit))
+    if words_or_switch:
+        return found
+    if spec.choices and found not in spec.choices:
         raise _wrong(kind, spec, value, f"one of {', '.join(map(str, spec.choices))}")
+    assert not isinstance(found, str), "it is a number"
     low, high = spec.low, spec.high
-    if (low is not None and number < low) or (high is not None and number > high):
+    if (low is not None and found < low) or (high is not None and found > high):
         raise _wrong(kind, spec, value, f"{low} to {high}" if low is not None and high is not None else f"from {low}")
-    return number
+    return found
 
 
 def as_shown(text: str) -> SettingValue:
@@ -190,54 +186,39 @@ def as_shown(text: str) -> SettingValue:
     return words(text) if number is None else number
 
 
-def _boolean(kind: str, spec: SettingSpec, value: SettingValue) -> bool:
-    truth = switch(value)
-    if truth is None:
-        raise _wrong(kind, spec, value, "true or false")
-    return truth
-
-
-def _text(kind: str, spec: SettingSpec, value: SettingValue) -> str:
+def _text(spec: SettingSpec, value: SettingValue) -> str | None:
     word = value if isinstance(value, str) else ("on" if value else "off") if isinstance(value, bool) else ""
-    if not spec.choices and word:
-        return word
-    for choice in spec.choices:
-        if str(choice).lower() == word.strip().lower():
-            return str(choice)
-    raise _wrong(kind, spec, value, f"one of {', '.join(map(str, spec.choices))}" if spec.choices else "a word")
+    if not spec.choices:
+        return word or None
+    return next((str(one) for one in spec.choices if str(one).lower() == word.strip().lower()), None)
 
 
-def _integer(kind: str, spec: SettingSpec, value: SettingValue) -> int:
-    number = None if isinstance(value, bool) else whole(str(value).strip())
-    if number is not None:
-        return number
-    raise _wrong(kind, spec, value, "a whole number")
-
-
-def _number(kind: str, spec: SettingSpec, value: SettingValue) -> float:
-    found = None if isinstance(value, bool) else finite(str(value))
-    if found is None:
-        raise _wrong(kind, spec, value, "a number")
-    return found
-
-
-def _duration(kind: str, spec: SettingSpec, value: SettingValue) -> float:
-    written = None if isinstance(value, bool) else re.fullmatch(r"(.*?) *(us|ms|s|min|h|d)?", str(value).strip())
+def _duration(spec: SettingSpec, value: SettingValue) -> float | None:
+    written = re.fullmatch(r"(.*?) *(us|ms|s|min|h|d)?", str(value).strip())
     number = finite(written[1]) if written is not None else None
     if written is None or number is None:
-        raise _wrong(kind, spec, value, f'a time such as "30s", or a number of {spec.unit}')
+        return None
     taken = number * (TIMES[written[2]] / TIMES[spec.unit]) if written[2] else number
     return int(taken) if math.isfinite(taken) and taken == int(taken) else taken
 
 
-def _bytes(kind: str, spec: SettingSpec, value: SettingValue) -> int:
-    if spec.low == -1 and not isinstance(value, bool) and str(value).strip() == "-1":
+def _bytes(spec: SettingSpec, value: SettingValue) -> int | None:
+    if spec.low == -1 and str(value).strip() == "-1":
         return -1
-    size = None if isinstance(value, bool) else re.fullmatch(r"([0-9]+) *([KMGTP]?)(?:i?B)?", str(value).strip(), re.I)
+    size = re.fullmatch(r"([0-9]+) *([KMGTP]?)(?:i?B)?", str(value).strip(), re.I)
     number = whole(size[1]) if size is not None else None
-    if size is None or number is None:
-        raise _wrong(kind, spec, value, "a size in bytes, such as 134217728 or 128M")
-    return number * UNITS[size[2].upper()]
+    return None if size is None or number is None else number * UNITS[size[2].upper()]
+
+
+_READERS: Mapping[Kind, tuple[Callable[[SettingSpec, SettingValue], SettingValue | None], str]] = {
+    "boolean": (lambda _, value: switch(value), "true or false"),
+    "text": (_text, "a word"),
+    "integer": (lambda _, value: whole(str(value).strip()), "a whole number"),
+    "number": (lambda _, value: finite(str(value)), "a number"),
+    "duration": (_duration, 'a time such as "30s", or a number of {unit}'),
+    "bytes": (_bytes, "a size in bytes, such as 134217728 or 128M"),
+}
+"""By the kind of a setting: a value in its form, None for one that it does not take, and in words what would be."""
 
 
 def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:

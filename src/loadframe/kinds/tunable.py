@@ -1,7 +1,7 @@
 """Which settings a search may vary, and how far: the part of each catalogue that decides how fast a target is.
 
 What a target takes (catalogue.py) reaches further than what is sensible: ranges here go from a small machine's value to
-a large one's. The rows are those of each kind (`kinds/NAME/tunables.py`).
+a large one's. The rows are those of each kind (`TUNABLES` in `kinds/NAME/settings.py`).
 """
 
 from __future__ import annotations

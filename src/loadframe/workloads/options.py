@@ -35,26 +35,37 @@ def is_whole(value: object, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
+def _option(default: SettingValue, what: str, right: str, accepts: Callable[[SettingValue], bool]) -> Any:
+    return dataclasses.field(default=default, metadata={"rule": OptionRule(what, right, accepts)})
+
+
 def whole(default: int, low: int, high: int, what: str) -> Any:
     """A whole number from low to high, both included."""
-    rule = OptionRule(what, f"a whole number from {low} to {high}", lambda value: is_whole(value, low, high))
-    return dataclasses.field(default=default, metadata={"rule": rule})
+    return _option(default, what, f"a whole number from {low} to {high}", lambda value: is_whole(value, low, high))
 
 
 def number(default: float, low: float, high: float, what: str) -> Any:
     """A number from low to high, both included."""
-    rule = OptionRule(
-        what,
-        f"a number from {low:g} to {high:g}",
-        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high,
-    )
-    return dataclasses.field(default=default, metadata={"rule": rule})
+
+    def accepts(value: SettingValue) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+    return _option(default, what, f"a number from {low:g} to {high:g}", accepts)
 
 
 def switch(default: bool, what: str) -> Any:
     """true or false."""
-    rule = OptionRule(what, "true or false", lambda value: isinstance(value, bool))
-    return dataclasses.field(default=default, metadata={"rule": rule})
+    return _option(default, what, "true or false", lambda value: isinstance(value, bool))
+
+
+def choice(default: str, values: Sequence[str], what: str) -> Any:
+    """One of these words, spelt like this."""
+    return _option(default, what, "one of " + ", ".join(values), lambda value: value in values)
+
+
+def text(default: str, what: str) -> Any:
+    """Text in one line."""
+    return _option(default, what, "text in one line", lambda value: isinstance(value, str) and "\n" not in value)
 
 
 def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
@@ -66,18 +77,6 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
             remedy="Give at least one of them in [workload.options] a weight above 0.",
         )
     return weights
-
-
-def choice(default: str, values: Sequence[str], what: str) -> Any:
-    """One of these words, spelt like this."""
-    rule = OptionRule(what, "one of " + ", ".join(values), lambda value: value in values)
-    return dataclasses.field(default=default, metadata={"rule": rule})
-
-
-def text(default: str, what: str) -> Any:
-    """Text in one line."""
-    rule = OptionRule(what, "text in one line", lambda value: isinstance(value, str) and "\n" not in value)
-    return dataclasses.field(default=default, metadata={"rule": rule})
 
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.nginx import cache, target
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE
-from loadframe.kinds.nginx.tunables import TUNABLES
+from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, TUNABLES
 from loadframe.kinds.origin import requirements
 
 FILE = SettingsFile("tuned.conf", "{name} {value};")

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Literal
 
 from loadframe.kinds.catalogue import Catalogue, count, gauge, specs_from
+from loadframe.kinds.tunable import SWITCH, Tunable
 
 MOST = 2**31 - 1
 Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
@@ -172,3 +173,12 @@ each look, over the time since the look before."""
 
 LOGGED = tuple(_count(name) for name in ("connections_refused", "connections_reused", "descriptors_refused"))
 """Counted in the error log, as nginx keeps no counter of them."""
+
+TUNABLES = (
+    Tunable("sendfile", values=SWITCH),
+    Tunable("tcp_nopush", values=SWITCH),
+    Tunable("multi_accept", values=SWITCH),
+    Tunable("keepalive_requests", values=(100, 1000, 10_000, 100_000)),
+    Tunable("aio", values=("off", "threads")),
+)
+"""What a search may vary, and how far; the most promising first."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.postgres.attached import PASSWORD, AttachedPostgres, host_of
 from loadframe.kinds.postgres.server import requirements
-from loadframe.kinds.postgres.settings import CATALOGUE
+from loadframe.kinds.postgres.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.postgres.shards import PostgresShards
 from loadframe.kinds.postgres.target import PostgresTarget, check_settings
-from loadframe.kinds.postgres.tunables import TUNABLES
 
 FILE = SettingsFile("tuned.conf", "{name} = {value}", quotes="'", size="B")
 """It reads a bare number of shared_buffers in pages, of max_wal_size in megabytes: bytes need their B

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.sqlite.settings import CATALOGUE
+from loadframe.kinds.sqlite.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.sqlite.target import SqliteTarget
-from loadframe.kinds.sqlite.tunables import TUNABLES
 from loadframe.model import Requirement
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from loadframe.kinds import origin
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.squid.server import PACKAGE
-from loadframe.kinds.squid.settings import CATALOGUE
+from loadframe.kinds.squid.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.squid.target import SquidTarget
-from loadframe.kinds.squid.tunables import TUNABLES
 from loadframe.model import Requirement
 
 

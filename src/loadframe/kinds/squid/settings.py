@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from loadframe.kinds.catalogue import Catalogue, count, gauge, specs_from
+from loadframe.kinds.tunable import SWITCH, Tunable
 
 MOST = 2**31 - 1
 MB = 1 << 20
@@ -113,3 +114,12 @@ connected, and what may be: client_ip_max_connections beside our own, which Squi
 
 LOGGED = (_count("connections_refused"), _count("descriptors_short"))
 """Counted in the log, as Squid keeps no counter of them."""
+
+TUNABLES = (
+    Tunable("cache_mem", low=8 * MB, high=None, unit_bytes=1),
+    Tunable("maximum_object_size_in_memory", low=64 << 10, high=16 * MB),
+    Tunable("memory_replacement_policy", values=("lru", "heap GDSF", "heap LFUDA", "heap LRU")),
+    Tunable("collapsed_forwarding", values=SWITCH),
+    Tunable("memory_pools_limit", low=MB, high=256 * MB, unit_bytes=1),
+)
+"""What a search may vary, and how far; the most promising first."""

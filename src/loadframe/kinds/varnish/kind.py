@@ -7,9 +7,8 @@ from loadframe.kinds.origin import requirements as of_origin
 from loadframe.kinds.private_server import installed
 from loadframe.kinds.varnish.counters import library
 from loadframe.kinds.varnish.server import PACKAGE
-from loadframe.kinds.varnish.settings import CATALOGUE
+from loadframe.kinds.varnish.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.varnish.target import VarnishTarget
-from loadframe.kinds.varnish.tunables import TUNABLES
 from loadframe.model import Requirement
 
 

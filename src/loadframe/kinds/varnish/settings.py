@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from loadframe.kinds.catalogue import Catalogue, count, gauge, specs_from
+from loadframe.kinds.tunable import Tunable
 from loadframe.model import CounterSpec
 
 PARAMETERS, STORAGE = "varnishd -x parameter", "varnishd(1), -s"
@@ -92,3 +93,10 @@ COUNTERS: dict[str, CounterSpec] = {
 
 CEILINGS = (_gauge("threads_allowed"), _gauge("storage_size"))
 """thread_pools times thread_pool_max; storage_size, all as they are in effect."""
+
+TUNABLES = (
+    Tunable("thread_pools", values=(1, 2, 4)),
+    Tunable("thread_pool_min", values=(10, 100, 500, 1000)),
+    Tunable("lru_interval", values=(0.0, 2.0, 10.0, 60.0)),
+)
+"""What a search may vary, and how far; the most promising first."""
