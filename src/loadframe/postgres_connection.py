@@ -14,18 +14,19 @@ import struct
 import sys
 import termios
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadframe.bounds import MIB, Bound
 from loadframe.errors import MissingTool, TargetError
-from loadframe.postgres_patience import Waiting, patient
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
 """The parameter, and the option of an Endpoint, with the address that was decided; `host` is the name in certificates
 then."""
@@ -150,6 +151,35 @@ def connect(
     connection: Connection[Any] = _bounded(silence_s).connect(**known, autocommit=True)
     connection.bound = Bound(most_bytes, within_s)  # type: ignore[attr-defined]
     return connection
+
+
+@functools.cache
+def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> type[Connection[Any]]:
+    """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
+    silence_s seconds. No statement_timeout is set for that: it would be a setting of ours in what we read, and a server
+    that is stopped does not keep it. clock: seconds."""
+    import psycopg
+
+    class Patient(psycopg.Connection[Any]):
+        def wait(self, gen: Any, *more: Any, **named: Any) -> Any:
+            """psycopg resumes what it waits for at every interval, with 0 where nothing has come."""
+            return super().wait(self._limited(gen), *more, **named)
+
+        def _limited(self, waiting: Waiting) -> Waiting:
+            heard_s, ready = clock(), None
+            while True:
+                try:
+                    wanted = waiting.send(ready)
+                except StopIteration as end:
+                    return end.value
+                ready = yield wanted
+                if ready:
+                    heard_s = clock()
+                elif clock() - heard_s > silence_s:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"no answer within {silence_s:.0f} s") from TimeoutError()
+
+    return Patient
 
 
 @functools.cache

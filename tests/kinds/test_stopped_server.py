@@ -15,7 +15,7 @@ from loadframe.kinds import registry
 from loadframe.kinds.mariadb import control as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
 from loadframe.model import TargetState
-from loadframe.postgres_patience import patient
+from loadframe.postgres_connection import patient
 from loadframe.workloads import databases
 
 

@@ -3,11 +3,14 @@ write to that folder, for example to the one in which a user calls a command."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from loadframe.model import Requirement
 
 NO_FOLDER = Path("/")
 """Where a program works that needs no folder: only root may put anything there."""
@@ -53,3 +56,10 @@ def located(program: str, beside: str = "") -> str | None:
 
 def _absolute(path: str, separator: str) -> str:
     return separator.join(entry for entry in path.split(separator) if entry.startswith("/"))
+
+
+def python_package(kind: str, name: str, extra: str) -> Requirement:
+    """A Python package, and the extra of Loadframe that brings it. It is looked for, not imported."""
+    found = importlib.util.find_spec(name)
+    where = found.origin if found else None
+    return Requirement(kind, f"Python package {name}", where, f"pip install 'loadframe[{extra}]'")

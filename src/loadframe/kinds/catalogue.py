@@ -123,7 +123,7 @@ class Catalogue:
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
         for given, value in settings.items():
-            name = given.strip().lower().replace("-", "_")
+            name = plain(given)
             spec = self.get(name)
             if spec is not None:
                 checked[name] = canonical(self.kind, spec, value)
@@ -139,6 +139,11 @@ class Catalogue:
         return StudyError(
             f"target.settings.{given}: {self.kind} has no such setting", remedy=f"{remedy}({self.source})"
         )
+
+
+def plain(name: str) -> str:
+    """The name of a setting in the one spelling to compare by."""
+    return name.strip().lower().replace("-", "_")
 
 
 def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:

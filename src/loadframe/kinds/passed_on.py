@@ -4,9 +4,10 @@ else, and none of its settings may run a program, load a library, reach another 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from loadframe.errors import StudyError
+from loadframe.kinds.catalogue import Catalogue, plain
 from loadframe.model import SettingValue
 
 PLAIN = re.compile(r"[\w.,:=+%$\"@* -]*", re.ASCII)
@@ -26,14 +27,32 @@ NEVER: Mapping[str, re.Pattern[str]] = {
 """Names, by what they end or begin with: programs, libraries, files and other hosts."""
 
 
-def check(kind: str, known: frozenset[str], settings: Mapping[str, SettingValue], texts: frozenset[str]) -> None:
-    """StudyError for one of the settings that may not be passed on. known: names of the catalogue, which bounds their
-    values. texts: those that take any text and are not known to be harmless, where the server tells what they take."""
-    for given, value in settings.items():
-        name = given.strip().lower().replace("-", "_")
-        if name in known:
-            continue
-        if name in texts or NEVER[kind].fullmatch(name) is not None:
+def check(
+    catalogue: Catalogue,
+    settings: Mapping[str, SettingValue],
+    *,
+    reserved: frozenset[str],
+    known: Callable[[], frozenset[str]],
+    texts: Callable[[], frozenset[str]] = frozenset,
+) -> dict[str, SettingValue]:
+    """Settings of a private server in canonical form. StudyError, also for one that may not be passed on.
+
+    reserved: what a private instance decides itself. known: asks the installed server what it knows besides the
+    catalogue, which bounds its own. texts: which of these take any text and are not known to be harmless, where the
+    server tells what they take. Neither is asked where the catalogue has all of them.
+    """
+    for given in settings:
+        if plain(given) in reserved:
+            raise StudyError(
+                f"target.settings.{given}: a private instance sets this itself",
+                remedy="Omit it; table_cache is called table_open_cache." if "cache" in given else "Omit it.",
+            )
+    others = {given: value for given, value in settings.items() if catalogue.get(plain(given)) is None}
+    if not others:
+        return catalogue.check(settings)
+    free = texts()
+    for given, value in others.items():
+        if plain(given) in free or NEVER[catalogue.kind].fullmatch(plain(given)) is not None:
             raise StudyError(
                 f"target.settings.{given}: a private instance does not take programs, libraries, files and other hosts "
                 "from a study",
@@ -44,6 +63,7 @@ def check(kind: str, known: frozenset[str], settings: Mapping[str, SettingValue]
                 f"target.settings.{given} = {value!r} contains more than words, numbers and lists",
                 remedy="Paths, line breaks and quotes are not passed on.",
             )
+    return catalogue.check(settings, known())
 
 
 def _is_plain(value: str) -> bool:

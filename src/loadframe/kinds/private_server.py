@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import importlib.util
 import os
 import re
 import secrets
@@ -93,12 +92,6 @@ class Package:
 def _said(command: tuple[str, ...]) -> str:
     done = ask(*command)
     return done.stdout + done.stderr
-
-
-def python_package(kind: str, name: str, extra: str) -> Requirement:
-    """A Python package, and the extra of Loadframe that brings it. It is looked for, not imported."""
-    found = "importable" if importlib.util.find_spec(name) else None
-    return Requirement(kind, f"Python package {name}", found, f"pip install 'loadframe[{extra}]'")
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ and parse is their own disk and CPU. After each step every row is accounted for.
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.host.environment import importing, python
+from loadframe.host.environment import importing, python, python_package
 from loadframe.host.own_user import make_private
 from loadframe.host.processes import Allowance
 from loadframe.ingest import store
@@ -27,7 +26,6 @@ from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import rules, whole
-from loadframe.workloads.requirements import python_package
 from loadframe.workloads.together import Worker, start_together
 
 MOST_PIPELINES = 256
@@ -86,7 +84,9 @@ class BulkIngest(Common[BulkIngestOptions]):
         count, size_kb = self._shape(level)
         self._steps += 1
         first = self._steps * FILES_PER_STEP
-        _check_room(folder, FILES_PER_PIPELINE * count * (size_kb << 10))
+        remedy = "Lower file_size_kb or the level, or set LOADFRAME_SCRATCH to another place."
+        wanted = FILES_PER_PIPELINE * count * (size_kb << 10)  # what is there already is counted again, for the shards
+        step_files.check_room(folder, wanted, "The input of this step takes", remedy, WorkloadError)
         self._pipelines = tuple(
             _Pipeline(number, count, first, self._files(folder.parent, size_kb, number), folder)
             for number in range(count)
@@ -187,16 +187,6 @@ class _Pipeline:
     def committed(self) -> list[int]:
         """The files that the loader said to have committed; a killed client may have noted one less."""
         return [int(line) for line in step_files.text(self._loaded).splitlines()]
-
-
-def _check_room(folder: Path, wanted: int) -> None:
-    """WorkloadError where the input would fill the disk; what is there already is counted again, for the shards."""
-    free = shutil.disk_usage(folder).free
-    if wanted > free:
-        raise WorkloadError(
-            f"The input of this step takes {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.",
-            remedy="Lower file_size_kb or the level, or set LOADFRAME_SCRATCH to another place.",
-        )
 
 
 def shards_of(endpoint: Endpoint) -> list[str]:

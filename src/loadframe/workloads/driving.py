@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES = 12
 
 
+@dataclass(eq=False)
 class ProcessDriver:
     """Processes that make load, each writing request logs and printing into files of the step's folder.
 
@@ -41,31 +43,21 @@ class ProcessDriver:
     in the order of the log); none where nobody counts them.
     """
 
-    def __init__(
-        self,
-        name: str,
-        processes: Sequence[subprocess.Popen[bytes]],
-        *,
-        logs: Sequence[Path],
-        printed: Sequence[Path],
-        end_s: float | None,
-        arrivals: NDArray[np.float64] | None = None,
-        sizes: Sequence[Path] = (),
-    ) -> None:
-        self._arrivals = arrivals
-        self._name = name
-        self._processes = tuple(processes)
-        self._logs = tuple(logs)
-        self._sizes = tuple(sizes)
-        self._printed = tuple(printed)
-        self._end_s = end_s
-        self._killed = False
-        self._failed: subprocess.Popen[bytes] | None = None
-        self._stopped = ""
+    name: str
+    processes: Sequence[subprocess.Popen[bytes]]
+    _: KW_ONLY
+    logs: Sequence[Path]
+    printed: Sequence[Path]
+    end_s: float | None
+    arrivals: NDArray[np.float64] | None = None
+    sizes: Sequence[Path] = ()
+    _killed: bool = field(default=False, init=False)
+    _failed: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _stopped: str = field(default="", init=False)
 
     def pids(self) -> tuple[int, ...]:
         """The processes that have not ended."""
-        return tuple(process.pid for process in self._processes if process.poll() is None)
+        return tuple(process.pid for process in self.processes if process.poll() is None)
 
     def running(self) -> bool:
         """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
@@ -74,7 +66,7 @@ class ProcessDriver:
             return False
         if self._failed is not None:
             self._end()
-        elif self._end_s is not None and time.monotonic() > self._end_s + GRACE_S:
+        elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S:
             self._stopped = told(self.pids())
             self.kill()
         return bool(self.pids())
@@ -94,22 +86,22 @@ class ProcessDriver:
         begun = self.offered(0.0, time.monotonic())
         if begun is None:
             return 0
-        return max(begun - sum(step_files.size(log) // RECORD.size for log in self._logs), 0)
+        return max(begun - sum(step_files.size(log) // RECORD.size for log in self.logs), 0)
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """In an open loop: how many requests should have begun after start_s and not after end_s (CLOCK_MONOTONIC).
         None in a closed loop."""
-        if self._arrivals is None:
+        if self.arrivals is None:
             return None
-        first, last = self._arrivals.searchsorted([start_s, end_s], side="right")
+        first, last = self.arrivals.searchsorted([start_s, end_s], side="right")
         return int(last - first)
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
         """After its end: bytes of the answers that ended after start_s and not after end_s (CLOCK_MONOTONIC). None
         where the driver does not count them."""
-        if not self._sizes:
+        if not self.sizes:
             return None
-        pairs = zip(self._logs, self._sizes, strict=True)
+        pairs = zip(self.logs, self.sizes, strict=True)
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
@@ -117,24 +109,24 @@ class ProcessDriver:
         says why."""
         if self.running():
             raise WorkloadError(
-                f"The driver {self._name} is still running.", remedy="Wait for its end or kill it first."
+                f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
             )
         if self._failed is not None:
-            raise self._failure(f"The driver {self._name} failed: {_ended(self._failed)}.")
+            raise self._failure(f"The driver {self.name} failed: {_ended(self._failed)}.")
         if self._stopped:
             raise WorkloadError(
-                f"The driver {self._name} did not end in time: {self._stopped}.",
+                f"The driver {self.name} did not end in time: {self._stopped}.",
                 remedy=f"What it did until then does not count as a measurement. {STOPPED_REMEDY}",
             )
         requests = self._read()
         in_vain = not (requests.outcome == 0).any() and self._complained()
         if (in_vain or not len(requests)) and not self._killed:
-            raise self._failure(f"The driver {self._name} ended without a single successful request.")
+            raise self._failure(f"The driver {self.name} ended without a single successful request.")
         return requests
 
     def _read(self) -> Requests:
         """What the logs say."""
-        return request_log.read(self._logs)
+        return request_log.read(self.logs)
 
     def kill(self) -> None:
         """End it at once, with all that it started."""
@@ -143,17 +135,17 @@ class ProcessDriver:
         self._end()
 
     def _end(self) -> None:
-        for process in self._processes:
+        for process in self.processes:
             if process.poll() is None:
                 _kill_group(process)
-        for process in self._processes:
+        for process in self.processes:
             process.wait()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
 
     def _wait_for_one(self, timeout_s: float) -> None:
-        for process in self._processes:
+        for process in self.processes:
             if process.poll() is None:
                 try:
                     process.wait(timeout_s)
@@ -164,16 +156,16 @@ class ProcessDriver:
     def _note_failure(self) -> None:
         """Remember the process that failed by itself, before we end any: those fail too, but by our hand."""
         if self._failed is None and not self._killed:
-            self._failed = next((process for process in self._processes if process.poll() not in (None, 0)), None)
+            self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
     def _complained(self) -> bool:
-        return any("FATAL" in step_files.text(path) for path in self._printed)
+        return any("FATAL" in step_files.text(path) for path in self.printed)
 
     def _failure(self, fact: str) -> WorkloadError:
         return WorkloadError(
             fact,
             remedy="The end of what it printed is below.",
-            details="\n".join(tail(path) for path in self._printed if step_files.size(path)),
+            details="\n".join(tail(path) for path in self.printed if step_files.size(path)),
         )
 
 

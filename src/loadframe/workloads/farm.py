@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import sysbench
 from loadframe.workloads.common import Common
@@ -18,7 +19,7 @@ from loadframe.workloads.databases import await_gone, drop_schema, make_schema_o
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute
 from loadframe.workloads.options import choice, whole
-from loadframe.workloads.requirements import demand, program, python_package
+from loadframe.workloads.requirements import demand, program
 
 if TYPE_CHECKING:
     from loadframe.workloads.mariadb import Connection

@@ -11,7 +11,6 @@ first served.
 from __future__ import annotations
 
 import http.client
-import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -166,7 +165,11 @@ class Http(Common[HttpOptions]):
         """The first objects, those that are not there yet. TargetError where there is no room for them."""
         with _explained(endpoint):
             folder = self._folder(endpoint)
-            _check_room(Path(endpoint.options["files"]), folder.lacking_bytes(count))
+            remedy = (
+                "Lower the level, ask for fewer or smaller ones (workload.options), or set LOADFRAME_SCRATCH to another"
+            )
+            lacking, place = folder.lacking_bytes(count), Path(endpoint.options["files"])
+            step_files.check_room(place, lacking, "The objects take", f"{remedy} place.", TargetError)
             folder.fill(count)
 
     def _folder(self, endpoint: Endpoint) -> Folder:
@@ -270,17 +273,6 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
             f"The objects of the server at {endpoint.address} cannot be made: {error}",
             remedy="Free some disk space, or set LOADFRAME_SCRATCH to another place.",
         ) from error
-
-
-def _check_room(folder: Path, wanted: int) -> None:
-    """TargetError where the wanted bytes would fill the disk; what is there already is counted again."""
-    free = shutil.disk_usage(folder).free
-    if wanted > free:
-        raise TargetError(
-            f"The objects take {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.",
-            remedy="Lower the level, ask for fewer or smaller ones (workload.options), or set LOADFRAME_SCRATCH to "
-            "another place.",
-        )
 
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:

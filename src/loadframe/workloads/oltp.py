@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import StudyError
+from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, sysbench
@@ -22,7 +23,7 @@ from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.mariadb import ENGINES
 from loadframe.workloads.options import choice, mix_of, rules, whole
-from loadframe.workloads.requirements import demand, program, python_package
+from loadframe.workloads.requirements import demand, program
 from loadframe.workloads.sysbench import OURS, start_script
 
 MOST_THREADS = 4096

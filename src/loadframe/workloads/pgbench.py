@@ -17,10 +17,11 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.errors import StudyError, TargetError
+from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.named_files import read_up_to
@@ -33,7 +34,7 @@ from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
 from loadframe.workloads.request_log import Requests
-from loadframe.workloads.requirements import demand, python_package
+from loadframe.workloads.requirements import demand
 
 MOST_CLIENTS = 4096
 READY_WITHIN_S = 10.0
@@ -141,9 +142,9 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         first = folder / f"transactions.{process.pid}"
         return PgbenchDriver(
             self.kind,
-            process,
+            [process],
             logs=[first, *(first.with_name(f"{first.name}.{thread}") for thread in range(1, jobs))],
-            printed=printed,
+            printed=[printed],
             end_s=time.monotonic() + BEGIN_S + duration_s,
             monotonic_s=monotonic_s,
             rate=rate,
@@ -164,32 +165,19 @@ class PgbenchAtRate(AtRate, Pgbench):
     axis_unit = "transactions/s"
 
 
+@dataclass(eq=False, kw_only=True)
 class PgbenchDriver(ProcessDriver):
     """pgbench while it runs. end_s: when it is asked to end. rate: transactions per second in an open loop, None in a
     closed one; others as in pgbench_log.read."""
 
-    def __init__(
-        self,
-        name: str,
-        process: subprocess.Popen[bytes],
-        *,
-        logs: Sequence[Path],
-        printed: Path,
-        end_s: float,
-        monotonic_s: float,
-        rate: int | None,
-        latency_limit_ms: int,
-    ) -> None:
-        super().__init__(name, [process], logs=logs, printed=[printed], end_s=end_s)
-        self._process = process
-        self._asked = False
-        self._monotonic_s = monotonic_s
-        self._rate = rate
-        self._latency_limit_ms = latency_limit_ms
+    monotonic_s: float
+    rate: int | None
+    latency_limit_ms: int
+    _asked: bool = field(default=False, init=False)
 
     def running(self) -> bool:
         """Whether load is still made; where its time is up, it is asked to end."""
-        if self._end_s is not None and time.monotonic() > self._end_s:
+        if self.end_s is not None and time.monotonic() > self.end_s:
             self._ask()
         return super().running()
 
@@ -197,21 +185,21 @@ class PgbenchDriver(ProcessDriver):
         """As its own timer does: what is under way is done, and the log has all of it."""
         if not self._asked and self.pids():
             self._asked = True
-            self._process.send_signal(signal.SIGALRM)
+            self.processes[0].send_signal(signal.SIGALRM)
 
     def waiting(self) -> int:
         """In an open loop: how many transactions wait, for so long as the last one in the log did. pgbench writes its
         log some hundred lines at a time, so this is a little behind."""
-        if self._rate is None:
+        if self.rate is None:
             return 0
-        return round(self._rate * max(lag_now_s(log) for log in self._logs))
+        return round(self.rate * max(lag_now_s(log) for log in self.logs))
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """See ProcessDriver. What was scheduled is known once pgbench has ended."""
-        if self._rate is None:
+        if self.rate is None:
             return None
-        each = self._rate / len(self._logs)
-        threads = schedules(self._logs, monotonic_s=self._monotonic_s, latency_limit_ms=self._latency_limit_ms)
+        each = self.rate / len(self.logs)
+        threads = schedules(self.logs, monotonic_s=self.monotonic_s, latency_limit_ms=self.latency_limit_ms)
         return sum(thread.offered(start_s, end_s, each) for thread in threads)
 
     def kill(self) -> None:
@@ -220,11 +208,11 @@ class PgbenchDriver(ProcessDriver):
             self._killed = True
             self._ask()
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(END_S)
+                self.processes[0].wait(END_S)
         super().kill()
 
     def _read(self) -> Requests:
-        return read(self._logs, monotonic_s=self._monotonic_s, latency_limit_ms=self._latency_limit_ms)
+        return read(self.logs, monotonic_s=self.monotonic_s, latency_limit_ms=self.latency_limit_ms)
 
 
 TIDY = ("TRUNCATE pgbench_history", "VACUUM pgbench_branches", "VACUUM pgbench_tellers")

@@ -4,11 +4,12 @@ and read from it: never through a link that stands there, and nothing but regula
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import IO
 
-from loadframe.errors import WorkloadError
+from loadframe.errors import UserError, WorkloadError
 from loadframe.host.own_user import User, ids_of
 
 LARGEST = 2 << 30
@@ -75,6 +76,13 @@ def opened(path: Path) -> IO[bytes] | None:
         os.close(descriptor)
         raise _strange(path)
     return os.fdopen(descriptor, "rb")
+
+
+def check_room(folder: Path, wanted: int, what: str, remedy: str, error: type[UserError]) -> None:
+    """Raises the error where the wanted bytes would fill the disk. what: takes them."""
+    free = shutil.disk_usage(folder).free
+    if wanted > free:
+        raise error(f"{what} {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.", remedy=remedy)
 
 
 def _strange(path: Path) -> WorkloadError:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from loadframe.errors import StudyError
+from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
@@ -20,7 +21,7 @@ from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, whole
-from loadframe.workloads.requirements import demand, program, python_package
+from loadframe.workloads.requirements import demand, program
 from loadframe.workloads.sysbench import run_script, start_script
 from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
 

@@ -67,20 +67,20 @@ class BulkLoaderTarget:
 
     def check(self, state: TargetState) -> None:
         """The shards' own; the loader takes whatever its catalogue allows."""
-        _, behind = parted(check_settings(state.settings))
-        self._shards.check(TargetState({**PREPARED, **behind}, state.limits))
+        _, behind = _own_and_behind(state)
+        self._shards.check(behind)
 
     def start(self, state: TargetState) -> None:
-        own, behind = parted(check_settings(state.settings))
-        self._shards.start(TargetState({**PREPARED, **behind}, state.limits))
+        own, behind = _own_and_behind(state)
+        self._shards.start(behind)
         self._state = state
         self._start_loader(own)
 
     def apply(self, state: TargetState) -> None:
         """The loader restarts where anything differs: it holds nothing but connections, which shards that restart
         would break."""
-        own, behind = parted(check_settings(state.settings))
-        self._shards.apply(TargetState({**PREPARED, **behind}, state.limits))
+        own, behind = _own_and_behind(state)
+        self._shards.apply(behind)
         if state != self._state:
             self._state = state
             self._server.stop()
@@ -204,6 +204,12 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
         **CATALOGUE.check(own),
         **{f"{SHARD}{name}": value for name, value in postgres.check_settings(behind).items()},
     }
+
+
+def _own_and_behind(state: TargetState) -> tuple[dict[str, SettingValue], TargetState]:
+    """The loader's settings, and the state of the shards. StudyError."""
+    own, behind = parted(check_settings(state.settings))
+    return own, TargetState({**PREPARED, **behind}, state.limits)
 
 
 def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:

@@ -17,7 +17,7 @@ from loadframe.kinds.tunable import GB, MB, SWITCH, Tunable
 SYSTEM_VARIABLES = "MariaDB 10.11 information_schema.SYSTEM_VARIABLES"
 KB = "https://mariadb.com/kb/en/innodb-system-variables/"
 REPLICATION_KB = "https://mariadb.com/kb/en/replication-and-binary-log-system-variables/"
-MAX_BYTES = 2**63 - 1
+MAX_BYTES, MOST = 2**63 - 1, 2**32 - 1
 ENGINES = ("InnoDB", "Aria", "MyISAM", "MEMORY", "ARCHIVE", "CSV")
 
 
@@ -38,6 +38,7 @@ _FILES = (
     "nosync, littlesync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system keeps of a "
     "file that grew"
 )
+_TORN = "OFF: a page torn by power loss cannot be repaired"
 _FLUSH = ("fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC")
 _THREADS = ("one-thread-per-connection", "no-threads", "pool-of-threads")
 
@@ -50,8 +51,8 @@ CATALOGUE = Catalogue(
         _row("table_open_cache", "integer", True, 10, 1048576, 2000, sized_at_start=True),
         _row("table_open_cache_instances", "integer", False, 1, 64, 8, sized_at_start=True),
         _row("table_definition_cache", "integer", True, 400, 2097152, sized_at_start=True),
-        _row("open_files_limit", "integer", False, 0, 4294967295, 0, sized_at_start=True),
-        _row("innodb_open_files", "integer", False, 0, 2**63 - 1, 0, sized_at_start=True),
+        _row("open_files_limit", "integer", False, 0, MOST, 0, sized_at_start=True),
+        _row("innodb_open_files", "integer", False, 0, MAX_BYTES, 0, sized_at_start=True),
         _row("max_connections", "integer", True, 10, 100000, 151, sized_at_start=True),
         _row("thread_cache_size", "integer", True, 0, 16384, sized_at_start=True),
         _row("back_log", "integer", False, 0, 65535, sized_at_start=True),
@@ -74,26 +75,20 @@ CATALOGUE = Catalogue(
             gives_up=_FILES,
             safe=("fsync", "O_DSYNC", "O_DIRECT"),
         ),
-        _row(
-            "innodb_doublewrite",
-            "boolean",
-            False,
-            default=True,
-            gives_up="OFF: a page torn by power loss cannot be repaired",
-        ),
+        _row("innodb_doublewrite", "boolean", False, default=True, gives_up=_TORN),
         _row("innodb_file_per_table", "boolean", True, default=True),
         _row("innodb_stats_persistent", "boolean", True, default=True),
         _row("innodb_adaptive_hash_index", "boolean", True, default=False),
-        _row("innodb_io_capacity", "integer", True, 100, 4294967295, 200),
+        _row("innodb_io_capacity", "integer", True, 100, MOST, 200),
         _row("innodb_read_io_threads", "integer", True, 1, 64, 4),
         _row("innodb_write_io_threads", "integer", True, 2, 64, 4),
         _row("innodb_lock_wait_timeout", "integer", True, 0, 100000000, 50),
         # durability outside InnoDB
         _row("sync_frm", "boolean", True, default=True, gives_up="OFF: a table just created may be lost at power loss"),
-        _row("sync_binlog", "integer", True, 0, 4294967295, 0, gives_up=_EVENTS, safe=(1,)),
-        _row("sync_relay_log", "integer", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
-        _row("sync_relay_log_info", "integer", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
-        _row("sync_master_info", "integer", True, 0, 4294967295, 10000, gives_up=_RELAYED, safe=(1,)),
+        _row("sync_binlog", "integer", True, 0, MOST, 0, gives_up=_EVENTS, safe=(1,)),
+        _row("sync_relay_log", "integer", True, 0, MOST, 10000, gives_up=_RELAYED, safe=(1,)),
+        _row("sync_relay_log_info", "integer", True, 0, MOST, 10000, gives_up=_RELAYED, safe=(1,)),
+        _row("sync_master_info", "integer", True, 0, MOST, 10000, gives_up=_RELAYED, safe=(1,)),
         # caches and temporary tables
         _row("key_buffer_size", "bytes", True, 0, MAX_BYTES, 134217728),
         _row("aria_pagecache_buffer_size", "bytes", False, 131072, MAX_BYTES, 134217728),
@@ -103,7 +98,7 @@ CATALOGUE = Catalogue(
         _row("query_cache_type", "text", True, default="OFF", choices=("OFF", "ON", "DEMAND")),
         _row("sort_buffer_size", "bytes", True, 1024, MAX_BYTES, 2097152),
         _row("join_buffer_size", "bytes", True, 128, MAX_BYTES, 262144),
-        _row("max_prepared_stmt_count", "integer", True, 0, 4294967295, 16382),
+        _row("max_prepared_stmt_count", "integer", True, 0, MOST, 16382),
         _row("default_storage_engine", "text", True, default="InnoDB", choices=ENGINES, gives_up=_ENGINES),
         _row("performance_schema", "boolean", False, default=False),
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds import passed_on
@@ -123,15 +122,7 @@ class MariadbTarget(DatabaseTarget[Server, Control]):
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
-    for given in settings:
-        if given.strip().lower().replace("-", "_") in RESERVED:
-            raise StudyError(
-                f"target.settings.{given}: a private instance sets this itself",
-                remedy="Omit it; table_cache is called table_open_cache." if "cache" in given else "Omit it.",
-            )
-    passed_on.check("mariadb", frozenset(CATALOGUE.names()), settings, frozenset())
-    known = {name.strip().lower().replace("-", "_") for name in settings} <= set(CATALOGUE.names())
-    return CATALOGUE.check(settings, () if known else known_options(PACKAGE.required()))
+    return passed_on.check(CATALOGUE, settings, reserved=RESERVED, known=lambda: known_options(PACKAGE.required()))
 
 
 def _options(state: TargetState) -> list[str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import configparser
 import os
 import pwd
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from loadframe.kinds.postgres.counters import Looks, statement
 from loadframe.kinds.postgres.server import OLDEST, PORT, word
 from loadframe.kinds.postgres.settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
 from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
-from loadframe.kinds.silence import BUSY_REMEDY
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.postgres_connection import CARRIED, NUMBER, check_parameters, guarded
@@ -147,19 +145,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         else:
             text = (value if isinstance(value, str) else word(spec, value)).replace("'", "''")
             self._control.ask(f"ALTER SYSTEM SET {name} = '{text}'")
-        self._reload()
-
-    def _reload(self) -> None:
-        ((before,),) = self._control.ask("SELECT pg_conf_load_time()")
-        self._control.ask("SELECT pg_reload_conf()")
-        until = time.monotonic() + RELOADED_WITHIN_S
-        while self._control.ask("SELECT pg_conf_load_time()") == [(before,)]:
-            if time.monotonic() > until:
-                raise TargetError(
-                    f"{self.words} has not read its configuration after {RELOADED_WITHIN_S:.0f} s",
-                    remedy=BUSY_REMEDY,
-                )
-            time.sleep(0.005)
+        self._control.reload(self.words, RELOADED_WITHIN_S)
 
     def configured(self) -> dict[str, SettingValue]:
         """The catalogue's settings that somebody has set: in the configuration, with ALTER SYSTEM or on the command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from loadframe.bounds import MIB
 from loadframe.errors import TargetError
 from loadframe.kinds import database
 from loadframe.kinds.database import Answer
+from loadframe.kinds.silence import BUSY_REMEDY
 from loadframe.postgres_connection import connect, driver
 from loadframe.unix_socket import listening, peer
 
@@ -51,6 +53,18 @@ class Control(database.Control):
         if len(rows) != 1 or [type(value) for value in rows[0]] != list(types):
             raise self.is_other(statement, rows)
         return rows[0]
+
+    def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
+        """Have the server read its configuration, and return once it has: the postmaster reads it before its children.
+        TargetError where it has not within so many seconds; who: as that calls it. log: what it has said."""
+        loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
+        before = self.ask(loaded)
+        self.ask("SELECT pg_reload_conf()")
+        while self.ask(loaded) == before:
+            if time.monotonic() > until:
+                fact = f"{who} has not read its configuration after {within_s:.0f} s"
+                raise TargetError(fact, remedy=BUSY_REMEDY, details=log())
+            time.sleep(0.005)
 
     def pid(self) -> int:
         """The server's process at the other end of this connection."""

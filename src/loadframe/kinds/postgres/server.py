@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.errors import MissingTool
+from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
@@ -21,7 +22,6 @@ from loadframe.kinds.private_server import (
     Package,
     PrivateServer,
     ask,
-    python_package,
     write_readable,
     write_secret,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds import passed_on
@@ -25,7 +25,6 @@ from loadframe.kinds.postgres.settings import (
 )
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, run_by
-from loadframe.kinds.silence import BUSY_REMEDY
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.postgres_connection import driver
 
@@ -122,18 +121,10 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         self._server.start(wanted.settings, allowance, lambda: self._reach().ping())
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """A reload of the configuration; the postmaster reads it before its children."""
-        control = self._talk()
-        ((before,),) = control.ask("SELECT pg_conf_load_time()")
+        """A reload of the configuration."""
         self._server.configure(wanted.settings)
         self._state = wanted
-        control.ask("SELECT pg_reload_conf()")
-        self._server.await_change(
-            lambda: control.ask("SELECT pg_conf_load_time()") != [(before,)],
-            RELOAD_TIMEOUT_S,
-            "PostgreSQL has not read its configuration",
-            remedy=BUSY_REMEDY,
-        )
+        self._talk().reload("PostgreSQL", RELOAD_TIMEOUT_S, self.log_tail)
 
     def _reach(self) -> Control:
         """Our own connection; as a superuser it gets in where all other connections are taken."""
@@ -196,13 +187,10 @@ def _unit_bytes(unit: str) -> int:
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
-    names = {given: given.strip().lower().replace("-", "_") for given in settings}
-    for given, name in names.items():
-        if name in RESERVED:
-            raise StudyError(f"target.settings.{given}: a private instance sets this itself", remedy="Omit it.")
-    catalogue = frozenset(CATALOGUE.names())
-    if catalogue.issuperset(names.values()):
-        return CATALOGUE.check(settings)
-    texts = text_settings(PACKAGE.required()) - HARMLESS_TEXTS
-    passed_on.check("postgres", catalogue, settings, texts)
-    return CATALOGUE.check(settings, known_settings(PACKAGE.required()))
+    return passed_on.check(
+        CATALOGUE,
+        settings,
+        reserved=RESERVED,
+        known=lambda: known_settings(PACKAGE.required()),
+        texts=lambda: text_settings(PACKAGE.required()) - HARMLESS_TEXTS,
+    )
