@@ -12,9 +12,10 @@ from typing import Any
 import zstandard
 
 from loadframe.recording import procfs
-from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, read_frames, scan_blocks
+from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.profiles import collapsed, perf_script
+from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
 
 
@@ -24,7 +25,8 @@ class WrongAnswerError(AssertionError):
 
 def read_recording(path: Path) -> None:
     """Salvaged, as a table, and as the metrics of windows."""
-    ticks, _ = read_frames(path)
+    with RecordingReader(path) as reader:
+        ticks = reader.all_ticks()
     times = sorted(tick.monotonic_s for tick in ticks)
     windows = [(times[0], times[-1]), (times[len(times) // 3], times[-1] + 1)] if times else [(0.0, 1.0)]
     for start_s, end_s in windows:

@@ -27,9 +27,10 @@ from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.model import Step, TargetState
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import Facts, read_frames
+from loadframe.recording.frames import Facts
 from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import window_metrics
+from loadframe.recording.readers import RecordingReader
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
 from loadframe.study import Study
 from simulated import step
@@ -107,7 +108,8 @@ def recorded(root: Path) -> frozenset[str]:
     for each in files:
         each.close()
     writer.close()
-    return frozenset(window_metrics(read_frames(root / "a.lfr").ticks, 0.0, 2.0))
+    with RecordingReader(root / "a.lfr") as reader:
+        return frozenset(window_metrics(reader.all_ticks(), 0.0, 2.0))
 
 
 def lay_machine(root: Path) -> None:

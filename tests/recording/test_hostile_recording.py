@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import struct
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -16,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
-from loadframe.recording import frames
+from loadframe.recording import frames, readers
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import (
     BLOCK_HEADER,
@@ -29,7 +28,6 @@ from loadframe.recording.frames import (
     TIMES,
     Facts,
     Tick,
-    read_frames,
     scan_blocks,
 )
 from loadframe.recording.profiles.perf_script import Reading, function_name, read_samples
@@ -56,24 +54,23 @@ def recording(path: Path, *blocks: bytes) -> Path:
     return path
 
 
-def both_readings(path: Path) -> Iterator[tuple[list[Tick], list[str]]]:
-    """By the two readers."""
-    yield read_frames(path)
-    with RecordingReader(path, host="") as reader:
-        yield reader.all_ticks(), reader.warnings
+def read(path: Path) -> tuple[list[Tick], list[str]]:
+    """Every tick of it, and what could not be read."""
+    with RecordingReader(path) as reader:
+        return reader.all_ticks(), reader.warnings
 
 
 def test_a_small_file_with_much_in_it_is_read_as_far_as_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sixteen blocks of a megabyte of zeros each, in a file of two kilobytes."""
-    monkeypatch.setattr(frames, "MOST_MEMORY_BYTES", 4 << 20)
+    monkeypatch.setattr(readers, "MOST_MEMORY_BYTES", 4 << 20)
     zeros = ENTRY.pack(0, 1 << 20) + bytes(1 << 20)
     path = recording(tmp_path / "a.lfr", *(NAME + tick(number, zeros) for number in range(16)))
     assert path.stat().st_size < 4096
-    for ticks, warnings in both_readings(path):
-        assert [one.monotonic_s for one in ticks] == [0, 1, 2]
-        assert warnings == ["It takes more than 4 MiB of memory; what comes after that is left out."]
+    ticks, warnings = read(path)
+    assert [one.monotonic_s for one in ticks] == [0, 1, 2]
+    assert warnings == ["It takes more than 4 MiB of memory; what comes after that is left out."]
 
 
 def test_a_block_of_countless_small_records_is_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,16 +79,16 @@ def test_a_block_of_countless_small_records_is_no_data(tmp_path: Path, monkeypat
     entries = NAME + tick(1, ENTRY.pack(0, 0) * 101)
     records = NAME + tick(2) * 51
     fine = NAME + tick(3, ENTRY.pack(0, 0) * 100) + tick(4) * 48
-    for ticks, warnings in both_readings(recording(tmp_path / "a.lfr", entries, records, fine)):
-        assert [one.monotonic_s for one in ticks[:2]] == [3, 4]
-        assert "more than 100 entries" in warnings[0] and "more than 50 records" in warnings[1]
+    ticks, warnings = read(recording(tmp_path / "a.lfr", entries, records, fine))
+    assert [one.monotonic_s for one in ticks[:2]] == [3, 4]
+    assert "more than 100 entries" in warnings[0] and "more than 50 records" in warnings[1]
 
 
 @pytest.mark.parametrize("at_s", [float("nan"), float("inf"), float("-inf"), 1e300])
 def test_a_time_that_no_clock_shows_is_damage(tmp_path: Path, at_s: float) -> None:
-    for ticks, warnings in both_readings(recording(tmp_path / "a.lfr", NAME + tick(at_s), NAME + tick(1.0))):
-        assert [one.monotonic_s for one in ticks] == [1.0]
-        assert "a time that no clock shows" in warnings[0]
+    ticks, warnings = read(recording(tmp_path / "a.lfr", NAME + tick(at_s), NAME + tick(1.0)))
+    assert [one.monotonic_s for one in ticks] == [1.0]
+    assert "a time that no clock shows" in warnings[0]
 
 
 def test_false_beginnings_of_blocks_are_searched_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +115,7 @@ NUMBERS = [b"9" * 5000, b"-1", b"1e400", b"nan", b"18446744073709551616", b"", b
 def test_whatever_was_recorded_is_a_table_or_left_out(tmp_path: Path, seed: int) -> None:
     """Numbers of a source replaced by what no kernel says, in a recording whose checksums are right."""
     chosen = random.Random(seed)
-    ticks = read_frames(RECORDED).ticks
+    ticks = read(RECORDED)[0]
     source = chosen.choice(sorted({name for one in ticks for name in one.entries}))
     path = tmp_path / "a.lfr"
     path.unlink(missing_ok=True)

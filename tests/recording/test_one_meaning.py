@@ -17,9 +17,10 @@ from loadframe.recording import snapshot_kernel, snapshot_machine, snapshot_proc
 from loadframe.recording.cage_metrics import cage_metrics
 from loadframe.recording.derivation import put_together
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import TASK, Facts, Tick, read_frames
+from loadframe.recording.frames import TASK, Facts, Tick
 from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import specs_text, window_metrics
+from loadframe.recording.readers import RecordingReader
 from loadframe.recording.sampling import SLOW_SYSTEM_FILES, SYSTEM_FILES, ProcessFiles
 from loadframe.recording.series import metric_series
 from loadframe.recording.snapshot import Pair, Place, read, take
@@ -85,6 +86,11 @@ def recorded(root: Path, at_s: float) -> Tick:
         if path.exists():
             entries[f"system:{name}"] = path.read_bytes()
     return Tick(at_s, 1e9 + at_s, entries, FACTS)
+
+
+def ticks_of(path: Path) -> list[Tick]:
+    with RecordingReader(path) as reader:
+        return reader.all_ticks()
 
 
 def series_of(path: Path, ticks: Sequence[Tick]) -> dict[str, list[float]]:
@@ -212,7 +218,7 @@ def test_the_ledger_and_a_step_say_the_same_of_a_server_with_two_processes(tmp_p
             writer.end_record()
             looks.append(take(place, sources, lambda: next(moments)))
     now = read(*looks, sources).values
-    step = window_metrics(read_frames(path).ticks, 100.0, 101.0)
+    step = window_metrics(ticks_of(path), 100.0, 101.0)
     both = now.keys() & step.keys()
     assert both >= {f"target.{name}" for name in ("cpu.cores", "cpu.run_delay", "cpu.hottest_thread", "cpus.named")}
     assert both >= {f"target.{name}" for name in ("open_files", "open_files.limit", "memory.rss", "memory.shared")}

@@ -22,7 +22,7 @@ from loadframe.host.processes import MARK
 from loadframe.model import CounterSpec
 from loadframe.recording import control
 from loadframe.recording.control import Recorder
-from loadframe.recording.frames import UNRECORDED, Tick, read_frames
+from loadframe.recording.frames import UNRECORDED, Tick
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.readers import RecordingReader
 
@@ -42,11 +42,16 @@ def launch(code: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
+def ticks_of(path: Path) -> list[Tick]:
+    with RecordingReader(path) as reader:
+        return reader.all_ticks()
+
+
 def wait_until_recorded(recorder: Recorder, source: str) -> list[Tick]:
     """Flush until a source appears in the recording; pytest's timeout is the limit."""
     while True:
         recorder.flush()
-        ticks = read_frames(recorder.path).ticks
+        ticks = ticks_of(recorder.path)
         if any(source in tick.entries for tick in ticks):
             return ticks
 
@@ -105,7 +110,7 @@ def test_threads_that_appear_are_followed_and_processes_that_vanish_do_no_harm(t
         wait_until_recorded(recorder, f"driver:{child.pid}:gone")
         recorder.flush()
         cost = recorder.stop()
-    ticks = read_frames(recorder.path).ticks
+    ticks = ticks_of(recorder.path)
     assert any(f"driver:{2**22 + 1}:gone" in tick.entries for tick in ticks)
     assert sum(f"driver:{child.pid}:gone" in tick.entries for tick in ticks) == 1
     assert cost.ticks == sum(tick.sample for tick in ticks)
@@ -122,7 +127,7 @@ def test_what_cannot_be_opened_for_want_of_descriptors_is_told_and_not_taken_for
         recorder.follow("target", [own])
         recorder.follow_cgroup("target", [Path("/sys/fs/cgroup")])
         wait_until_recorded(recorder, UNRECORDED)
-    ticks = read_frames(recorder.path).ticks
+    ticks = ticks_of(recorder.path)
     told = {tick.entries[UNRECORDED].decode() for tick in ticks if UNRECORDED in tick.entries}
     assert told == {
         f"The process {own} of the target could not be recorded: Too many open files.",
@@ -136,8 +141,8 @@ def test_flush_means_that_notes_and_marks_can_be_read(tmp_path: Path) -> None:
         recorder.mark("step-start", level=8)
         recorder.note("mariadb.status", "Threads 3", at_s=12.5)
         recorder.flush()
-        events = [tick for tick in read_frames(recorder.path).ticks if not tick.sample]
-    mark, note = events
+        events = [tick for tick in ticks_of(recorder.path) if not tick.sample]
+    note, mark = events  # in the order of their times
     assert json.loads(mark.entries["mark:step-start"]) == {"kind": "step-start", "level": 8}
     assert (note.monotonic_s, note.entries) == (12.5, {"note:mariadb.status": b"Threads 3"})
 
@@ -182,8 +187,7 @@ def test_kill_9_leaves_what_was_written_and_the_next_call_says_so(tmp_path: Path
     with pytest.raises(RecordingError, match="signal 9"):
         recorder.follow("target", [1])
     recorder.kill()
-    salvaged = read_frames(recorder.path)
-    assert salvaged.ticks[: len(flushed)] == flushed
+    assert ticks_of(recorder.path)[: len(flushed)] == flushed
 
 
 def test_a_recorder_that_cannot_write_says_why_at_once(tmp_path: Path) -> None:
@@ -214,7 +218,7 @@ def test_it_ends_in_order_when_its_parent_is_killed(tmp_path: Path) -> None:
             assert ended.poll(30_000)
         finally:
             os.close(recorder)
-    last = read_frames(tmp_path / "a.lfrec").ticks[-1]
+    last = ticks_of(tmp_path / "a.lfrec")[-1]
     assert "ticks" in json.loads(last.entries["recorder:cost"])
 
 
@@ -262,7 +266,7 @@ def test_it_reads_a_tree_laid_out_elsewhere(tmp_path: Path) -> None:
     path = tmp_path / "a.lfrec"
     command = python("loadframe.recording.recorder", str(path), "--root", str(tmp_path))
     subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n{"do": "stop"}\n', check=True)
-    entries = [tick.entries for tick in read_frames(path).ticks]
+    entries = [tick.entries for tick in ticks_of(path)]
     assert all(
         each.get("system:/proc/stat", b"cpu of another machine\n") == b"cpu of another machine\n" for each in entries
     )
@@ -273,7 +277,7 @@ def test_the_end_of_its_input_alone_ends_it_in_order(tmp_path: Path) -> None:
     path = tmp_path / "a.lfrec"
     command = python("loadframe.recording.recorder", str(path))
     subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n', check=True, timeout=60)
-    ticks = read_frames(path).ticks
+    ticks = ticks_of(path)
     assert "mark:x" in ticks[0].entries or "mark:x" in ticks[1].entries
     assert "recorder:cost" in ticks[-1].entries
 
@@ -294,4 +298,4 @@ def test_a_recorder_that_is_stopped_keeps_nobody(tmp_path: Path, monkeypatch: py
                 again()
         recorder.kill()
     assert first.value.remedy
-    assert any("note:service" in tick.entries for tick in read_frames(recorder.path).ticks)
+    assert any("note:service" in tick.entries for tick in ticks_of(recorder.path))

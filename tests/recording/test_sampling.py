@@ -15,10 +15,11 @@ import pytest
 
 from loadframe.recording import procfs
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import Facts, Tick, read_frames
+from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.process_metrics import parse_tasks
+from loadframe.recording.readers import RecordingReader
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)
@@ -88,9 +89,10 @@ class Recording:
 
     def ticks(self) -> list[Tick]:
         self.writer.close()
-        salvaged = read_frames(self.path)
-        assert not salvaged.warnings
-        return salvaged.ticks
+        with RecordingReader(self.path) as reader:
+            ticks = reader.all_ticks()
+            assert not reader.warnings
+        return ticks
 
 
 def open_descriptors() -> int:

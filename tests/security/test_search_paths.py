@@ -16,7 +16,7 @@ from loadframe.errors import MissingTool
 from loadframe.host.environment import environment, located, python
 from loadframe.host.processes import Allowance, spawn
 from loadframe.recording.control import Recorder
-from loadframe.recording.frames import read_frames
+from loadframe.recording.readers import RecordingReader
 from loadframe.workloads import sysbench_options
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,8 @@ def _ran(folder: Path) -> str:
 def test_the_recorder_imports_nothing_from_the_folder_in_which_a_command_is_called(strangers: Path) -> None:
     with Recorder(Path("raw.lfr")):
         pass
-    assert read_frames(strangers / "raw.lfr").ticks
+    with RecordingReader(strangers / "raw.lfr") as reader:
+        assert reader.all_ticks()
     assert _ran(strangers) == ""
 
 

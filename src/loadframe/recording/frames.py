@@ -36,10 +36,6 @@ MOST_RECORDS, MOST_ENTRIES = 100_000, 1_000_000
 """Of one block, which has a few dozen records: a million small ones would take far more memory than their bytes."""
 MOST_BLOCKS = 1_000_000
 """Of a recording: at the recorder's pace, more than a week."""
-MOST_MEMORY_BYTES = 2 << 30
-"""For the ticks of a whole recording that are held at once; one of a small server grows by 0.2 MB/s."""
-_TICK_BYTES, _ENTRY_BYTES = 500, 200
-"""What a tick and an entry take besides their bytes, as Python objects."""
 MOST_SEARCHED = 100_000
 """False beginnings of a block; more of them are made on purpose, and the rest of the file is left out."""
 _LATEST_S = 1e12
@@ -134,13 +130,6 @@ class Tick:
     sample: bool = True
 
 
-class Salvaged(NamedTuple):
-    """All ticks that could be read, in the order of the file, and what could not, in words."""
-
-    ticks: list[Tick]
-    warnings: list[str]
-
-
 class Block(NamedTuple):
     """Where a block's zstd frame lies in the file, and the earliest and latest time in it."""
 
@@ -159,60 +148,9 @@ class Scan(NamedTuple):
     warnings: list[str]
 
 
-def read_frames(path: Path) -> Salvaged:
-    """Every tick that can be read. A torn tail (the recorder was killed) and corrupt blocks become warnings.
-
-    RecordingError where the file cannot be read, is empty, is no recording, or ends within its header.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RecordingError(
-            f"The recording {path} cannot be read: {error.strerror}.", remedy=_DIFFERENT_FILE
-        ) from error
-    facts, start = parse_header(data, path)
-    scan = scan_blocks(data, start)
-    ticks: list[Tick] = []
-    warnings = list(scan.warnings)
-    room = Room()
-    for block in scan.blocks:
-        try:
-            decoded = decode_block(data[block.offset : block.offset + block.length], block, facts)
-        except RecordingError as error:
-            warnings.append(error.fact)
-            continue
-        if not room.for_block(block, decoded):
-            warnings.append(room.warning)
-            break
-        ticks += decoded
-    return Salvaged(ticks, warnings + torn_tail(len(data) - scan.end))
-
-
-class Room:
-    """The memory that is left for the ticks of one recording."""
-
-    def __init__(self, most_bytes: int | None = None) -> None:
-        self._most = MOST_MEMORY_BYTES if most_bytes is None else most_bytes
-        self._left = self._most
-
-    def for_block(self, block: Block, ticks: Sequence[Tick]) -> bool:
-        """Whether there is room for the ticks of one more block."""
-        entries = sum(len(tick.entries) for tick in ticks)
-        self._left -= block.raw_length + _TICK_BYTES * len(ticks) + _ENTRY_BYTES * entries
-        return self._left >= 0
-
-    @property
-    def warning(self) -> str:
-        return f"It takes more than {self._most >> 20:,} MiB of memory; what comes after that is left out."
-
-
-def torn_tail(length: int) -> list[str]:
-    """The warning of `length` bytes behind the last complete block of a recording that no longer grows."""
-    return [f"The last {length} bytes are no complete block (the recorder was killed); left out."] if length else []
-
-
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
-    """The facts of a recording and the offset of its first block. RecordingError as for read_frames."""
+    """The facts of a recording and the offset of its first block. RecordingError where it is empty, is no recording, or
+    ends within its header."""
     if not data:
         raise RecordingError(f"The recording {path} is empty.", remedy="Its recorder never started; record again.")
     if not data.startswith(MAGIC[: len(data)]):

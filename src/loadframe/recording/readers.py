@@ -16,12 +16,10 @@ from loadframe.recording.frames import (
     MOST_BLOCKS,
     Block,
     Facts,
-    Room,
     Tick,
     decode_block,
     parse_header,
     scan_blocks,
-    torn_tail,
 )
 
 PIECE_BYTES = 2 * LARGEST_FRAME_BYTES
@@ -29,7 +27,10 @@ PIECE_BYTES = 2 * LARGEST_FRAME_BYTES
 COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
 
-
+MOST_MEMORY_BYTES = 2 << 30
+"""For the ticks of a whole recording that are held at once; one of a small server grows by 0.2 MB/s."""
+_TICK_BYTES, _ENTRY_BYTES = 500, 200
+"""What a tick and an entry take besides their bytes, as Python objects."""
 MOST_HELD_BYTES = 128 << 20
 """Of a recording of which every tick is read where it may be thinned."""
 FEW_BLOCKS = 10
@@ -37,7 +38,8 @@ FEW_BLOCKS = 10
 
 
 class RecordingReader:
-    """A recording, open for reading. RecordingError as for read_frames; corrupt blocks go to `warnings`.
+    """A recording, open for reading. RecordingError where the file cannot be read, is empty, is no recording, or ends
+    within its header; corrupt blocks go to `warnings`.
 
     host: whose ticks are read; None for the host that began the recording. Times are of that host's clock. descriptor:
     the open file, which is closed with the reader; `path` is only its name then.
@@ -102,7 +104,7 @@ class RecordingReader:
         more, blocks evenly apart are read, and `thinned` is set: of the ticks of each what every source said first."""
         self.refresh()
         ticks: list[Tick] = []
-        room = Room()
+        room_bytes = MOST_MEMORY_BYTES
         every = self._apart(most_entries) if most_entries is not None else 1
         self.thinned = every > 1
         for place, block in enumerate(self._blocks):
@@ -111,11 +113,15 @@ class RecordingReader:
             # A server's counters are noted once per second: two in a row tell how they grow.
             decoded = self._decode(block, samples=place % every == 0)
             decoded = _first_of_each(decoded) if self.thinned else decoded
-            if not room.for_block(block, decoded):
-                self._warn(room.warning)
+            entries = sum(len(tick.entries) for tick in decoded)
+            room_bytes -= block.raw_length + _TICK_BYTES * len(decoded) + _ENTRY_BYTES * entries
+            if room_bytes < 0:
+                most = MOST_MEMORY_BYTES >> 20
+                self._warn(f"It takes more than {most:,} MiB of memory; what comes after that is left out.")
                 break
             ticks += decoded
-        self._warn(*torn_tail(os.fstat(self._fd).st_size - self._end))
+        if torn := os.fstat(self._fd).st_size - self._end:
+            self._warn(f"The last {torn} bytes are no complete block (the recorder was killed); left out.")
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def _apart(self, most_entries: int) -> int:

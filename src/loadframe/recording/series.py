@@ -42,7 +42,7 @@ LONGEST_BETWEEN_NOTES_S = 3.0
 
 
 def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
-    """A recording that no longer grows, as a table. RecordingError as for read_frames. descriptor: as RecordingReader.
+    """A recording that no longer grows, as a table. RecordingError and descriptor: as RecordingReader.
 
     Damaged blocks and a torn tail are left out with a warning, and what the recorder could not record is told. A
     counter that went back has no value there.
