@@ -9,139 +9,21 @@ Every record can be written to and read from JSON with pydantic's TypeAdapter; n
 
 from __future__ import annotations
 
-from loadframe.model.capacity import (
-    Capacity,
-    CapacityEnd,
-    CapacityLevel,
-    CapacityObjective,
-    CapacityTrial,
-    LevelClass,
-)
-from loadframe.model.change import ChangeRecord, ChangeStatus
-from loadframe.model.curve import (
-    Cliff,
-    Curve,
-    CurvePoint,
-    LoadInterval,
-    Peak,
-    Scalability,
-    Shape,
-)
-from loadframe.model.finding import (
-    DRIVER_BESIDE,
-    OTHERS,
-    Change,
-    Control,
-    ControlKind,
-    Evidence,
-    Finding,
-    FindingStatus,
-    Mechanism,
-    Price,
-    Remedy,
-    RuledOut,
-    Trial,
-    UntriedRemedy,
-)
-from loadframe.model.forecast import (
-    Calibration,
-    Estimate,
-    Forecast,
-    ForecastCapacity,
-    ForecastPoint,
-    Reached,
-    Saturation,
-    Scored,
-)
-from loadframe.model.investigation import (
-    Alternative,
-    Bend,
-    BlindCounter,
-    Ending,
-    Host,
-    Investigation,
-    LadderStep,
-    NextLimit,
-    Outcome,
-    OutcomeKind,
-    Round,
-    RunQuality,
-    StateSummary,
-    StudySummary,
-    UnrevertedChange,
-    WarmRestart,
-    Witness,
-)
-from loadframe.model.ladder import (
-    Interaction,
-    Ladder,
-    Rung,
-)
-from loadframe.model.latency import LatencyDistribution, LatencyPoint
-from loadframe.model.limit import (
-    REACHED,
-    LedgerNow,
-    Limit,
-    LimitStatus,
-    UnreadLimit,
-)
-from loadframe.model.ndb import NdbDataNode, NdbFinding, NdbReport, NdbServer, NdbSeverity, NdbThreads, cpu_list
-from loadframe.model.profile import (
-    ClassShare,
-    FlameFrame,
-    FunctionShare,
-    Profile,
-    ProfileBaseline,
-    ProfiledStep,
-    ProfileKind,
-    ProfilePlace,
-    ProfileSource,
-    Stack,
-)
-from loadframe.model.step import (
-    CLIENT_AXES,
-    DISTURBED,
-    FLAGS,
-    OPEN_LOOP_AXES,
-    UNSETTLED,
-    Blind,
-    Latency,
-    Observation,
-    Observations,
-    OperationSummary,
-    Purpose,
-    Step,
-)
-from loadframe.model.target import (
-    CounterSpec,
-    Endpoint,
-    Layer,
-    Requirement,
-    SettingValue,
-    TargetState,
-)
-from loadframe.model.tuning import (
-    ObjectiveLevel,
-    ObjectiveSide,
-    SettingWorth,
-    TrialReason,
-    TunedSetting,
-    Tuning,
-    TuningEnd,
-    TuningObjective,
-    TuningProof,
-    TuningTrial,
-)
-from loadframe.model.verdict import (
-    Answer,
-    Comparison,
-    Decision,
-    LevelRatio,
-    Margin,
-    OperationTimes,
-    Quantity,
-    Verdict,
-)
+from loadframe.model.capacity import *
+from loadframe.model.change import *
+from loadframe.model.curve import *
+from loadframe.model.finding import *
+from loadframe.model.forecast import *
+from loadframe.model.investigation import *
+from loadframe.model.ladder import *
+from loadframe.model.latency import *
+from loadframe.model.limit import *
+from loadframe.model.ndb import *
+from loadframe.model.profile import *
+from loadframe.model.step import *
+from loadframe.model.target import *
+from loadframe.model.tuning import *
+from loadframe.model.verdict import *
 
 __all__ = [
     "CLIENT_AXES",
