@@ -9,8 +9,8 @@ from itertools import combinations
 
 import numpy as np
 
+from loadframe.analysis import queueing
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.analysis.queueing import mva
 from loadframe.diagnosis.bend import bend_of
 from loadframe.model import Bend, LoadInterval, Step
 from loadframe.study import parse
@@ -30,7 +30,7 @@ SHAPES: Mapping[str, Shape] = {
     "N / (N + 20)": lambda n: n / (n + 20),
     "1 - exp(-N / 20)": lambda n: 1 - math.exp(-n / 20),
     "scalability law": lambda n: 0.1 * n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1)),
-    "one queue": lambda n: mva.exact([0.01], int(n), 0.3).throughput / 100,
+    "one queue": lambda n: float(queueing.throughputs([0.01], int(n), 0.3)[-1]) / 100,
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis.queueing import convolution
+from loadframe.analysis import queueing
 from loadframe.bench.sharing import shared
 from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 
@@ -40,15 +40,14 @@ def one(random: np.random.Generator) -> Seen:
     think_s = target_s * random.choice([0.0, 1.0, 10.0]) * random.uniform(0.5, 2)
     clients = int(random.integers(1, 12 * cpus + 1))
     bound_apart = random.random() < 1 / 3
-    alone = convolution.multi_server([target_s], clients, think_s + driver_s, cpus)
+    alone = float(queueing.throughputs([target_s], clients, think_s + driver_s, cpus)[-1])
     if bound_apart:
-        beside, waiting_s, worth = alone, alone.residence_s[0] - target_s, 1.0
+        x, waiting_s, worth = alone, clients / alone - think_s - driver_s - target_s, 1.0
     else:
         both_s = target_s + driver_s
-        beside = convolution.multi_server([both_s], clients, think_s, cpus)
-        waiting_s = (beside.residence_s[0] - both_s) * target_s / both_s
-        worth = alone.throughput / beside.throughput
-    x = beside.throughput
+        x = float(queueing.throughputs([both_s], clients, think_s, cpus)[-1])
+        waiting_s = (clients / x - think_s - both_s) * target_s / both_s
+        worth = alone / x
     share = x * driver_s / cpus
     own = frozenset(range(cpus))
     theirs = frozenset(range(cpus, 2 * cpus)) if bound_apart else own

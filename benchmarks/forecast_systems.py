@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import forecast_claims
-from loadframe.analysis.queueing import convolution
+from loadframe.analysis import queueing
 from loadframe.model import Estimate, Forecast, Observation, Observations
 from loadframe.prediction.forecasting import forecast
 
@@ -70,7 +70,7 @@ class Truth:
         demands = self.demands_at(load)
         if self.rate:
             return min(load, 1 / float((demands / self.servers).max()))
-        return float(convolution.throughputs(demands, int(load), self.think_s, self.servers)[-1])
+        return float(queueing.throughputs(demands, int(load), self.think_s, self.servers)[-1])
 
     def saturation(self) -> float:
         """The load at which the slowest station would be busy all the time, if nobody had to wait."""

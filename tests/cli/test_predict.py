@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from loadframe.analysis.queueing import convolution
+from loadframe.analysis import queueing
 from loadframe.cli.main import app
 
 Command = Callable[..., Result]
@@ -39,7 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 @pytest.fixture
 def points(tmp_path: Path) -> str:
     """A disk of 8 ms and 200 ms of think time: saturated by 26 clients, at 125 requests per second."""
-    found = convolution.throughputs([0.008], 60, 0.2)
+    found = queueing.throughputs([0.008], 60, 0.2)
     rows = [f"{n},{found[n]},{0.008 * found[n]}" for n in (1, 2, 4, 6, 8, 12, 24, 48)]
     (tmp_path / "points.csv").write_text("\n".join(["load,throughput,util.disk", *rows]))
     return "points.csv"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from loadframe.analysis.queueing import convolution
+from loadframe.analysis import queueing
 from loadframe.model import Observation, Observations
 
 DEMANDS_S = {"cpu": 0.04, "disk": 0.008}
@@ -21,7 +21,7 @@ Measure = Callable[..., Observations]
 def throughput(load: int, growth: float = 0.0, think_s: float = THINK_S) -> float:
     """Of the system with so many clients; growth: of the disk's demand per client."""
     demands = [DEMANDS_S["cpu"], DEMANDS_S["disk"] * (1 + growth * load)]
-    return float(convolution.throughputs(demands, load, think_s, list(SERVERS.values()))[-1])
+    return float(queueing.throughputs(demands, load, think_s, list(SERVERS.values()))[-1])
 
 
 @pytest.fixture

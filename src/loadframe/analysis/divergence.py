@@ -22,7 +22,7 @@ import numpy as np
 from scipy import stats
 
 from loadframe.analysis.pieces import grid
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.model import LoadInterval
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3

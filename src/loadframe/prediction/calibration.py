@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.model import Observations
 from loadframe.prediction import candidates, pool, refusal
 from loadframe.prediction import system as systems

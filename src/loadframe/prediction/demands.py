@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.model import LoadInterval, Observations
 from loadframe.prediction import latency, refusal
 from loadframe.prediction import system as systems

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.model import Estimate, Forecast, ForecastCapacity, ForecastPoint, Limit, Observations, Saturation
 from loadframe.prediction import candidates, latency, pool, refusal, saturating
 from loadframe.prediction import library as libraries

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.model import Observations
 from loadframe.prediction.system import System
 

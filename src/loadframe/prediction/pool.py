@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.prediction import candidates
 from loadframe.prediction.candidates import Seen
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from loadframe.analysis import student
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.model import Observations
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import System

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis.queueing import Floats
 from loadframe.model import Estimate, ForecastCapacity, Limit, Observations, Saturation
 from loadframe.prediction import candidates, pool
 from loadframe.prediction.calibration import Bounds, Calibrated

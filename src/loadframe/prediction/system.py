@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from loadframe.analysis.queueing import convolution, mva
-from loadframe.analysis.queueing.laws import Floats
+from loadframe.analysis import queueing
+from loadframe.analysis.queueing import Floats
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Observation, Observations
 from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
@@ -116,7 +116,7 @@ class System:
         work = self._work_s(loads)
         if self.kind == "rate":
             return Stations(work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers))
-        found = mva.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
+        found = queueing.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
         return Stations(work, np.maximum(found.residence_s - work, 0.0))
 
     def _delay(self, work: Floats) -> Floats:
@@ -128,9 +128,9 @@ class System:
         what is exact at the middle of the draws."""
         work = self._work_s(loads)
         delay = self._delay(work)
-        near = mva.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput
+        near = queueing.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput
         middle, think = np.median(work, axis=0), np.median(delay, axis=0)
-        once = mva.schweitzer(middle, loads, think, self.servers, APPROXIMATE).throughput
+        once = queueing.schweitzer(middle, loads, think, self.servers, APPROXIMATE).throughput
         right = [
             _exact(middle[at], float(load), float(think[at]), self.servers) or once[at] for at, load in enumerate(loads)
         ]
@@ -162,7 +162,7 @@ def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float 
     if load > LARGEST_EXACT or think_s < 0:
         return None
     below = math.floor(load)
-    around = convolution.throughputs(work, below + 1, think_s, servers)
+    around = queueing.throughputs(work, below + 1, think_s, servers)
     return float(around[below] + (load - below) * (around[below + 1] - around[below]))
 
 
