@@ -59,10 +59,10 @@ class Book(Bookkeeping):
     def take_step(
         self,
         *,
-        round_number: int,
-        block: int,
         treatment: str,
         level: float,
+        round_number: int | None = None,
+        block: int | None = None,
         purpose: Purpose = "curve",
         **_others: float | None,
     ) -> Step:

@@ -136,6 +136,7 @@ def test_a_remedy_that_falls_short_is_made_larger_before_it_is_judged(simulated:
     assert float(tried.kept[1].settings["table_open_cache"]) >= 5 * 400 + 3
     assert tried.round.tried[0].verdict.ratio == pytest.approx(3, rel=0.1)
     assert {step.purpose for step in book.steps} == {"curve", "sizing", "proof"}
+    assert {(step.round, step.block) for step in book.steps if step.purpose == "sizing"} == {(1, None)}
     judged = {step.treatment for step in book.steps if step.purpose != "sizing"}
     assert not {"B", "C"} & judged, "sizes that fell short are not judged"
     assert tried.kept[0] == "D"

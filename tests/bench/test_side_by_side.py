@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments.side_by_side import SIDE_BY_SIDE, _paired, declare, measure_side_by_side
+from loadframe.experiments.side_by_side import _paired, declare, measure_side_by_side
 from loadframe.model import Step, TargetState
 
 Simulated = Callable[..., Bookkeeping]
@@ -34,7 +34,7 @@ def test_what_is_measured_side_by_side_is_held_against_each_other_and_nothing_el
     book = simulated(by_cache, LARGE, noise=0.0)
     names = declare(book)
     measure_side_by_side(book, Run(), names)  # type: ignore[arg-type]
-    assert {(step.round, step.purpose) for step in book.steps} == {(SIDE_BY_SIDE, "side by side")}
+    assert {(step.round, step.purpose) for step in book.steps} == {(None, "side by side")}
     assert ratio(book.steps) == pytest.approx(2)
     later = [
         Step(**{**_fields(step), "round": 1, "purpose": "proof", "throughput": 10.0})

@@ -53,7 +53,7 @@ def test_a_step_is_left_out_after_each_change_of_treatment_alone(simulated: Simu
     take_step = book.bench.take_step
 
     def noted(**asked: Any) -> Any:
-        windows.append((asked["purpose"], asked.get("window_s")))
+        windows.append((asked.get("purpose", "curve"), asked.get("window_s")))
         return take_step(**asked)
 
     book.bench.take_step = noted  # type: ignore[method-assign]
@@ -63,6 +63,8 @@ def test_a_step_is_left_out_after_each_change_of_treatment_alone(simulated: Simu
     for before, step in zip(book.steps, book.steps[1:], strict=False):
         assert (step.purpose == "warming") == (step.treatment != before.treatment)
     assert {window for purpose, window in windows if purpose == "warming"} == {0.5}
+    assert {(step.round, step.block) for step in book.steps if not step.counts} == {(None, None)}
+    assert {step.round for step in book.steps if step.counts} == {1}
 
 
 def test_where_the_budget_has_no_room_for_it_blocks_come_first(simulated: Simulated) -> None:

@@ -152,7 +152,7 @@ def test_of_a_recorded_queue_the_flushes_receded_and_the_lock_did_not() -> None:
     one, steps = run.rounds()[0], run.steps()
     trial = one.tried[0]
     before, after = (
-        [step for step in steps if step.treatment == name and step.block > 0 and step.level in trial.verdict.levels]
+        [step for step in steps if step.treatment == name and step.block and step.level in trial.verdict.levels]
         for name in (trial.treatment_before, trial.treatment_after)
     )
     open_again = [replace(each, status="suspected") for each in one.findings]

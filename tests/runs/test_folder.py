@@ -131,10 +131,10 @@ def test_a_newer_version_and_another_kind_are_refused(run: RunFolder) -> None:
     add(run, 1)
     path = run.path / "steps.jsonl"
     text = path.read_text()
-    path.write_text(text.replace("loadframe.step/2", "loadframe.step/99"))
+    path.write_text(text.replace("loadframe.step/3", "loadframe.step/99"))
     with pytest.raises(RunError, match="newer Loadframe"):
         run.steps()
-    path.write_text(text.replace("loadframe.step/2", "somebody.else/1"))
+    path.write_text(text.replace("loadframe.step/3", "somebody.else/1"))
     with pytest.raises(RunError, match=r"schema 'somebody\.else/1'"):
         run.steps()
 

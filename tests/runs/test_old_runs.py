@@ -39,13 +39,42 @@ def test_they_are_of_the_version_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "block", "purpose"),
-    [(1, -1, "warming"), (0, -1, "warming"), (2, 0, "sizing"), (0, 1, "side by side"), (1, 1, ""), (3, 2, "")],
+    ("number", "block", "purpose", "place"),
+    [
+        (1, -1, "warming", (None, None)),
+        (0, -1, "warming", (None, None)),
+        (2, 0, "sizing", (2, None)),
+        (0, 1, "side by side", (None, 1)),
+        (1, 1, "", (1, 1)),
+        (3, 2, "", (3, 2)),
+    ],
 )
-def test_what_blocks_and_rounds_meant_is_the_purpose(number: int, block: int, purpose: Purpose) -> None:
+def test_what_blocks_and_rounds_meant_is_the_purpose(
+    number: int, block: int, purpose: Purpose, place: tuple[int | None, int | None]
+) -> None:
     line = {**lines(RECORDED / "investigation")[0], "round": number, "block": block}
     found = decode_document("step", json.dumps(line).encode(), where="steps.jsonl")
-    assert (found["purpose"], found["round"], found["block"]) == (purpose, number, block)
+    assert (found["purpose"], (found["round"], found["block"])) == (purpose, place)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "place"),
+    [
+        ("warming", (None, None)),
+        ("sizing", (2, None)),
+        ("side by side", (None, 3)),
+        ("proof", (2, 3)),
+        ("curve", (2, 3)),
+        ("trial", (2, 3)),
+        ("", (2, 3)),
+    ],
+)
+def test_of_version_2_the_numbers_that_said_nothing_are_gone(
+    purpose: Purpose, place: tuple[int | None, int | None]
+) -> None:
+    line = {**lines(RECORDED / "investigation")[0], "schema": "loadframe.step/2", "round": 2, "block": 3}
+    found = decode_document("step", json.dumps({**line, "purpose": purpose}).encode(), where="steps.jsonl")
+    assert (found["round"], found["block"]) == place
 
 
 def test_it_is_reported_and_its_steps_that_only_warmed_count_for_nothing(old: Path) -> None:

@@ -96,8 +96,8 @@ def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
     """Steps that count after another treatment against those after the same one: the difference by round and level,
     least squares. Of steps that were measured again the last counts, and none before the round's first change of
     treatment: a sweep may have been minutes earlier. None where there is no such pair, or its noise is not known."""
-    cells: dict[tuple[int, float], tuple[list[float], list[float]]] = {}
-    alternating = set[int]()
+    cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
+    alternating = set[int | None]()
     counting = (step for step in steps if step.counts)
     measured = groupby(counting, lambda one: (one.round, one.block, one.treatment, one.level))
     for before, step in pairwise([list(again)[-1] for _, again in measured]):

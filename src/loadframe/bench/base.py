@@ -111,10 +111,10 @@ class Bench(Protocol):
     def take_step(
         self,
         *,
-        round_number: int,
-        block: int,
         treatment: str,
         level: float,
+        round_number: int | None = None,
+        block: int | None = None,
         window_s: float | None = None,
         most_waiting: int | None = None,
         warmup_s: float = 0.0,

@@ -293,10 +293,10 @@ class RealBench:
     def take_step(
         self,
         *,
-        round_number: int,
-        block: int,
         treatment: str,
         level: float,
+        round_number: int | None = None,
+        block: int | None = None,
         window_s: float | None = None,
         most_waiting: int | None = None,
         warmup_s: float = 0.0,
@@ -383,7 +383,13 @@ class RealBench:
             self.workload.warm(endpoint, level)
 
     def _step(
-        self, loaded: Loaded, round_number: int, block: int, treatment: str, level: float, purpose: Purpose
+        self,
+        loaded: Loaded,
+        round_number: int | None,
+        block: int | None,
+        treatment: str,
+        level: float,
+        purpose: Purpose,
     ) -> Step:
         summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)

@@ -29,10 +29,10 @@ always disturbed, repeating everything does not help."""
 class StepAsked(TypedDict, total=False):
     """What Bench.take_step is asked for."""
 
-    round_number: Required[int]
-    block: Required[int]
     treatment: Required[str]
     level: Required[float]
+    round_number: int | None
+    block: int | None
     window_s: float | None
     most_waiting: int | None
     warmup_s: float
@@ -58,18 +58,12 @@ class Bookkeeping:
     washes: bool = False
     error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
 
-    def take(self, *, round_number: int, block: int, treatment: str, level: float, purpose: Purpose = "curve") -> Step:
+    def take(self, **asked: Unpack[StepAsked]) -> Step:
         """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
         not ended. The one before stays in the run."""
         started = self.budget.clock()
-        asked: StepAsked = {
-            "round_number": round_number,
-            "block": block,
-            "treatment": treatment,
-            "level": level,
-            "purpose": purpose,
-        }
-        self._wash_out(**asked)
+        level = asked["level"]
+        self._wash_out(asked["treatment"], level, sizing=asked.get("purpose") == "sizing")
         asked["warmup_s"] = self.settling.warmup_s(level)
         step = self._measure(**asked)
         self.budget.note_step(level, self.budget.clock() - started)
@@ -88,12 +82,11 @@ class Bookkeeping:
             step = self.once(**asked)
         return step
 
-    def _wash_out(self, **asked: Unpack[StepAsked]) -> None:
+    def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
         """What a start, or another treatment, leaves behind is over before a step of a block begins. Without `warms`
         only while the budget has room for a whole proof besides: fewer blocks would be worse."""
-        treatment = asked["treatment"]
-        another = asked["purpose"] != "sizing" and self.steps and self.steps[-1].treatment != treatment
-        asked["purpose"] = "warming"
+        another = not sizing and self.steps and self.steps[-1].treatment != treatment
+        asked: StepAsked = {"treatment": treatment, "level": level, "purpose": "warming"}
         if self.warms and self.bench.starts_fresh(treatment):
             self._measure(**asked)
         elif self.washes and another and self._has_room() and self.bench.carries_over(treatment):

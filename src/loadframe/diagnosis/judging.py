@@ -14,7 +14,7 @@ from dataclasses import replace
 from loadframe.analysis import failing
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.others import uncontrolled
-from loadframe.model import Finding, Remedy, Step, Verdict
+from loadframe.model import Finding, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays
@@ -48,10 +48,9 @@ def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -
 
 def _asked(steps: Sequence[Step]) -> list[failing.Asked]:
     """The requests of each block, in order."""
-    blocks = [[step for step in steps if step.block == block] for block in sorted({step.block for step in steps})]
     return [
         failing.Asked(sum(step.requests + step.errors for step in each), sum(step.errors for step in each))
-        for each in blocks
+        for each in by_block(steps).values()
     ]
 
 

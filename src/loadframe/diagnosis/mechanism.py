@@ -33,7 +33,7 @@ from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Finding, Mechanism, Step
+from loadframe.model import Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
 MOVED = 0.7
@@ -153,7 +153,7 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
 def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:
     """The trace in each block; None where a step of it lacks the metric: a mean over the others would be another
     load's."""
-    return {block: _side(trace, [step for step in steps if step.block == block]) for block in {s.block for s in steps}}
+    return {block: _side(trace, each) for block, each in by_block(steps).items()}
 
 
 def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:

@@ -11,7 +11,7 @@ from loadframe.analysis import comparison
 from loadframe.analysis.sequential import Plan
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, Verdict
+from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, Verdict, by_block
 
 MOST_LEVELS = 2
 """Few levels leave time for many blocks, and it is the blocks that narrow the interval."""
@@ -145,8 +145,8 @@ def take_block(
     book: Bookkeeping,
     order: Sequence[tuple[str, float]],
     *,
-    round_number: int,
     block: int,
+    round_number: int | None = None,
     purpose: Purpose = "proof",
 ) -> list[Step]:
     """The steps of one block."""
@@ -164,7 +164,7 @@ def _narrow(verdict: Verdict) -> bool:
 
 def by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:
     """Throughputs in the order of their blocks, by level."""
-    chosen = sorted((step for step in steps if step.treatment == treatment), key=lambda step: step.block)
+    chosen = [one for each in by_block(step for step in steps if step.treatment == treatment).values() for one in each]
     levels = sorted({step.level for step in chosen})
     return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
 

@@ -14,14 +14,11 @@ from loadframe.bench.surroundings import host_settings
 from loadframe.experiments.examination import examine
 from loadframe.experiments.proof import by_level, orders, take_block
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Alternative, Round, Step, TargetState, Witness
+from loadframe.model import Alternative, Round, Step, TargetState, Witness, by_block
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
 from loadframe.study.declaration import AlternativeTable
-
-SIDE_BY_SIDE = 0
-"""The round of these steps: those of the rounds that follow are measured with others beside them."""
 
 START = "A"
 """The treatment that a study declares."""
@@ -115,7 +112,7 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
         reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
         if block > FEWEST_BLOCKS and not book.budget.affords(one, reserve_s):
             break
-        take_block(book, order, round_number=SIDE_BY_SIDE, block=block, purpose="side by side")
+        take_block(book, order, block=block, purpose="side by side")
 
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
@@ -183,9 +180,9 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 def _paired(steps: Sequence[Step], first: str, second: str) -> tuple[Samples, Samples]:
     """Throughputs of two treatments by level, from the blocks that both were measured in side by side: the last step of
     each, as disturbed ones were repeated."""
-    together = [step for step in steps if step.purpose == "side by side"]
+    blocks = by_block(step for step in steps if step.purpose == "side by side").items()
     sides = [
-        {(step.level, step.block): step for step in together if step.treatment == treatment}
+        {(step.level, block): step for block, each in blocks for step in each if step.treatment == treatment}
         for treatment in (first, second)
     ]
     both = sorted(sides[0].keys() & sides[1].keys())

@@ -70,6 +70,6 @@ def _full_again(
     book: Bookkeeping, round_number: int, remedy: Remedy, name: str, state: TargetState, level: float
 ) -> Limit | None:
     """The limit that the remedy has raised and that the load overruns all the same; None where it is large enough."""
-    step = book.take(round_number=round_number, block=0, treatment=name, level=level, purpose="sizing")
+    step = book.take(round_number=round_number, treatment=name, level=level, purpose="sizing")
     limits = [series.limit for series in read_limits([step], state, book.bench.use(name))]
     return next((limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None)

@@ -12,7 +12,7 @@ from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import MOST_TIMES
-from loadframe.model import CLIENT_AXES, Curve, Step
+from loadframe.model import CLIENT_AXES, Curve, Step, by_block
 from loadframe.study import Study
 
 RESOLUTION = 0.15
@@ -154,8 +154,8 @@ def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) 
 
 
 def _blocks_at(steps: Sequence[Step], level: float) -> int:
-    """In how many blocks a level was measured; a step to size a remedy is none, nor is a repetition."""
-    return len({step.block for step in steps if step.level == level and step.purpose != "sizing"})
+    """In how many blocks a level was measured."""
+    return len(by_block(step for step in steps if step.level == level))
 
 
 def _curve(book: Bookkeeping, treatment: str) -> Curve:

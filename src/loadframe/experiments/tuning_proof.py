@@ -18,7 +18,7 @@ from loadframe.experiments.proof import decided, level_ratios, prove
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_trials import Trials
-from loadframe.model import SettingValue, Step, TargetState, TuningObjective, TuningProof
+from loadframe.model import SettingValue, Step, TargetState, TuningObjective, TuningProof, by_block
 from loadframe.tuning.space import Point
 
 PROOF_ROUND = 3
@@ -102,8 +102,7 @@ def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
 
 def _looked_at(book: Bookkeeping, round_number: int) -> bool:
     """Whether a proof that was cut short may have had blocks enough for an interval."""
-    blocks = {step.block for step in book.steps if step.round == round_number and step.counts}
-    return len(blocks) >= FEWEST_BLOCKS
+    return len(by_block(step for step in book.steps if step.round == round_number)) >= FEWEST_BLOCKS
 
 
 def _proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:
@@ -157,10 +156,9 @@ def _tell(trials: Trials, proof: Proof) -> None:
     """The blocks of a proof that failed, to the search."""
     objective = proof.told.objective
     missed = objective is not None and not objective.met
-    after = [step for step in proof.steps if step.treatment != START]
-    use = within.used(trials.objective, after)
-    for block in sorted({step.block for step in proof.steps}):
-        start = [step for step in proof.steps if step.block == block and step.treatment == START]
+    use = within.used(trials.objective, [step for step in proof.steps if step.treatment != START])
+    for block in by_block(proof.steps).values():
+        start = [step for step in block if step.treatment == START]
         if all(step.throughput > 0 for step in start):
             trials.observe(trials.space.start, start)
-        trials.observe(proof.point, [step for step in after if step.block == block], missed=missed, use=use)
+        trials.observe(proof.point, [step for step in block if step.treatment != START], missed=missed, use=use)

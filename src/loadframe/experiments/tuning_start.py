@@ -7,7 +7,6 @@ is a median of blocks of which most agree, and the start is measured once more w
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
@@ -17,7 +16,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
-from loadframe.model import Step
+from loadframe.model import Step, by_block
 
 START_ROUND = 1
 """The round of its steps."""
@@ -70,12 +69,9 @@ class Start:
     def blocks(self) -> list[float]:
         """What each of its blocks says of itself: the noise that there is. Those that a stall has spoilt are left out,
         unless no block agrees with the median."""
-        blocks: dict[int, list[Step]] = defaultdict(list)
-        for step in self.steps:
-            if step.throughput > 0:
-                blocks[step.block].append(step)
-        agreeing = [steps for steps in blocks.values() if self.agrees(steps)]
-        return [self.value(steps) for steps in agreeing or blocks.values()]
+        blocks = by_block(step for step in self.steps if step.throughput > 0).values()
+        agreeing = [steps for steps in blocks if self.agrees(steps)]
+        return [self.value(steps) for steps in agreeing or blocks]
 
     def agrees(self, steps: Sequence[Step]) -> bool:
         """Whether other steps of the start show about the same at every level."""
@@ -93,9 +89,9 @@ class Start:
         return Start.of(fresh, tuple(self.reference))
 
     def _block(self, book: Bookkeeping) -> list[Step]:
-        block = 1 + max(step.block for step in book.of(START))
+        block = 1 + max(by_block(book.of(START)))
         measure_block(book, START, tuple(self.reference), block, round_number=START_ROUND)
-        mine = (step for step in book.of(START) if step.block == block)
+        mine = by_block(book.of(START))[block]
         return list({step.level: step for step in mine}.values())  # of one that was disturbed its repetition
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -59,12 +59,13 @@ class Step:
     noise within the step. waiting_share: time that requests spent waiting for a lock or in a queue, divided by all
     their time. metrics: averages, rates and peaks over the window, by the names in units.py.
     flags: why the step should be read with care (see FLAGS). blind: counters that contradicted others in it.
-    purpose: see Purpose.
+    purpose: see Purpose. round, block: None where it is of none: a step that only warmed the target is of neither, one
+    that sized is of no block, and what is measured side by side comes before the first round.
     """
 
     number: int
-    round: int
-    block: int
+    round: int | None
+    block: int | None
     treatment: str
     level: float
     started_s: float
@@ -88,6 +89,15 @@ class Step:
     def counts(self) -> bool:
         """Whether it is a measurement; not where it only warmed the target."""
         return self.purpose != "warming"
+
+
+def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
+    """The steps of each block, blocks in rising order; steps that are of none are left out."""
+    blocks: dict[int, list[Step]] = {}
+    for step in steps:
+        if step.block is not None:
+            blocks.setdefault(step.block, []).append(step)
+    return dict(sorted(blocks.items()))
 
 
 UNSETTLED = "not-settled"

@@ -23,7 +23,7 @@ def check_steps(steps: Sequence[tuple[Step, str]]) -> None:
         seen.add(step.number)
 
 
-ROW = ("step", "level", "block", "throughput", "latency_p95_ms", "errors")
+ROW = ("step", "level", "throughput", "latency_p95_ms", "errors")
 """What every row of a footprint has (record.footprint)."""
 
 
@@ -57,7 +57,7 @@ def _wrong(step: Step) -> str | None:
     """What cannot be of a step, in words."""
     whole = {"number": step.number, "round": step.round, "block": step.block}
     for name, number in whole.items():
-        if not -1 <= number < MOST_STEPS:
+        if number is not None and not 0 <= number < MOST_STEPS:
             return f"{name} is {number}"
     if not step.level > 0:
         return f"step {step.number} has level {step.level:g} and throughput {step.throughput:g}"

@@ -22,7 +22,7 @@ NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
     "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record"
 )
-VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 2}
+VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 3}
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
@@ -40,9 +40,17 @@ def _with_purpose(step: dict[str, Any]) -> dict[str, Any]:
     return {**step, "purpose": "side by side" if step.get("round") == 0 else ""}
 
 
+def _without_places(step: dict[str, Any]) -> dict[str, Any]:
+    """Version 2 numbered the block of a step that sized, and the round of one that was measured side by side, 0; one
+    that warmed had those of the step that it went before."""
+    of_none = {"warming": ("round", "block"), "sizing": ("block",), "side by side": ("round",)}
+    return {**step, **dict.fromkeys(of_none.get(str(step.get("purpose")), ()))}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("change", 1): _change_with_status,
     ("step", 1): _with_purpose,
+    ("step", 2): _without_places,
 }
 """(name, from version) -> the body in the next version."""
 

@@ -62,14 +62,14 @@ def _cage(study: Study) -> dict[str, str]:
 
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
-    """One row per step: level, block, throughput, p95 latency, p99.9 where a request lies beyond it, and these metrics
-    where they were measured."""
+    """One row per step: level, block where it is of one, throughput, p95 latency, p99.9 where a request lies beyond it,
+    and these metrics where they were measured."""
     wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics]))
     return tuple(
         {
             "step": float(step.number),
             "level": step.level,
-            "block": float(step.block),
+            **({} if step.block is None else {"block": float(step.block)}),
             "throughput": step.throughput,
             "latency_p95_ms": step.latency.p95_ms,
             "errors": float(step.errors),
