@@ -231,7 +231,7 @@ def test_a_socket_path_that_the_kernel_would_cut_is_refused(scratch: Path) -> No
 
 
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadframe.kinds.private_server.installed", lambda name: None)
+    monkeypatch.setattr("loadframe.kinds.package.installed", lambda name: None)
     with pytest.raises(MissingTool, match="mariadbd is not installed") as caught:
         MariadbTarget(lease=lease, allowance=Allowance()).create()
     assert caught.value.remedy == "apt-get install mariadb-server"

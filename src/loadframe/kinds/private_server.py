@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -22,13 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import TargetError
 from loadframe.host import identity
-from loadframe.host.environment import SYSTEM, located
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
-from loadframe.model import Requirement, SettingValue, TargetState
+from loadframe.kinds.package import Package
+from loadframe.model import SettingValue, TargetState
 
 SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
 START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s
@@ -37,61 +35,6 @@ KILL_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
 LAST_LINES = "Its last log lines say why."
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
-
-
-def ask(*command: str) -> subprocess.CompletedProcess[str]:
-    """Run a server's program that says something about it and ends: what it said, whatever bytes that has."""
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    )
-
-
-@dataclass(frozen=True)
-class Package:
-    """Where a server is from. name: as messages call it. programs: what is needed of it, the server itself first.
-    install: how to get them. asked: what the server is given to tell its version. told: how it does, a pattern with one
-    group. find: where a program is; None: `installed`."""
-
-    name: str
-    programs: tuple[str, ...]
-    install: str
-    asked: tuple[str, ...]
-    told: str
-    find: Callable[[str], str | None] | None = None
-
-    def program(self, name: str) -> str | None:
-        """Where a program is."""
-        return (self.find or installed)(name)
-
-    def required(self, name: str = "") -> str:
-        """Where a program is, "" the server itself; MissingTool where it is not."""
-        name = name or self.programs[0]
-        found = self.program(name)
-        if found is None:
-            raise MissingTool(f"{name} is not installed", remedy=self.install)
-        return found
-
-    def version(self) -> str:
-        """Name and version, for example "MariaDB 10.11.6". MissingTool."""
-        said = _said((self.required(), *self.asked))
-        found = re.search(self.told, said)
-        return f"{self.name} {found[1]}" if found else f"{self.name} of unknown version"
-
-    def requirements(self, kind: str) -> list[Requirement]:
-        """What a kind needs of it, and whether it is here."""
-        return [Requirement(kind, name, self.program(name), self.install) for name in self.programs]
-
-
-@functools.cache
-def _said(command: tuple[str, ...]) -> str:
-    done = ask(*command)
-    return done.stdout + done.stderr
 
 
 @dataclass(frozen=True)
@@ -428,11 +371,6 @@ class PrivateServer:
         except subprocess.TimeoutExpired:
             return False
         return True
-
-
-def installed(program: str) -> str | None:
-    """Where a program is; /usr/sbin, where servers are, is often not in an ordinary user's PATH."""
-    return located(program, SYSTEM)
 
 
 def write_readable(path: Path, text: str) -> None:

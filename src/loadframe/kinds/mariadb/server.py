@@ -11,7 +11,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
 from loadframe.kinds.database import SCHEMA
-from loadframe.kinds.private_server import Account, Package, PrivateServer, ask, write_secret
+from loadframe.kinds.package import Package, ask
+from loadframe.kinds.private_server import Account, PrivateServer, write_secret
 from loadframe.model import TargetState
 
 PACKAGE = Package(

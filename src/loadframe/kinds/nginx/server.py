@@ -18,7 +18,8 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.kinds.private_server import Package, PrivateServer, write_readable
+from loadframe.kinds.package import Package
+from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.model import SettingValue, TargetState
 
 PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")

@@ -16,15 +16,9 @@ from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.package import Package, ask
 from loadframe.kinds.postgres.settings import CATALOGUE
-from loadframe.kinds.private_server import (
-    Account,
-    Package,
-    PrivateServer,
-    ask,
-    write_readable,
-    write_secret,
-)
+from loadframe.kinds.private_server import Account, PrivateServer, write_readable, write_secret
 from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.postgres_programs import program
 

@@ -14,7 +14,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User, ids_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.log_counts import LogCounts
-from loadframe.kinds.private_server import Package, PrivateServer, write_readable
+from loadframe.kinds.package import Package
+from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.kinds.squid.manager import MARK
 from loadframe.kinds.squid.settings import CATALOGUE
 from loadframe.model import SettingValue, TargetState

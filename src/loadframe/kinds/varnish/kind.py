@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.origin import requirements as of_origin
-from loadframe.kinds.private_server import installed
+from loadframe.kinds.package import installed
 from loadframe.kinds.varnish.counters import library
 from loadframe.kinds.varnish.server import PACKAGE
 from loadframe.kinds.varnish.settings import CATALOGUE, TUNABLES

@@ -13,7 +13,8 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
-from loadframe.kinds.private_server import Package, PrivateServer, ask
+from loadframe.kinds.package import Package, ask
+from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.varnish.counters import INSTALL
 from loadframe.kinds.varnish.settings import MOST_THREADS
 from loadframe.model import SettingValue, TargetState

@@ -1,0 +1,73 @@
+"""Where a server is from: its programs, how to get them, and what they say of themselves."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from loadframe.errors import MissingTool
+from loadframe.host.environment import SYSTEM, located
+from loadframe.model import Requirement
+
+
+def ask(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a server's program that says something about it and ends: what it said, whatever bytes that has."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
+@dataclass(frozen=True)
+class Package:
+    """Where a server is from. name: as messages call it. programs: what is needed of it, the server itself first.
+    install: how to get them. asked: what the server is given to tell its version. told: how it does, a pattern with one
+    group. find: where a program is; None: `installed`."""
+
+    name: str
+    programs: tuple[str, ...]
+    install: str
+    asked: tuple[str, ...]
+    told: str
+    find: Callable[[str], str | None] | None = None
+
+    def program(self, name: str) -> str | None:
+        """Where a program is."""
+        return (self.find or installed)(name)
+
+    def required(self, name: str = "") -> str:
+        """Where a program is, "" the server itself; MissingTool where it is not."""
+        name = name or self.programs[0]
+        found = self.program(name)
+        if found is None:
+            raise MissingTool(f"{name} is not installed", remedy=self.install)
+        return found
+
+    def version(self) -> str:
+        """Name and version, for example "MariaDB 10.11.6". MissingTool."""
+        said = _said((self.required(), *self.asked))
+        found = re.search(self.told, said)
+        return f"{self.name} {found[1]}" if found else f"{self.name} of unknown version"
+
+    def requirements(self, kind: str) -> list[Requirement]:
+        """What a kind needs of it, and whether it is here."""
+        return [Requirement(kind, name, self.program(name), self.install) for name in self.programs]
+
+
+@functools.cache
+def _said(command: tuple[str, ...]) -> str:
+    done = ask(*command)
+    return done.stdout + done.stderr
+
+
+def installed(program: str) -> str | None:
+    """Where a program is; /usr/sbin, where servers are, is often not in an ordinary user's PATH."""
+    return located(program, SYSTEM)
