@@ -58,6 +58,8 @@ def test_one_script_is_enough_and_a_file_must_be_there(tmp_path: Path) -> None:
     script = tmp_path / "own.sql"
     with pytest.raises(StudyError, match=r"own\.sql.*no such file"):
         registry.make("pgbench", {"file": str(script)})
+    with pytest.raises(StudyError, match=r"~0.*no such file"):
+        registry.make("pgbench", {"file": "~0"})
     script.write_text("SELECT 1;")
     registry.make("pgbench", {"file": str(script)})
     with pytest.raises(StudyError, match=r"own\.sql.*select-only.*one of them"):

@@ -222,17 +222,17 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
     """The user's script, None for one of pgbench's own. StudyError where there are two, or the file cannot be read."""
     if not options.file:
         return None
-    path = Path(options.file).expanduser().absolute()
     if "script" in given:
         raise StudyError(
             f"workload.options.file = {options.file!r} and script = {options.script!r}: one of them is enough.",
             remedy="Leave one of file and script out.",
         )
     try:
-        script = read_up_to(path, MOST_SCRIPT_BYTES)
-    except OSError as error:
+        script = read_up_to(Path(options.file).expanduser().absolute(), MOST_SCRIPT_BYTES)
+    except (OSError, RuntimeError) as error:  # the latter for a ~name that nobody has
+        why = getattr(error, "strerror", error)
         raise StudyError(
-            f"workload.options.file = {options.file!r}: there is no such file that can be read ({error.strerror}).",
+            f"workload.options.file = {options.file!r}: there is no such file that can be read ({why}).",
             remedy="Give the path of a script for pgbench, or choose one of its own with script.",
         ) from error
     if len(script) > MOST_SCRIPT_BYTES:
