@@ -41,12 +41,14 @@ this package and must stay light.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadframe.version import __version__
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # at run time each of these imports is made on the first use of its name
     from loadframe.analysis.curve import of as fit_curve
     from loadframe.bench.places import revert as revert_changes
     from loadframe.changes.durable import of_this_command as own_changes
@@ -77,26 +79,25 @@ if TYPE_CHECKING:
         verify,
     )
     from loadframe.observations import read_observations
-    from loadframe.reporting import (
+    from loadframe.reporting.capacity_report import render_capacity
+    from loadframe.reporting.forecasts import render_forecast
+    from loadframe.reporting.json_shapes import (
         capacity_json,
         comparison_json,
         curve_json,
         forecast_json,
         investigation_json,
         ladder_json,
-        render_capacity,
-        render_comparison,
-        render_curve,
-        render_forecast,
-        render_ladder,
-        render_text,
-        render_tuning,
+        ledger_json,
+        ndb_json,
         tuning_json,
-        write_page,
     )
-    from loadframe.reporting.json_shapes import ledger_json, ndb_json
+    from loadframe.reporting.ladder_report import render_ladder
     from loadframe.reporting.limits_report import render_limits
     from loadframe.reporting.ndb_report import render_ndb
+    from loadframe.reporting.page import write_page
+    from loadframe.reporting.text import render_comparison, render_curve, render_text
+    from loadframe.reporting.tuning_report import render_tuning
     from loadframe.study import Study
     from loadframe.study import load as load_study
     from loadframe.study.cases import all_cases as cases
@@ -159,66 +160,19 @@ __all__ = [
     "write_speedscope",
 ]
 
-_API = {
-    "Study": ("loadframe.study", "Study"),
-    "load_study": ("loadframe.study", "load"),
-    "case": ("loadframe.study.cases", "find"),
-    "cases": ("loadframe.study.cases", "all_cases"),
-    "investigate": ("loadframe.lab", "investigate"),
-    "measure": ("loadframe.lab", "measure"),
-    "compare": ("loadframe.lab", "compare"),
-    "capacity": ("loadframe.lab", "capacity"),
-    "ladder": ("loadframe.lab", "ladder"),
-    "measured_ladder": ("loadframe.lab", "measured_ladder"),
-    "tune": ("loadframe.lab", "tune"),
-    "measured_tuning": ("loadframe.lab", "measured_tuning"),
-    "compare_runs": ("loadframe.experiments.comparing", "runs"),
-    "curves": ("loadframe.lab", "curves"),
-    "read_observations": ("loadframe.observations", "read_observations"),
-    "fit_curve": ("loadframe.analysis.curve", "of"),
-    "quality": ("loadframe.lab", "quality"),
-    "conclude": ("loadframe.lab", "conclude"),
-    "open_run": ("loadframe.lab", "open_run"),
-    "limits": ("loadframe.experiments.limits_now", "limits"),
-    "predict": ("loadframe.experiments.forecasting", "predict"),
-    "predict_run": ("loadframe.experiments.run_forecasting", "predict_run"),
-    "calibration": ("loadframe.experiments.forecasting", "calibration"),
-    "verify": ("loadframe.lab", "verify"),
-    "read_ndb_config": ("loadframe.experiments.ndb", "read_ndb_config"),
-    "check_ndb": ("loadframe.experiments.ndb", "check_ndb"),
-    "render_ndb": ("loadframe.reporting.ndb_report", "render_ndb"),
-    "ndb_json": ("loadframe.reporting.json_shapes", "ndb_json"),
-    "render_forecast": ("loadframe.reporting", "render_forecast"),
-    "forecast_json": ("loadframe.reporting", "forecast_json"),
-    "render_limits": ("loadframe.reporting.limits_report", "render_limits"),
-    "ledger_json": ("loadframe.reporting.json_shapes", "ledger_json"),
-    "render_capacity": ("loadframe.reporting", "render_capacity"),
-    "capacity_json": ("loadframe.reporting", "capacity_json"),
-    "render_ladder": ("loadframe.reporting", "render_ladder"),
-    "ladder_json": ("loadframe.reporting", "ladder_json"),
-    "render_tuning": ("loadframe.reporting", "render_tuning"),
-    "tuning_json": ("loadframe.reporting", "tuning_json"),
-    "render_text": ("loadframe.reporting", "render_text"),
-    "render_curve": ("loadframe.reporting", "render_curve"),
-    "write_report": ("loadframe.experiments.writing", "write_report"),
-    "write_page": ("loadframe.reporting", "write_page"),
-    "investigation_json": ("loadframe.reporting", "investigation_json"),
-    "curve_json": ("loadframe.reporting", "curve_json"),
-    "write_speedscope": ("loadframe.experiments.profiling", "write_speedscope"),
-    "render_comparison": ("loadframe.reporting", "render_comparison"),
-    "comparison_json": ("loadframe.reporting", "comparison_json"),
-    "sweep_leftovers": ("loadframe.host.leftovers", "sweep"),
-    "revert_changes": ("loadframe.bench.places", "revert"),
-    "unreverted_changes": ("loadframe.changes.reverting", "unreverted"),
-    "changes_not_reverted": ("loadframe.changes.lists", "read"),
-    "unreadable_changes": ("loadframe.changes.lists", "unreadable"),
-    "own_changes": ("loadframe.changes.durable", "of_this_command"),
-}
-
 if not TYPE_CHECKING:  # a type checker would answer Any for every name that is not there
 
+    @cache
+    def _places() -> dict[str, tuple[str, str]]:
+        """Name -> its module and its name there, as the imports above say."""
+        import ast
+
+        statements = ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8")))
+        imports = [one for one in statements if isinstance(one, ast.ImportFrom)]
+        return {alias.asname or alias.name: (one.module, alias.name) for one in imports for alias in one.names}
+
     def __getattr__(name: str) -> object:
-        if name not in _API:
+        if name not in __all__:
             raise AttributeError(f"module 'loadframe' has no attribute {name!r}")
-        module, attribute = _API[name]
-        return getattr(import_module(module), attribute)
+        module, original = _places()[name]
+        return getattr(import_module(module), original)

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadframe import reporting
 from loadframe.analysis.carryover import carried_over
 from loadframe.bench.checking import unseen
 from loadframe.errors import StudyError
@@ -61,6 +60,7 @@ from loadframe.model import (
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress
 from loadframe.reporting import quality_words, words
+from loadframe.reporting.json_shapes import comparison_json
 from loadframe.study import Study
 
 __all__ = [
@@ -166,7 +166,7 @@ def compare(
         carried = map(str, carried_over(run.steps()))
         notes = *unseen(study), *map(words.sentence, quality_words.sentences(quality(run))), *carried, *missing
         found = [replace(each, run=str(run.path), notes=notes) for each in judged]
-        shapes = [reporting.comparison_json([each]) for each in found]
+        shapes = [comparison_json([each]) for each in found]
         run.write_document("verdicts.json", "verdicts", {"alternatives": shapes})
     return found
 

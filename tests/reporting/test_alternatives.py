@@ -13,12 +13,12 @@ from loadframe.reporting import (
     alternatives,
     charts,
     facts,
-    investigation_json,
     plots,
     quality_words,
-    render_page,
-    render_text,
 )
+from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.page import render_page
+from loadframe.reporting.text import render_text
 
 
 def verdict(ratio: float, low: float, high: float, *levels: float) -> Verdict:

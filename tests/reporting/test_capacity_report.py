@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, LoadInterval
-from loadframe.reporting import capacity_json, render_capacity
+from loadframe.reporting.capacity_report import render_capacity
+from loadframe.reporting.json_shapes import capacity_json
 
 FOUND = Capacity(
     axis="rate",

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Change, Decision, Host, Interaction, Ladder, Rung, RunQuality, StudySummary, Verdict
-from loadframe.reporting import ladder_json, render_ladder, render_ladder_page
-from loadframe.reporting.ladder_report import answer, fate, final_changes
+from loadframe.reporting.json_shapes import ladder_json
+from loadframe.reporting.ladder_report import answer, fate, final_changes, render_ladder
+from loadframe.reporting.page import render_ladder_page
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:

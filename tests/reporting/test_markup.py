@@ -16,8 +16,8 @@ import pytest
 from markupsafe import Markup
 
 from loadframe.model import Investigation
-from loadframe.reporting import render_ladder_page, render_page, render_tuning_page
 from loadframe.reporting.markup import element
+from loadframe.reporting.page import render_ladder_page, render_page, render_tuning_page
 
 from .test_ladder_report import FOUND as LADDER
 from .test_tuning_report import WRITTEN as TUNING

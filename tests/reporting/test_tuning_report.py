@@ -25,7 +25,10 @@ from loadframe.model import (
     TuningTrial,
     Verdict,
 )
-from loadframe.reporting import render_tuning, render_tuning_page, searches, tuning_json
+from loadframe.reporting import searches
+from loadframe.reporting.json_shapes import tuning_json
+from loadframe.reporting.page import render_tuning_page
+from loadframe.reporting.tuning_report import render_tuning
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
 FOUND = Tuning(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadframe import reporting
 from loadframe.analysis.carryover import carried_over
 from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.writing import quality_from, write_tables
 from loadframe.model import Ladder
+from loadframe.reporting.page import render_ladder_page
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.record import describe_study
 
@@ -54,5 +54,5 @@ def write_down(run: RunFolder) -> Ladder:
         warnings=tuple(dict.fromkeys((*found.warnings, *map(str, carried_over(steps)), *missing))),
     )
     run.write_record(FILE, SCHEMA, found)
-    run.write_report(reporting.render_ladder_page(found))
+    run.write_report(render_ladder_page(found))
     return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadframe import reporting
 from loadframe.analysis import stacks
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
@@ -26,6 +25,7 @@ from loadframe.model import (
     Stack,
 )
 from loadframe.recording.profiles import collapsed
+from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.runs.folder import RunFolder
 
 WINDOW_S = 2.0
@@ -129,7 +129,7 @@ def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
 def write_speedscope(run: RunFolder, path: Path) -> None:
     """All sampled stacks of a run in speedscope's format. RunError where there are none or `path` cannot be written."""
     titled = [
-        reporting.TitledStacks(
+        TitledStacks(
             f"{source.component}, {source.kind}: {step.treatment} at {step.level:g} ({step.place})",
             stacks_,
             1 / source.rate,
@@ -145,7 +145,7 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
             remedy='Run it again with measure.profile = "auto" and a budget that has room for them.',
         )
     try:
-        path.write_text(write_json(reporting.speedscope_json(run.path.name, titled)), encoding="utf-8")
+        path.write_text(write_json(speedscope_json(run.path.name, titled)), encoding="utf-8")
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Choose another place.") from error
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadframe import reporting
 from loadframe.analysis import exhaustion
 from loadframe.errors import RunError
 from loadframe.experiments.examination import FORESIGHT
@@ -16,6 +15,7 @@ from loadframe.ledger.reading import read_limits
 from loadframe.model import Forecast, Limit, Step
 from loadframe.prediction import resources
 from loadframe.prediction.system import Kind
+from loadframe.reporting.json_shapes import forecast_json
 from loadframe.runs.folder import RunFolder
 
 FILE = "forecasts.json"
@@ -64,5 +64,5 @@ def limits_of(run: RunFolder, treatment: str, steps: Sequence[Step]) -> list[Lim
 def _keep(run: RunFolder, forecast: Forecast) -> None:
     known = run.has(FILE)
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if known else []
-    body = {"forecasts": [*earlier, reporting.forecast_json(forecast)][-MOST_KEPT:]}
+    body = {"forecasts": [*earlier, forecast_json(forecast)][-MOST_KEPT:]}
     run.write_document(FILE, "forecasts", body)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadframe import reporting
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.tuning_answer import with_file
 from loadframe.experiments.writing import quality_from, write_tables
 from loadframe.model import Tuning
+from loadframe.reporting.page import render_tuning_page
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import DAMAGED
 from loadframe.runs.record import describe_study
@@ -55,5 +55,5 @@ def write_down(run: RunFolder) -> Tuning:
     run.write_record(FILE, SCHEMA, found)
     if found.file_name:
         run.write_text(found.file_name, found.file_text)
-    run.write_report(reporting.render_tuning_page(found))
+    run.write_report(render_tuning_page(found))
     return found

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from loadframe import reporting
 from loadframe.analysis.carryover import carried_over
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
@@ -20,6 +19,8 @@ from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
 from loadframe.model import Investigation, Limit, Round, RunQuality, Step, Verdict
 from loadframe.recording.series import MetricSeries, metric_series
+from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.page import render_page
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint
 from loadframe.study import Study
@@ -79,7 +80,7 @@ def write_down(
         latencies=latencies.distributions,
     )
     run.write_record("investigation.json", "investigation-record", investigation)
-    shapes = reporting.investigation_json(investigation)
+    shapes = investigation_json(investigation)
     run.write_document("findings.json", "findings", {"rounds": [one["findings"] for one in shapes["rounds"]]})
     run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
     write_report(run, investigation)
@@ -88,7 +89,7 @@ def write_down(
 
 def write_report(run: RunFolder, investigation: Investigation) -> None:
     """report.html of a run folder: there complete, or as it was before. RunError where it cannot be written."""
-    run.write_report(reporting.render_page(investigation))
+    run.write_report(render_page(investigation))
 
 
 def write_tables(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> tuple[str, ...]:
