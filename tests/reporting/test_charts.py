@@ -6,6 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from pathlib import Path
 
 from loadframe.model import Investigation
 from loadframe.reporting import charts, facts, plots, vega
@@ -43,6 +44,34 @@ def test_the_title_states_the_fact(farm: Investigation) -> None:
     assert plots.proof_title(farm) == (
         "Throughput falls to 35 % between 12 and 20 active jobs; after the change it falls after about 170 active jobs"
     )
+
+
+def test_the_title_says_one_shape_once(farm: Investigation) -> None:
+    first, last = farm.rounds[0], farm.rounds[-1]
+    flat = [replace(one.curve, shape="plateau", knee=None, cliff=None) for one in (first, last)]
+    rounds = tuple(replace(one, curve=curve) for one, curve in zip((first, last), flat, strict=True))
+    inv = replace(farm, rounds=rounds)
+    assert plots.proof_title(inv) == "Flat at 2,050/s; after the change flat at 2,110/s"
+    assert plots.proof_note(inv) == "Shaded: 95 % interval."
+    same = replace(last, curve=replace(first.curve, peak=last.curve.peak))
+    assert plots.proof_title(replace(farm, rounds=(first, same))) == (
+        "Throughput falls to 35 % between 12 and 20 active jobs: at most 2,050/s before, 2,110/s after the change"
+    )
+    assert plots.proof_note(farm).endswith("Dashed: the knee with its interval.")
+
+
+def test_every_colour_of_the_charts_has_another_in_the_dark(farm: Investigation) -> None:
+    css = (Path(charts.__file__).parent / "page.css").read_text()
+    dark = css[css.index("prefers-color-scheme: dark") :]
+    svg = "".join(chart.svg for chart in charts.page_charts(farm).values())
+    painted = {*re.findall(r'(?:fill|stroke)="#(\w+)"', svg)}
+    assert {"D55E00", "0072B2", "E4E7EB"} <= painted
+    assert all(f'="#{colour}"' in dark for colour in painted)
+
+
+def test_a_long_name_at_the_end_of_a_line_has_room_in_any_font(queue: Investigation, farm: Investigation) -> None:
+    rooms = [json.loads(charts.page_charts(inv)["proof"].spec)["padding"]["right"] for inv in (queue, farm)]
+    assert rooms[0] - rooms[1] >= len("journal_mode = wal") - len("before")
 
 
 def test_before_and_after_have_colours_of_their_own_and_are_named(farm: Investigation) -> None:

@@ -29,6 +29,7 @@ from loadframe.reporting import searches
 from loadframe.reporting.json_shapes import tuning_json
 from loadframe.reporting.page import render_tuning_page
 from loadframe.reporting.tuning_report import render_tuning
+from loadframe.reporting.vega import Size
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
 FOUND = Tuning(
@@ -77,6 +78,16 @@ def rows_of(page: str) -> list[dict[str, Any]]:
     """All rows of the chart's data."""
     spec = page.split('id="spec-trials">')[1].split("</script>")[0]
     return [row for rows in json.loads(spec)["datasets"].values() for row in rows]
+
+
+def test_the_start_is_in_the_picture_however_large_the_gain() -> None:
+    assert FOUND.verdict is not None
+    best = replace(FOUND.verdict, ratio=50.0, low=40.0, high=70.0)
+    found = replace(FOUND, trials=tuple(replace(each, ratio=45.0) for each in FOUND.trials), verdict=best, fresh=None)
+    drawn = searches.trials(found, Size(640, 300))
+    assert drawn is not None
+    (domain,) = {tuple(layer["encoding"]["y"]["scale"]["domain"]) for layer in drawn.specification()["layer"]}
+    assert domain[0] < 1 < 70 < domain[1]
 
 
 def test_an_interval_is_said_with_its_own_confidence() -> None:

@@ -83,9 +83,10 @@ def page_charts(inv: Investigation) -> dict[str, Chart]:
 
 
 def _drafts(inv: Investigation) -> Iterator[Draft]:
-    band = "Shaded: 95 % interval. Dashed: the knee with its interval."
     dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
-    yield from _draft("proof", plots.proof_title(inv), band, partial(plots.throughput, inv), WIDE, NARROW)
+    yield from _draft(
+        "proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), WIDE, NARROW
+    )
     silent = "Longest time in which no request was done, of each step; the line joins the averages."
     if any(facts.silences(one) for one in inv.rounds):
         drawing = partial(plots.metric, inv, "workload.silence_ms")

@@ -43,12 +43,25 @@ def proof_title(inv: Investigation) -> str:
     drawn, unit = facts.series(inv), words.axis_unit(inv)
     if not drawn or drawn[0].curve is None:
         return ""
-    before, after = words.curve_phrase(drawn[0].curve, unit), drawn[-1].curve
+    first, after = drawn[0].curve, drawn[-1].curve
+    before = words.curve_phrase(first, unit)
     if len(drawn) == 1:
         return f"Throughput {before}"
     if after is None:
         return f"Throughput {before}; higher after the change"
-    return f"Throughput {before}; after the change it {words.curve_phrase(after, unit)}"
+    if (then := words.curve_phrase(after, unit)) != before:
+        return f"Throughput {before}; after the change it {then}"
+    peaks = [f"{rounding.plain(curve.peak.throughput)}/s" for curve in (first, after)]
+    if first.knee is None and first.shape == "plateau":
+        return f"Flat at {peaks[0]}; after the change flat at {peaks[1]}"
+    return f"Throughput {before}: at most {peaks[0]} before, {peaks[1]} after the change"
+
+
+def proof_note(inv: Investigation) -> str:
+    """What the chart's bands and lines are, of those that it has."""
+    ends = [each.curve for each in measured_ends(inv)]
+    knee = " Dashed: the knee with its interval." if any(curve and curve.knee for curve in ends) else ""
+    return f"Shaded: 95 % interval.{knee}"
 
 
 def throughput(inv: Investigation, size: Size) -> Plot | None:

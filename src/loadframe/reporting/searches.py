@@ -18,7 +18,7 @@ KINDS = {
 }
 """How a trial is drawn: its colour and its shape."""
 DEEPEST = 20.0
-"""Of the best ratio; what is further below, and what failed, stands at the bottom."""
+"""Of the best ratio; what is further below that and the start, and what failed, stands at the bottom."""
 
 
 def kind(trial: TuningTrial) -> str:
@@ -61,7 +61,7 @@ def _range(found: Tuning) -> tuple[float, float]:
     """The lowest and the highest ratio that are shown; an interval may have no end."""
     proved = (found.told.low, found.told.ratio, found.told.high) if found.told else ()
     known = [1.0, *(each.ratio for each in found.trials if each.ratio is not None), *filter(math.isfinite, proved)]
-    return max(min(known), max(known) / DEEPEST) / 1.15, max(known)
+    return min(1.0, max(min(known), max(known) / DEEPEST)) / 1.15, max(known)
 
 
 def trials(found: Tuning, size: Size) -> Plot | None:

@@ -22,6 +22,8 @@ BEFORE, BETWEEN, AFTER, INK, QUIET = "#D55E00", "#8A8A8A", "#0072B2", "#1F2933",
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 LABELS_TOUCH_BELOW = 0.07
 """Share of the height below which two labels at the ends of lines would overlap."""
+SLACK = 1.2
+"""Pixels a character: a browser without the fonts of FONT takes a wider one, and the last names would be cut off."""
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -53,6 +55,7 @@ class LoadAxis:
             {"type": "log" if logarithmic else "linear", "zero": False, "nice": False, "padding": 8},
             values=list(self.levels),
             labelOverlap="greedy",
+            labelSeparation=4,
             format=number_format(max(self.levels)),
             grid=False,
         )
@@ -96,6 +99,7 @@ class PercentileAxis:
             values=[2, *(10**power for power in range(1, decades + 1))],
             labelExpr="format(100 - 100 / datum.value, '.12~g')",
             labelOverlap="greedy",
+            labelSeparation=4,
             grid=True,
         )
 
@@ -165,13 +169,14 @@ class Plot:
 
     def specification(self, background: str | None = None) -> Spec:
         """The whole specification, with the look that all charts share."""
+        slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))
         self._write_ends()
         return {
             "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
             "width": self.size.width,
             "height": self.size.height,
             "background": background,
-            "padding": {"left": 4, "right": 10, "top": 6, "bottom": 4},
+            "padding": {"left": 4, "right": 10 + slack, "top": 6, "bottom": 4},
             "config": CONFIG,
             "layer": self._layers,
             "datasets": {f"rows-{number}": rows for number, rows in enumerate(self._rows)},
