@@ -138,7 +138,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return tuple(offer for offers in found.values() for offer in offers)
 
     def _load(self, kind: str) -> Record | Broken | None:
-        """The record or what is wrong with it; None where nobody offers it."""
+        """The record or what is wrong with it; None where no distribution offers it."""
         if kind not in self._loaded:
             offers = [offer for offer in self._offers if offer.point is not None and offer.point.name == kind]
             if not offers:

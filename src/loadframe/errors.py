@@ -7,7 +7,7 @@
     │   ├── TargetError          the target will not start, died, or refuses a level
     │   ├── WorkloadError        the load driver failed
     │   ├── CageError            the machine will not grant the hardware asked for
-    │   ├── ChangeError          a setting of the machine, or of somebody's server, that cannot be changed or put back
+    │   ├── ChangeError          a setting of the machine, or of an attached server, that cannot be changed or put back
     │   ├── RunError             a run folder that cannot be written or read
     │   ├── RecordingError       a recording that is empty, foreign or corrupt
     │   ├── SampleError          a CSV sample that cannot be read or compared

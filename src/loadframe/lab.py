@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 MOST_ROUNDS = 6
-"""A remedy that helps is followed by another round; nobody waits longer than this."""
+"""A remedy that helps is followed by another round, up to this many."""
 
 
 @dataclass(frozen=True, slots=True)

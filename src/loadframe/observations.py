@@ -1,4 +1,4 @@
-"""CSV curves: rows of load and throughput, perhaps with latency and utilisations, measured by anybody."""
+"""CSV curves: rows of load and throughput, perhaps with latency and utilisations, measured by any tool."""
 
 from __future__ import annotations
 

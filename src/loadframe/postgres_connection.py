@@ -72,7 +72,7 @@ SAID = ("host", NUMBER, "port", "dbname", "user", "password")
 KNOWS_REQUIRE_AUTH = 160000
 CONNECT_S = 10
 LOGIN_BYTES = MIB
-"""Of all that a server says until it lets somebody in: parameters, notices, words of refusal."""
+"""Of all that a server says until it accepts a client: parameters, notices, words of refusal."""
 ANSWER_BYTES = 64 * MIB
 WATCHED_EVERY_S = 0.005
 RECEIVED_AT = 128

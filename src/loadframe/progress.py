@@ -19,7 +19,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Prints nothing."""
 
     def phase(self, words: str, steps: int) -> None:
         """Nothing."""

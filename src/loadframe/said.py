@@ -1,4 +1,4 @@
-"""What a server or a program of somebody else's has said, as words that can be shown."""
+"""What a server or another program has said, as words that can be shown."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Connected Unix sockets: opened for clients that would leave one of their own open where nobody answers; and who is at
-the other end."""
+"""Connected Unix sockets: opened for clients that would leave one of their own open where no server answers; and who is
+at the other end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run i
 
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
-    """Connect to the socket at this path; OSError where nobody answers, with nothing left open.
+    """Connect to the socket at this path; OSError where no server answers, with nothing left open.
 
     pymysql keeps a reference cycle around the socket of a refused connection, so that it stays open until the next
     garbage collection; it takes one that is connected already.
@@ -29,7 +29,7 @@ def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
 
 
 def stopped(path: str) -> str:
-    """In words, that the process which listens at this path was stopped; "" where it was not, or where nobody answers.
+    """In words, that the process which listens at this path was stopped; "" where it was not, or where none answers.
     A kernel lets clients connect to it all the same, and they wait for ever."""
     listener = listening(path)
     return "" if listener is None else told([listener])

@@ -96,7 +96,7 @@ def verdict(
 def verdict_at_end(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, confidence: float = 0.95
 ) -> Verdict:
-    """The same where nobody looks before the last block, and how many blocks there are depends on time alone."""
+    """The same where no look comes before the last block, and how many blocks there are depends on time alone."""
     blocks = max(FEWEST_BLOCKS, _sides(before, after).blocks)
     return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks))
 

@@ -96,7 +96,7 @@ def fit(
 
 
 def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
-    """The curve of what somebody measured: a level for each load, its rows as blocks; with the scalability law where
+    """The curve of measured rows: a level for each load, its rows as blocks; with the scalability law where
     there are levels enough for it. Raises as `fit`."""
     samples = []
     for load in observations.loads:

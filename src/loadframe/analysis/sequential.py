@@ -59,7 +59,7 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 
 
 def open_ended_level(look: int, alpha: float) -> float:
-    """The level of the i-th look where nobody knows how many will follow: alpha 6 / (pi^2 i^2).
+    """The level of the i-th look where it is not known how many will follow: alpha 6 / (pi^2 i^2).
 
     All of them together stay below alpha, as sum 1/i^2 = pi^2/6 (Bonferroni)."""
     return alpha * 6 / (math.pi * look) ** 2

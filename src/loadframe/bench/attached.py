@@ -48,7 +48,7 @@ class AttachedTarget:
         self.counter_specs: tuple[CounterSpec, ...] = self._server.counter_specs
 
     def create(self) -> None:
-        """It is there; which process it is, is asked where the study changes that. TargetError where nobody knows,
+        """It is there; which process it is, is asked where the study changes that. TargetError where that is unknown,
         ChangeError where the place of our configuration file is taken."""
         if self._config is not None:
             self._config.make_room()

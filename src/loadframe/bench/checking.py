@@ -218,7 +218,7 @@ def _check_attached(study: Study) -> None:
 
 
 def _check_restart(study: Study) -> None:
-    """How somebody's server is restarted: with a file and a command, both or neither."""
+    """How an attached server is restarted: with a file and a command, both or neither."""
     target = study.target
     if (target.config is None) != (not target.restart):
         raise StudyError(

@@ -1,4 +1,4 @@
-"""The schema that a workload makes on somebody's server, as a thing that outlives a killed command."""
+"""The schema that a workload makes on an attached server, as a thing that outlives a killed command."""
 
 from __future__ import annotations
 

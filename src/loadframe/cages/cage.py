@@ -202,7 +202,7 @@ class Cage:
         return None if value is not None and value >= NO_LIMIT_V1 else value
 
     def _bind(self, cpus: frozenset[int]) -> None:
-        """Bind the group to CPUs where there is a cpuset; version 1 wants memory nodes too before it takes anybody."""
+        """Bind the group to CPUs where there is a cpuset; version 1 needs memory nodes too before any process joins."""
         group = self._group("cpuset")
         if group is None:
             return

@@ -201,7 +201,7 @@ def available(root: Path = Path("/")) -> dict[str, str | None]:
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:
-    """Remove a group that nobody is in any more; True once it is gone. A process that has just ended may still be
+    """Remove an empty group; True once it is gone. A process that has just ended may still be
     counted for a moment."""
     until = time.monotonic() + patience_s
     while folder.exists():

@@ -51,7 +51,7 @@ class DurableJournal:
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
         """Change one setting; answers what is read back. moves: others that may change with it.
 
-        ChangeError where another command has changed it, or somebody else since we did; UserError as `place` raises.
+        ChangeError where another command or program has changed it since we did; UserError as `place` raises.
         """
         # What it moves comes first: that is put back after it.
         self._begin(place, {**dict.fromkeys(moves), name: value})
@@ -64,7 +64,7 @@ class DurableJournal:
         return found[name]
 
     def intend(self, place: Place, name: str, value: SettingValue) -> None:
-        """What `set` writes down before it changes anything, for a change that somebody else makes."""
+        """What `set` writes down before it changes anything, for a change that another program makes."""
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
@@ -232,7 +232,7 @@ def _known(value: SettingValue | None) -> SettingValue:
 
 
 def _shown(value: SettingValue | None) -> str:
-    """A value for people; "" is that of a setting that nobody has set."""
+    """A value for people; "" is that of a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 

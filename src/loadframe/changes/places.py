@@ -10,7 +10,7 @@ from loadframe.errors import ChangeError
 from loadframe.model import SettingValue
 
 
-class Gone(ChangeError):  # noqa: N818 - it is no error of anybody's
+class Gone(ChangeError):  # noqa: N818 - it is a state, not an error
     """The place has ended, and what was changed of it with it."""
 
 

@@ -100,7 +100,7 @@ def _run() -> int:
 
         keep_signals()
         return run(sys.argv[1:])
-    except Exception as error:  # noqa: BLE001 - there is nobody above who could tell of it
+    except Exception as error:  # noqa: BLE001 - nothing above reports it
         told = faults.in_words(error)
         terminal.say(str(told))
         if terminal.wants_json(sys.argv[1:]):

@@ -170,7 +170,7 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     """The load from which on requests pay for a full limit: between the last level at which few do and the first of
-    those at which they do without exception. A cache is full of what nobody asks for any more long before it is too
+    those at which they do without exception. A cache is full of what is no longer asked for long before it is too
     small; so where the ledger sees it full outside of these two levels, what it costs decides.
 
     None where all levels pay, or none does, or it was not measured."""

@@ -2,7 +2,7 @@
 
 Both sides of a proof have the same neighbours, so the gain is proved; but of which cause it cured the target is not: it
 may only need less of what the neighbours leave. What confirms or refutes a cause is then held against a quiet control:
-the steps of the same proof in which nobody took the CPU.
+the steps of the same proof in which no other process took the CPU.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ CONFIDENCE = 0.95
 
 
 def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) -> str:
-    """Why a proof with these two sides confirms nothing; "" where it may: where nobody took the CPU, or where it did
-    enough steps in quiet to show that the throughput rises `least` times at each level (0: whatever it does)."""
+    """Why a proof with these two sides confirms nothing; "" where it may: where no other process took the CPU, or where
+    enough undisturbed steps show that the throughput rises `least` times at each level (0: whatever it does)."""
     crowded = sum(is_crowded(step.metrics) for step in (*before, *after))
     if not crowded:
         return ""

@@ -10,8 +10,8 @@ from loadframe.metrics.agreements import names_of
 from loadframe.model import BlindCounter, Step
 
 TRUSTED = 0.5
-"""A counter that contradicts others in so many of the steps says nothing in the rest either: there it agreed by chance,
-or there was nothing to count."""
+"""A counter that contradicts others in this share of the steps says nothing in the rest either: it agreed there by
+chance, or there was nothing to count."""
 
 
 def sighted(steps: Sequence[Step]) -> list[Step]:

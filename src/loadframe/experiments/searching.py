@@ -94,7 +94,7 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """Where no trial has missed yet and nobody gave a guess: forecast the capacity from the trials that met. Once:
+        """Where no trial has missed yet and no guess was given: forecast the capacity from the trials that met. Once:
         a server that takes less for a request the busier it is would be followed in small steps, guess after guess."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return

@@ -57,7 +57,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
     that nothing proved is lost.
 
     Together they err in ERROR of all searches at most. Levels depend on what was proved before and on time alone; a
-    proof that was cut short has spent its level once anybody could have looked at it.
+    proof that was cut short has spent its level once it could have been looked at.
     """
     error, tried, found = ErrorBudget(ERROR), list[Point](), list[Proof]()
     while not tried or (error.left and _another(trials, len(tried))):  # time for the first one was kept

@@ -47,7 +47,7 @@ def vary(
     study: Study, effective: Mapping[str, SettingValue], memory_bytes: float | None, first: Sequence[str]
 ) -> Varied:
     """The space: what the study names, or the target's table; settings in `first` come first. effective: what the
-    target uses at the start. memory_bytes: of its cage or its machine; None where nobody here knows it: then no range
+    target uses at the start. memory_bytes: of its cage or its machine; None where unknown here: then no range
     of memory is searched that the study does not give. StudyError where nothing is left to vary."""
     kind = study.target.kind
     connections = _connections(study, effective)

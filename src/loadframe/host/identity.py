@@ -179,7 +179,7 @@ def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
 
 def naming(word: str) -> tuple[Identity, ...]:
     """Processes whose command line contains `word`, without ourselves and our ancestors. Walks /proc once. Who names a
-    file may be anybody, an editor for instance: this finds processes, and is no reason to end one."""
+    file may be any process, an editor for instance: this finds processes, and is no reason to end one."""
     return _having("cmdline", lambda text: word.encode() in text)
 
 
@@ -211,8 +211,8 @@ def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
 
 
 def runs(group: int) -> bool:
-    """Whether any process of a process group runs. One that has ended does not, also where nobody ever waits for it,
-    as in a container whose first process adopts orphans and leaves them as they are."""
+    """Whether any process of a process group runs. One that has ended does not, also where its parent never waits
+    for it, as in a container whose first process adopts orphans and leaves them as they are."""
     found = (_fields(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
     return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in found if fields is not None)
 

@@ -110,7 +110,7 @@ class Lease:
         except OSError as error:
             lease.release()
             raise CageError(f"Cannot make {folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH.") from error
-        except BaseException:  # Ctrl-C: nobody has the lease yet who could release it
+        except BaseException:  # Ctrl-C: the caller has no lease yet to release
             lease.release()
             raise
         mark_with(name)
@@ -169,7 +169,8 @@ class Lease:
 
     def _strays(self) -> list[Identity]:
         """What has our mark, and our own children that work in the folder: Ctrl-C may come when one is started and
-        before anybody knows of it, such as a load driver, and what writes into a folder keeps it from being removed."""
+        before any record of it exists, such as a load driver, and what writes into a folder keeps it from being
+        removed."""
         ours = set(identity.children(os.getpid()))
         working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
         in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
@@ -208,7 +209,7 @@ def mark_of(lease: str) -> str:
 
 
 def members(record: Record) -> list[Identity]:
-    """Who is still in the lease's control groups: nobody else has any business there."""
+    """Who is still in the lease's control groups: no other process belongs there."""
     left = {pid for folder in record.groups for pid in groups.members(folder)} - {os.getpid()}
     return [process for pid in sorted(left) if (process := identity.identify(pid)) is not None]
 

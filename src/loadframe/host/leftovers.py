@@ -126,7 +126,7 @@ def _in_use(folder: Path) -> str | None:
             for name in names:
                 if stat.S_ISREG((file := Path(place) / name).lstat().st_mode) and _written(file):
                     return f"{file} is open for writing"
-    except FileNotFoundError:  # somebody works in it
+    except FileNotFoundError:  # a process works in it
         return "its files come and go"
     except OSError as error:
         return f"its users are not visible here ({error.strerror})"

@@ -19,7 +19,7 @@ User = str | int
 PROC = Path("/proc")
 FREE = range(61184, 65520)
 """From these systemd takes the users of services that have one for as long as they run (systemd.exec(5), DynamicUser=):
-no distribution gives them to anybody else."""
+no distribution gives them to other users."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
 """linux/capability.h. Without the last one, /proc does not say what a process of another user has open."""
 

@@ -190,7 +190,7 @@ def spawn(
     try:
         with os.fdopen(reading, "rb") as report:
             refusal = report.read().decode()
-    except BaseException:  # Ctrl-C: nobody has the process yet who could end it
+    except BaseException:  # Ctrl-C: the caller has no process yet to end
         process.kill()
         process.wait()
         raise
@@ -287,8 +287,8 @@ def bound_to(pid: int) -> str | None:
 
 
 def threads(pid: int) -> set[int]:
-    """The threads of a process, without those that the kernel runs in it for io_uring and lets nobody bind; none of one
-    that has ended."""
+    """The threads of a process, without those that the kernel runs in it for io_uring, which cannot be bound; none of
+    one that has ended."""
     try:
         return {int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir() if not _of_the_kernel(folder)}
     except (FileNotFoundError, ProcessLookupError):

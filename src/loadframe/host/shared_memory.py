@@ -40,7 +40,7 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
 
 
 def _removable(path: Path, owners: set[int]) -> bool:
-    """Whether it is a segment of one of these users: anybody may give theirs a name like ours."""
+    """Whether it is a segment of one of these users: any user may give theirs a name like ours."""
     try:
         status = path.lstat()
     except FileNotFoundError:

@@ -43,7 +43,7 @@ def undisturbed(words: str = "") -> Iterator[None]:
 
 def tell(words: str) -> None:
     """A line on stderr from a handler: a stream of Python's may be in the middle of another line."""
-    with contextlib.suppress(OSError):  # closed, or full: there is nobody to tell
+    with contextlib.suppress(OSError):  # closed, or full: nothing can be told
         os.write(2, f"{words}\n".encode("ascii", "backslashreplace"))
 
 

@@ -132,7 +132,7 @@ def _make(path: Path, mode: int) -> None:
 
 
 def _only_ours(path: Path) -> bool:
-    """Whether only Loadframe keeps something in it: the home folder of somebody, or /etc, is not closed to others."""
+    """Whether only Loadframe keeps something in it: a user's home folder, or /etc, is not closed to others."""
     names = {entry.name for entry in path.iterdir()}
     return path.name in ("leases", "changes", "loadframe") or names <= OURS
 

@@ -90,7 +90,7 @@ def _unmapped(uid: int) -> bool:
 
 @cache
 def own_group(gid: int) -> bool:
-    """Whether nobody but us and root is in a group, as far as this machine's list of groups tells: root's, or the one
+    """Whether only we and root are in a group, as far as this machine's list of groups tells: root's, or the one
     that has our name."""
     try:
         group, us = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name

@@ -36,7 +36,7 @@ class Stream:
         self._reader = connection.makefile("rb", buffering=1 << 18)
 
     def send(self, kind: bytes, body: bytes = b"") -> None:
-        """HungUpError where nobody listens any more."""
+        """HungUpError where the other end has closed."""
         try:
             self._connection.sendall(HEAD.pack(kind, len(body)) + body)
         except (BrokenPipeError, ConnectionResetError) as error:

@@ -75,7 +75,7 @@ def empty(shards: Sequence[str]) -> None:
 
 def settle(shards: Sequence[str]) -> int:
     """Wait for those who load, then finish what killed ones left prepared: committed where the first shard has
-    committed it, else rolled back. How many files that were. psycopg.Error where a shard refuses, or somebody still
+    committed it, else rolled back. How many files that were. psycopg.Error where a shard refuses, or a loader still
     loads after PATIENCE."""
     with _alone(shards) as connections:
         return _settle(connections)
@@ -115,7 +115,7 @@ def _contents(connection: psycopg.Connection, query: LiteralString) -> dict[int,
 
 @contextmanager
 def _alone(shards: Sequence[str]) -> Iterator[list[psycopg.Connection]]:
-    """Connections to the shards while nobody loads into any of them. A loader has the lock of each shard in the session
+    """Connections to the shards while no loader uses any of them. A loader has the lock of each shard in the session
     in which it works there: a killed one keeps it until what it had begun there has ended."""
     with ExitStack() as stack:
         connections = [stack.enter_context(psycopg.connect(shard, autocommit=True)) for shard in shards]

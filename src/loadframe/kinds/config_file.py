@@ -1,4 +1,4 @@
-"""A file of our own among the configuration of a server that is somebody's, and its restart: for settings that only a
+"""A file of our own among the configuration of an attached server, and its restart: for settings that only a
 start reads. The study names both; the file is not there before and not there after."""
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def _room_in_memory(situation: Situation) -> float:
 
 
 def _room_on_disk(situation: Situation, size: int) -> float:
-    """For what has so many bytes already; no more than these where they could not even be doubled: then it is the disk
-    that ends it. As in memory where nobody knows the disk: a log that fills it would stop somebody's server."""
+    """For what has this many bytes already; no more than these where they could not even be doubled: then it is the
+    disk that ends it. As in memory where the disk is unknown: a log that fills it would stop the server."""
     if math.isinf(situation.free_disk_bytes):
         return _room_in_memory(situation)
     room = size + DISK_SHARE * situation.free_disk_bytes

@@ -54,7 +54,7 @@ target.memory.shared              | bytes | shared memory that the target's proc
 target.mappings                   | count | memory mappings of the target's process
 target.cpus.named                 | count | CPUs that the affinity of the target's process names
 target.cpus.allowed               | count | CPUs the target's process may use: those named, as far as there are
-target.cpus.busy                  | share | CPUs that the target may use, in use by anybody
+target.cpus.busy                  | share | CPUs that the target may use, in use by any process
 target.cpus.wait                  | share | time in which the target's threads could run, spent waiting for a CPU
 target.epoll_watches              | count | files that the target's process watches by epoll
 target.inotify_watches            | count | files that the target watches by inotify

@@ -16,7 +16,7 @@ class ChangeRecord:
     """One setting that is changed: in the journal of a run, in the state directory while it outlives its command, and
     as the answer to what became of it.
 
-    before: what was there, None where nobody knows. after: what was asked for, "" for the target's own default.
+    before: what was there, None where unknown. after: what was asked for, "" for the target's own default.
     read_back: what was in effect when it was last read, None while that is not known. status: intent (on the disk,
     nothing is touched yet), applied, failed (it was not applied, or not put back), reverted (put back, or was back
     already), left (another program has changed it since), ended (with its private target). because: of the status, in

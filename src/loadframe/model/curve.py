@@ -63,7 +63,7 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 @dataclass(frozen=True, slots=True)
 class Curve:
     """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the
-    one before had ended; None where nobody knows."""
+    one before had ended; None where unknown."""
 
     axis: str
     treatment: str

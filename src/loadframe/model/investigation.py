@@ -155,7 +155,7 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """A setting of the machine, or of somebody's server, that could not be put back when the run ended. of: whose, in
+    """A setting of the machine, or of an attached server, that could not be put back when the run ended. of: whose, in
     words. before: what it was. after: what the run has set. because: why it stands, in words."""
 
     setting: str

@@ -8,7 +8,7 @@ from typing import Literal
 from loadframe.model.curve import LoadInterval
 
 LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
-"""Where a use stands against its ceiling; "" where nobody judged it."""
+"""Where a use stands against its ceiling; "" where it was not judged."""
 
 REACHED = 0.97
 """From this share of its ceiling on, a use counts as at it: caches stop just short of what they may hold."""

@@ -40,8 +40,8 @@ class Endpoint:
     address: a socket path, a file path or host:port, as `kind` needs it.
     options: further words, for example the user, the schema, or SQLite's per-connection pragmas.
     shards: of a target of several pieces, each of them in order; empty for one of one piece.
-    attached: somebody else's server, with data of theirs: a workload works in a schema of its own, refuses to begin
-    where there is one already, and drops it at the end.
+    attached: a server that Loadframe did not start, with its owner's data: a workload works in a schema of
+    its own, refuses to begin where there is one already, and drops it at the end.
     """
 
     kind: str

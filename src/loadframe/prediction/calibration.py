@@ -30,7 +30,7 @@ from loadframe.prediction import system as systems
 from loadframe.prediction.candidates import Seen
 
 FEWEST_LOADS = 3
-"""A curve is foretold from so many loads or more."""
+"""A curve is forecast from at least this many loads."""
 
 SIDE = 0.05
 """What may lie beyond each side."""

@@ -57,7 +57,7 @@ BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
 """How likely a resource is used without requests, and its utilisation then (about)."""
 
 RESOLUTION = 0.003
-"""Utilisations are counted in ticks and rounded; nobody knows one better than this."""
+"""Utilisations are counted in ticks and rounded; none is known better than this."""
 
 ERRORS = np.geomspace(0.003, 0.3, 24)
 """Relative errors of a window that are thought possible, of its throughput or its utilisation."""

@@ -19,7 +19,7 @@ LEAST_FACTOR = 1.15
 that of saturation."""
 
 LOADS = 24
-"""So many loads are looked at to see where the latency passes its limit."""
+"""The number of loads that are tried to see where the latency passes its limit."""
 
 FURTHEST = 16.0
 """Nothing is expected beyond this many times the highest load measured: four doublings are no forecast any more."""

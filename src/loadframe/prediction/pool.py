@@ -32,11 +32,11 @@ FLOOR = 0.03
 LEAST_ERROR = 0.01
 POWER = 3.0
 TRUST, TRUST_ALONE = 6.0, 12.0
-"""The library counts like so many forecasts of the study's own; where no resource is known the study tells less: a
+"""The library counts like this many forecasts of the study's own; where no resource is known the study tells less: a
 curve that rises in proportion says nothing of where it will bend."""
 
 BACKTESTS, FEWEST = 3, 2
-"""The last so many loads are foretold, from FEWEST loads or more."""
+"""This many of the last loads are forecast, from FEWEST loads or more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ LEAST_USED = 0.05
 """A resource that is used less than this at the highest load is twenty loads away from its limit: out of sight."""
 
 FEWEST_ALONE = 3
-"""A curve without resources is foretold from so many loads or more: the library's are."""
+"""A curve without resources is forecast from at least this many loads, as those of the library are."""
 
 CONFIDENCE = 0.95
 NEAR = 0.85
@@ -32,8 +32,8 @@ FULL, GREW = 0.97, 1.5
 """A resource at FULL while the throughput grows by this factor does not limit it."""
 
 UNEXPLAINED, ERRORS = 0.15, 3.0
-"""A throughput lower than the resources explain by this share, and by so many standard errors, is held up by something
-that was not measured."""
+"""A throughput lower than the resources explain by this share, and by this many standard errors, is held up by
+something that was not measured."""
 
 
 def rising(observations: Observations) -> tuple[str, ...]:

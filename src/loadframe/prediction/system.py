@@ -1,7 +1,7 @@
 """The system as a forecast sees it: resources with drawn demands, a delay for all that was not measured, and its load.
 
 Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
-service times are as irregular as exponential ones; where all are regular, or work overlaps, nobody waits below
+service times are as irregular as exponential ones; where all are regular, or work overlaps, no client waits below
 saturation, and the asymptotic bound min(N / (Z + sum D), m / D) is met. Real ones lie between, each draw at a place of
 its own. The delay Z is what is left of the cycle N / X at the loads measured: think time, waits for things that no
 utilisation tells of, and work beside the resources. Where requests use several resources at once it is negative.
@@ -29,7 +29,7 @@ AS_OFFERED = 0.05
 """A throughput within this share of the load at every level is that of a rate that is offered, not of clients."""
 
 LARGEST_EXACT = 300
-"""Beyond so many clients Schweitzer's approximation is good enough: its error falls with the population, to 0.3 %."""
+"""Beyond this many clients Schweitzer's approximation is good enough: its error falls with the population, to 0.3 %."""
 
 APPROXIMATE = 1e-6
 """Of a queue, as a share of the population: finer than any measurement."""
@@ -157,7 +157,7 @@ def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
 
 
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
-    """X with so many clients; between whole numbers what lies between. None where that would take long, or for a
+    """X with this many clients; between whole numbers what lies between. None where that would take long, or for a
     negative delay."""
     if load > LARGEST_EXACT or think_s < 0:
         return None

@@ -119,7 +119,7 @@ class Recorder:
         self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
-        """Record a text of somebody else's (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
+        """Record a text of another program (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
 
     def mark(self, kind: str, **fields: str | float | bool | None) -> None:

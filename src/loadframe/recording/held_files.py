@@ -23,7 +23,7 @@ Held = list[tuple[int, int]]
 class Descriptors:
     """How many files of threads may be held open; beyond that they are opened and closed at each reading.
 
-    Only threads' files are so many that they must be counted: half of what the process may open is theirs. All other
+    Only files of threads are numerous enough to be counted: half of what the process may open is theirs. All other
     files take from the other half, and are held whatever the threads do.
     """
 

@@ -96,7 +96,7 @@ def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[
 
 
 def _stalling(window: Window) -> dict[str, float]:
-    """What is missing between ticks that should come at each interval: nobody could run, not even the recorder."""
+    """What is missing between ticks that should come at each interval: no process could run, not even the recorder."""
     interval_s = window.facts.interval_s
     gaps = stalls(window.ticks, interval_s)
     lost_s = sum(gap.length_s - interval_s for gap in gaps)

@@ -243,7 +243,7 @@ def _peak_rss_bytes() -> int:
 def _answer(message: dict[str, Any]) -> None:
     try:
         os.write(1, write_json(message).encode() + b"\n")
-    except BrokenPipeError:  # nobody listens any more: the end of stdin says so next, and the recording ends in order
+    except BrokenPipeError:  # the reader has gone: the end of stdin says so next, and the recording ends in order
         return
 
 

@@ -167,7 +167,7 @@ class ProcessFiles:
         self._size_counts = size_counts
         self._next_second_s = 0.0
         self._many_open_files = False
-        # Of a tree laid out elsewhere only the files are to be had, not the clocks of its processes.
+        # Of a tree laid out elsewhere only the files are available, not the clocks of its processes.
         self._clock = (~pid << 3) | _CPU_CLOCK_OF_PROCESS if root == Path("/") else None
         self._directory = os.open(root / f"proc/{pid}", _FOLDER)
         try:

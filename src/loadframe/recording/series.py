@@ -158,8 +158,8 @@ def _per_second(counter: polars.Expr) -> polars.Expr:
 
 
 def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
-    """Columns at_s, metric, value: of the server's counters at each note of them. Between steps nobody asks, and the
-    server may have been restarted: there is no growth from one to the other."""
+    """Columns at_s, metric, value: of the server's counters at each note of them. Between steps they are not read, and
+    the server may have been restarted: there is no growth from one to the other."""
     told = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in told for spec in read_specs(text)}
     asked = [tick for tick in ticks if SERVICE_NOTE in tick.entries]

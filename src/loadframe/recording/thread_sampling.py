@@ -21,7 +21,7 @@ WHERE_PER_S = 20
 """Of these, threads that are asked where they sleep: that costs half as much again."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
-must find the hottest thread of a small process; nobody needs that of ten thousand ten times a second."""
+must find the hottest thread of a small process; ten thousand threads need not be read ten times a second."""
 STATUSES_PER_S = 10
 """Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
 SWITCHES_TAIL_BYTES = 256

@@ -57,7 +57,7 @@ def objective(asked: CapacityObjective) -> str:
 
 
 def _probability(value: float) -> str:
-    """Nobody knows the noise so well that less than a thousandth meant anything."""
+    """The noise is not known well enough for less than a thousandth to mean anything."""
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 

@@ -1,6 +1,6 @@
 """A folder that is held by its descriptor: everything in it is read and written by names below it, following no link.
 
-A run folder may come from a stranger, and may be somebody else's while it is read. So a name is checked, each part of
+A run folder may come from a stranger, and another user may own it while it is read. So a name is checked, each part of
 it is opened below the part before (openat(2)) and none may be a link; only regular files are read, and no more of them
 than was asked for; a whole file is written under a random name that did not exist, and then renamed. Whoever swaps the
 folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened.

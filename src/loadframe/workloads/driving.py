@@ -40,7 +40,7 @@ class ProcessDriver:
     end_s: CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what
     they logged until then counts. None: they run until their work is done. arrivals: when each request should begin, in
     rising order (CLOCK_MONOTONIC, s); None for a closed loop. sizes: beside each log the bytes of each answer (uint64,
-    in the order of the log); none where nobody counts them.
+    in the order of the log); none where they are not counted.
     """
 
     name: str
@@ -222,7 +222,7 @@ def _ended(process: subprocess.Popen[bytes]) -> str:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    # Each process leads its own session, so its group holds it and its children, and nobody else.
+    # Each process leads its own session, so its group holds it and its children, and no other process.
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -95,7 +95,7 @@ class Http(Common[HttpOptions]):
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
-        that is somebody else's learn the pages instead."""
+        that is attached learn the pages instead."""
         demand(requirements(self.kind))
         self._pages = None
         if self._pages_of(endpoint) is not None:
@@ -211,7 +211,7 @@ class HttpAtRate(AtRate, Http):
 
 class HttpByWorkingSet(Http):
     """The same requests for more and more objects: the level is how many MiB they have together. Not of a server that
-    is somebody else's: it has the pages that it has."""
+    is attached: it has the pages that it has."""
 
     target_kinds = Http.target_kinds - {"url"}
     axes = frozenset({"working_set"})

@@ -110,7 +110,7 @@ class Folder:
         return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
 
     def fill(self, count: int) -> None:
-        """Make the first objects, those that are not there yet. They are on the disk afterwards, and in nobody's page
+        """Make the first objects, those that are not there yet. They are on the disk afterwards, and in no page
         cache: a server that reads them has them in its own."""
         have = self._made()
         view = memoryview(self._objects.text)

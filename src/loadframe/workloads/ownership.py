@@ -1,4 +1,4 @@
-"""A schema of our own on a server that Loadframe did not start: who made it is noted in it, so that nobody else's is
+"""A schema of our own on a server that Loadframe did not start: who made it is noted in it, so that no other owner's is
 ever taken for ours, and what a killed run left there is not in the way of the next one."""
 
 from __future__ import annotations

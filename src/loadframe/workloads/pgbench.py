@@ -265,7 +265,7 @@ def _sockets(pid: int) -> int:
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
-    """With the password, if there is one: Linux shows the environment to nobody else (proc(5)), and no file has it."""
+    """With the password, if there is one: Linux hides the environment from other users (proc(5)), no file has it."""
     password = postgres.parameters(endpoint)["password"]
     return {**postgres.environment(endpoint), **({"PGPASSWORD": password} if password else {})}
 

@@ -36,7 +36,7 @@ class Scheduled:
     last_lag_s: float
 
     def offered(self, start_s: float, end_s: float, rate: float) -> int:
-        """How many should have begun after start_s and not after end_s, at `rate` per second. Those that nobody had
+        """How many should have begun after start_s and not after end_s, at `rate` per second. Those that no client had
         time for are in no log: where the last one waited while others will have arrived, they are counted as many as
         there should be."""
         first, last = self.begin_s.searchsorted([start_s, end_s], side="right")

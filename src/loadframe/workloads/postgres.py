@@ -20,7 +20,7 @@ GARBLED = (UnicodeDecodeError, MemoryError)
 """What psycopg makes of bytes that are no text, and of more than there is memory for."""
 APPLICATION = "loadframe-driver"
 LONG_S = 3600.0
-"""How long a server may say nothing while it makes or drops data, which nobody knows beforehand."""
+"""How long a server may say nothing while it makes or drops data: the time this takes is not known beforehand."""
 CONNECT_S = 60.0
 
 

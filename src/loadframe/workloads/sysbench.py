@@ -29,7 +29,7 @@ Options = Mapping[str, str | int | float]
 SCRIPTS = Path(__file__).parent
 OURS: Options = {"db-ps-mode": "disable", "mysql-ignore-errors": "1213,1020,1205,1146"}
 """Options of sysbench with which our own scripts run. Errors after which they ask again: sysbench's own list (deadlock,
-row changed, lock wait), and a table that is not there because somebody completed its job meanwhile. For PostgreSQL its
+row changed, lock wait), and a table that is gone because another client completed its job. For PostgreSQL its
 list is fixed: deadlock, unique violation and serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""

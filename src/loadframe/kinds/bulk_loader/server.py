@@ -81,7 +81,7 @@ class Server:
             os._exit(status)
 
     def _reap(self) -> None:
-        """Wait for those that have ended. A signal may run this in the midst of itself: then somebody was faster."""
+        """Wait for those that have ended. A signal may run this in the midst of itself: then the signal was faster."""
         for pid in tuple(self._children):
             try:
                 ended = os.waitpid(pid, os.WNOHANG)[0]

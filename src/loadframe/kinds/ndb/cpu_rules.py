@@ -95,7 +95,7 @@ def cpus(case: Case) -> Iterator[Found]:
 
 
 def _lists(node: Node) -> Iterator[Found]:
-    """The lists of one node: CPUs that stand in both, and such that nobody uses."""
+    """The lists of one node: CPUs that stand in both, and those that no thread uses."""
     if common := node.cpus(LOCK) & node.cpus(KEEP):
         fact = f"CPU {cpu_list(common)} is both in {LOCK} (line {node.line(LOCK)}) and in {KEEP}"
         remedy = "Give the maintenance threads a CPU that no execution thread has."

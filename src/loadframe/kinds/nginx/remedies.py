@@ -46,7 +46,7 @@ def _raise_worker_connections(situation: Situation) -> Remedy | None:
 
 
 OTHER_CONNECTIONS = 10
-"""What nginx listens on, the channel to its master, and somebody who looks."""
+"""What nginx listens on, the channel to its master, and one reader of its status."""
 
 
 def _raise_worker_files(situation: Situation) -> Remedy | None:

@@ -148,7 +148,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._control.reload(self.words, RELOADED_WITHIN_S)
 
     def configured(self) -> dict[str, SettingValue]:
-        """The catalogue's settings that somebody has set: in the configuration, with ALTER SYSTEM or on the command
+        """The catalogue's settings that were set: in the configuration, with ALTER SYSTEM or on the command
         line. PostgreSQL takes them as they are, or does not start."""
         rows = self._control.ask(
             "SELECT name, setting, unit FROM pg_settings"

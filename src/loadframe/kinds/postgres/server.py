@@ -161,7 +161,7 @@ class Server(PrivateServer):
             raise self.refusal(state, "\n".join(lines))
 
     def given_up(self) -> bool:
-        """Whether it may not start a process for a connection: it goes on, and lets nobody in."""
+        """Whether it may not start a process for a connection: it goes on, and accepts no client."""
         with self.log.open("rb") as log:
             log.seek(self._began)
             return NO_PROCESS in log.read()

@@ -66,7 +66,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         self.create()
 
     def check(self, state: TargetState) -> None:
-        """Another postmaster tries it, and ends before it lets anybody in."""
+        """Another postmaster tries it, and ends before it accepts a client."""
         wanted = self._wanted(state)
         self._server.check(wanted, self._allowed(wanted))
 

@@ -76,7 +76,7 @@ class SqliteTarget:
     def apply(self, state: TargetState) -> None:
         """Bring the file to this state; what only connections hold is carried by the next `endpoint`.
 
-        Changing page_size rewrites the file (VACUUM). TargetError where somebody still uses the database.
+        Changing page_size rewrites the file (VACUUM). TargetError where a process still uses the database.
         """
         self.check(state)
         settings = CATALOGUE.check(state.settings)

@@ -98,7 +98,7 @@ def connected(text: str) -> float:
 
 def descriptors(text: str) -> tuple[int, int]:
     """mgr:info: how many descriptors it may have, and how many of these it keeps for what is under way: with no others
-    left it accepts nobody."""
+    left it accepts no client."""
     return _number(r"Maximum number of file descriptors", text), _number(r"Reserved number of file descriptors", text)
 
 

@@ -26,7 +26,7 @@ squid.descriptors_allowed         | count | open descriptors with which clients 
 squid.client_connections          | count | connections of clients
 squid.client_connections_allowed  | count | connections that clients may have
 squid.connections_refused         | 1/s   | connections closed at once because a client had too many
-squid.descriptors_short           | 1/s   | times nobody was accepted for want of descriptors, one in 15 s is told
+squid.descriptors_short           | 1/s   | times no client was accepted for want of descriptors; one in 15 s is logged
 """
 """name | unit | what."""
 

@@ -95,7 +95,7 @@ class SquidTarget(CacheTarget[Server]):
         self._manager.close()
 
     def _ready(self) -> bool:
-        """Whether the configuration that was written last is in effect, to somebody who connects now."""
+        """Whether the configuration that was written last is in effect, for a client that connects now."""
         assert self._server.port is not None, "it listens on a port"
         self._manager.connect_to(self._server.port)
         return mark(self._manager.page("config") or "") == self._server.mark

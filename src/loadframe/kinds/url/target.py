@@ -1,6 +1,6 @@
 """A running server, known by its address alone: it is asked, and nothing of it is seen but its answers.
 
-What answers there is somebody's: on another machine it is loaded only where the study says that its owner has
+What answers there has an owner: on another machine it is loaded only where the study says that its owner has
 authorised it.
 """
 
