@@ -6,7 +6,8 @@ from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
-from loadframe.kinds.bulk_loader.target import CATALOGUE, LOADER, BulkLoaderTarget, check_settings, requirements
+from loadframe.kinds.bulk_loader.settings import CATALOGUE
+from loadframe.kinds.bulk_loader.target import LOADER, BulkLoaderTarget, check_settings, requirements
 from loadframe.kinds.kind import KindOfTarget
 
 

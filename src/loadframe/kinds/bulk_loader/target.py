@@ -1,7 +1,7 @@
 """A bulk loader before database shards: a server that has a process load each file, and private PostgreSQLs behind it.
 
 Its own settings are `pool` and `batch_bytes`; a setting of the shards has "shard_" before its name. The loader is our
-own program (bulk_loader_server.py), made like the one of the story; it runs as its clients do, the load driver.
+own program (server.py), made like the one of the story; it runs as its clients do, the load driver.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.json_text import write_json
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
+from loadframe.kinds.bulk_loader.settings import CATALOGUE, DEFAULTS, SHARD
 from loadframe.kinds.postgres import server as postgres_server
 from loadframe.kinds.postgres import target as postgres
 from loadframe.kinds.postgres.shards import PostgresShards
@@ -24,17 +24,6 @@ from loadframe.kinds.private_server import PrivateServer, write_secret
 from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
 from loadframe.version import __version__
 
-OURS = "bulk_loader_server.py"
-DEFAULTS: dict[str, SettingValue] = {"pool": 0, "batch_bytes": 1 << 18}
-CATALOGUE = Catalogue(
-    "bulk-loader",
-    (
-        SettingSpec("pool", "integer", False, 0, 256, (), DEFAULTS["pool"], source=OURS),
-        SettingSpec("batch_bytes", "bytes", False, 1 << 10, 1 << 26, (), DEFAULTS["batch_bytes"], source=OURS),
-    ),
-    "the loader's settings are pool and batch_bytes; those of its shards begin with shard_",
-)
-SHARD = "shard_"
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from loadframe.kinds.kind import ByAddress, KindOfTarget
-from loadframe.kinds.url.target import CATALOGUE, UNSEEN, UrlTarget, check_settings, host_of
+from loadframe.kinds.url.settings import CATALOGUE
+from loadframe.kinds.url.target import UNSEEN, UrlTarget, check_settings, host_of
 
 KINDS = (
     KindOfTarget(

@@ -15,7 +15,7 @@ from loadframe import address
 from loadframe.errors import StudyError, TargetError
 from loadframe.host_port import joined
 from loadframe.http_connection import ERRORS, Connection
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
+from loadframe.kinds.url.settings import CATALOGUE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.said import words
 
@@ -24,15 +24,6 @@ PATH = re.compile(r"/[!-~]*")
 """Printable, without blanks: as it is sent."""
 
 EXAMPLE = "For example http://127.0.0.1:8080."
-
-CATALOGUE = Catalogue(
-    kind="url",
-    source="url, for example http://127.0.0.1:8080, and paths, for example '/ /about'; it has no other settings",
-    specs=(
-        SettingSpec("url", "text", False, source="RFC 9110"),
-        SettingSpec("paths", "text", False, default="/", source="RFC 9110; separated by blanks"),
-    ),
-)
 
 UNSEEN = (
     "Loadframe sees only this target's responses: no process, no counter, no limit. It cannot name a cause inside it."
