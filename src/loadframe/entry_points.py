@@ -11,11 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions
+from traceback import walk_tb
 from typing import Generic, Protocol, TypeVar
 
 from loadframe.errors import StudyError
 from loadframe.model import Requirement
 from loadframe.said import words
+
+KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
+"""Of entry points, by what they register."""
+WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload"}
+"""The word for it."""
 
 
 class Named(Protocol):
@@ -50,6 +56,27 @@ class Offer:
     point: EntryPoint | None
     fact: str = ""
 
+    @property
+    def module(self) -> str:
+        """Its module; "" where there is none."""
+        return "" if self.point is None else self.point.value.partition(":")[0].strip()
+
+    @property
+    def package(self) -> str:
+        """The one that its module is in; "" for a module of its own."""
+        return self.module.rpartition(".")[0]
+
+
+AUTHOR = "Its author must mend that; until then, uninstall it."
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why a record that loads cannot be used."""
+
+    fact: str
+    remedy: str = AUTHOR
+
 
 Record = TypeVar("Record", bound=Named)
 
@@ -61,11 +88,19 @@ class Registry(Mapping[str, Record], Generic[Record]):
     iterating loads all of them, and leaves out those that cannot be used (`broken`).
     """
 
-    def __init__(self, group: str, record: type[Record], own: Callable[[], Iterable[Record]]) -> None:
-        """group: of the entry points. record: what their objects must be. own: those of this package, in order."""
+    def __init__(
+        self,
+        group: str,
+        record: type[Record],
+        own: Callable[[], Iterable[Record]],
+        check: Callable[[Record], Flaw | None] = lambda _: None,
+    ) -> None:
+        """group: of the entry points. record: what their objects must be. own: those of this package, in order. check:
+        what is wrong with one of another distribution, if anything."""
         self._group = group
         self._record = record
         self._make_own = own
+        self._check = check
         self._loaded: dict[str, Record | Broken] = {}
 
     def __getitem__(self, kind: str) -> Record:
@@ -109,7 +144,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
             if kind not in self:
                 raise
             (offer,) = (one for one in self._offers if one.point is not None and one.point.name == kind)
-            fact = f"it does not say what it needs: {_shown(error)}"
+            fact = f"it does not say what it needs: {shown(error)}"
             return [Broken(kind, offer.distribution, fact, AUTHOR).requirement()]
 
     # --- inside -----------------------------------------------------------------------------------------------------
@@ -131,11 +166,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
     @cached_property
     def _offers(self) -> tuple[Offer, ...]:
-        found: dict[str, tuple[Offer, ...]] = {}
-        for distribution in distributions():
-            if (offers := _offered(distribution, self._group)) and offers[0].distribution not in found:
-                found[offers[0].distribution] = offers  # the first on the path is the one that is imported
-        return tuple(offer for offers in found.values() for offer in offers)
+        return offers(self._group)
 
     def _load(self, kind: str) -> Record | Broken | None:
         """The record or what is wrong with it; None where no distribution offers it."""
@@ -154,17 +185,60 @@ class Registry(Mapping[str, Record], Generic[Record]):
         try:
             record = first.point.load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it is a stranger's, and must end no command of ours
-            return Broken(kind, whose, f"its entry point does not load: {_shown(error)}", _repair(whose))
+            return Broken(kind, whose, f"its entry point does not load: {shown(error)}", _repair(whose))
         if not isinstance(record, self._record):
             fact = f"{first.point.value} is of type {type(record).__name__}, not {self._record.__name__}"
             return Broken(kind, whose, fact, AUTHOR)
         if record.kind != kind:
             fact = f"{first.point.value} calls itself {words(record.kind)!r}, and its entry point is {kind!r}"
             return Broken(kind, whose, fact, AUTHOR)
-        return record
+        try:
+            flaw = self._check(record)
+        except Exception as error:  # noqa: BLE001 - as above: of a stranger's record
+            flaw = Flaw(f"{first.point.value} cannot be checked: {shown(error)}")
+        return record if flaw is None else Broken(kind, whose, flaw.fact, flaw.remedy)
 
 
-AUTHOR = "Its author must mend that; until then, uninstall it."
+def offers(group: str) -> tuple[Offer, ...]:
+    """What the installed distributions offer in a group."""
+    found: dict[str, tuple[Offer, ...]] = {}
+    for distribution in distributions():
+        if (offered := _offered(distribution, group)) and offered[0].distribution not in found:
+            found[offered[0].distribution] = offered  # the first on the path is the one that is imported
+    return tuple(offer for offered in found.values() for offer in offered)
+
+
+@dataclass(frozen=True, slots=True)
+class TookPart:
+    """What another distribution registers and whose code was at work when an exception was raised. name: as an entry
+    point. package: the uppermost one. raised: it was raised there, or in a library that was called from there; else in
+    our code, called from there."""
+
+    what: str
+    name: str
+    distribution: str
+    package: str
+    raised: bool
+
+
+def took_part(error: BaseException) -> TookPart | None:
+    """By the modules in its traceback; None where none of them is another distribution's."""
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
+    offered = [(what, offer) for group, what in WHAT.items() for offer in offers(group) if offer.module]
+    raised = True
+    for module in reversed(modules):
+        whole = _whole(module)
+        if whole == __package__:
+            raised = False
+        elif theirs := [(what, offer) for what, offer in offered if _whole(offer.module) == whole]:
+            what, offer = next((one for one in theirs if one[1].module in modules), theirs[0])
+            assert offer.point is not None, "it has a module"
+            return TookPart(what, offer.point.name, offer.distribution, whole, raised)
+    return None
+
+
+def _whole(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
@@ -179,7 +253,7 @@ def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
     try:
         return tuple(Offer(whose, point) for point in distribution.entry_points.select(group=group))
     except Exception as error:  # noqa: BLE001 - as it is parsed, for example by an unpacking that fails
-        return (Offer(whose, None, f"its entry_points.txt cannot be read: {_shown(error)}"),)
+        return (Offer(whose, None, f"its entry_points.txt cannot be read: {shown(error)}"),)
 
 
 def _called(distribution: Distribution) -> str:
@@ -194,5 +268,6 @@ def _repair(distribution: str) -> str:
     return f"Install {distribution.partition(' ')[0]} again, in a version for this Loadframe, or uninstall it."
 
 
-def _shown(error: BaseException) -> str:
+def shown(error: BaseException) -> str:
+    """An exception of a stranger's code, in one line."""
     return f"{type(error).__name__}: {words(error)}" if words(error) else type(error).__name__

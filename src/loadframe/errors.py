@@ -13,7 +13,8 @@
     │   ├── SampleError          a CSV sample that cannot be read or compared
     │   ├── OutputError          standard output that does not take the answer
     │   ├── MachineError         memory, descriptors or a disk that ran out where nothing else says so
-    │   └── Fault                a fault of Loadframe's own: its traceback is kept, and the message says where
+    │   ├── Fault                a fault of Loadframe's own: its traceback is kept, and the message says where
+    │   └── OutsideFault         a fault of a kind or workload that another distribution registers
     └── Interrupted              Ctrl-C or SIGTERM: reverted, reported, exit 130 (1 where not all could be)
 
 Every message tells the fact, the offending value and the next thing to do. Third-party exceptions are mapped to these
@@ -99,6 +100,10 @@ class MachineError(UserError):
 
 class Fault(UserError):  # noqa: N818 - whose it is, is what it says
     """What must not happen: the user can only report it."""
+
+
+class OutsideFault(UserError):  # noqa: N818 - whose it is, is what it says
+    """The code of a kind or workload that another distribution registers has failed: its authors must mend it."""
 
 
 class Interrupted(LoadframeError):  # noqa: N818 - the user did it; it is no error

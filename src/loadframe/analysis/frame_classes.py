@@ -7,7 +7,6 @@ up from the innermost frame of a stack outwards; the first frame that has a row 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain
 
@@ -15,26 +14,6 @@ from loadframe.knowledge.frame import FrameRow, Scope
 from loadframe.knowledge.kinds import rows
 
 KERNEL_SUFFIX = "_[k]"
-
-CLASSES: Mapping[str, str] = {
-    "running": "running or waiting for a CPU",
-    "lock": "locks",
-    "condition": "waiting for another thread's signal",
-    "reclaim": "memory reclaim and swapping",
-    "fault": "page faults",
-    "copy": "copying memory",
-    "io": "disk I/O and fsync",
-    "files": "file system and page cache",
-    "network": "network and sockets",
-    "timer": "sleeping in a timer",
-    "scheduling": "switching threads",
-    "allocation": "memory allocation",
-    "process": "starting and ending processes",
-    "kernel": "other work of the kernel",
-    "user": "the program's own code",
-    "waiting": "waiting for something else",
-}
-"""Every class and what it is called. The last three are for stacks that no row matches."""
 
 _OF_ANY_PROGRAM: tuple[FrameRow, ...] = (
     FrameRow("running", "user", r"\[running or runnable\]", "state R in /proc/PID/task/TID/stat, proc(5)"),

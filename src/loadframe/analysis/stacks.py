@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from loadframe.analysis.frame_classes import CLASSES, KERNEL_SUFFIX, class_of_frame
+from loadframe.analysis.frame_classes import KERNEL_SUFFIX, class_of_frame
+from loadframe.knowledge.frame import CLASSES
 from loadframe.model import ClassShare, FlameFrame, FunctionShare, ProfileKind, Stack
 
 TRUNCATED = "[truncated]"

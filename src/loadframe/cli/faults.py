@@ -1,4 +1,5 @@
-"""Unforeseen errors, in words: something that the machine has no more of, or a fault of Loadframe's own."""
+"""Unforeseen errors, in words: something that the machine has no more of, a fault of Loadframe's own, or one of a kind
+or workload that another distribution registers."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
-from loadframe.errors import Fault, MachineError, UserError
+from loadframe.entry_points import took_part
+from loadframe.errors import Fault, MachineError, OutsideFault, UserError
 from loadframe.host.state import state_directory
 
 LACKS = {
@@ -29,8 +31,8 @@ NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new
 
 
 def in_words(error: Exception) -> UserError:
-    """The error itself where it says what to do; a MachineError where the machine has no more of something; else a
-    Fault, whose traceback is kept."""
+    """The error itself where it says what to do; a MachineError where the machine has no more of something; else an
+    OutsideFault or a Fault, whose traceback is kept."""
     if isinstance(error, UserError):
         return error
     notes = "\n".join(getattr(error, "__notes__", ()))
@@ -42,16 +44,23 @@ def in_words(error: Exception) -> UserError:
         return MachineError("The working directory no longer exists", remedy=remedy, details=notes)
     if number in LACKS:
         return MachineError(f"The system refused: {error}", remedy=LACKS[number], details=notes)
+    kept, report = _kept(error), "Please report it with the command you ran"
+    outside = took_part(error)
+    if outside is not None and outside.raised:
+        return OutsideFault(
+            f"The {outside.what} {outside.name!r} of {outside.distribution} raised {_summary(error, outside.package)}",
+            remedy=f"{kept} {report}, to the authors of {outside.distribution}.",
+            details=notes,
+        )
+    also = "" if outside is None else f" {outside.distribution} took part in it: report it to its authors too."
     return Fault(
-        f"Loadframe has a bug: {_summary(error)}",
-        remedy=f"{_kept(error)} Please report it with the command you ran.",
-        details=notes,
+        f"Loadframe has a bug: {_summary(error, 'loadframe')}", remedy=f"{kept} {report}.{also}", details=notes
     )
 
 
-def _summary(error: Exception) -> str:
-    """The exception, and where in our code it was raised."""
-    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "loadframe" in frame.filename]
+def _summary(error: Exception, package: str) -> str:
+    """The exception, and where in a package it was raised."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if package in frame.filename]
     place = f" ({Path(ours[-1].filename).name}, line {ours[-1].lineno})" if ours else ""
     return f"{type(error).__name__}: {error}{place}"
 

@@ -27,6 +27,7 @@ from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.kinds.base import Target
+from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.counters import counter_metrics
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import read_now
@@ -172,7 +173,7 @@ def _attached(server: Attached, pid: int | None) -> Subject:
     return Subject(
         f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else ""),
         Place(pid=pid, no_process=missing),
-        frozenset({"process", server.kind}),
+        frozenset({"process", rows_of(server.kind)}),
         server,
         server.configured(),
         server.effective(),
@@ -199,7 +200,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     words += f" as one of its {shards} shards" if shards is not None else ""
     asked, used = {**state.settings, **state.limits}, target.effective()
     row = targets.kind_named(kind)
-    kinds = frozenset({"process", kind, row.ruled_as or kind})
+    kinds = frozenset({"process", rows_of(kind), rows_of(row.ruled_as or kind)})
     if pid is None:
         place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)

@@ -10,17 +10,15 @@ from functools import cache
 from importlib import import_module
 
 from loadframe import kinds
-from loadframe.entry_points import Registry
+from loadframe.entry_points import KINDS_GROUP, Flaw, Registry
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target, shard_name
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.kind import KindOfTarget, OnlyRead
+from loadframe.knowledge.kinds import flaw
 from loadframe.model import Requirement, SettingValue
-
-GROUP = "loadframe.kinds"
-"""Of entry points."""
 
 
 @cache
@@ -34,7 +32,16 @@ def _own() -> Iterator[KindOfTarget]:
     return (record for record in _registered() if isinstance(record, KindOfTarget))
 
 
-KINDS = Registry(GROUP, KindOfTarget, _own)
+def _flaw(record: KindOfTarget) -> Flaw | None:
+    """What is wrong with a kind of another distribution: with a row of its pages, or with what `tune` may vary."""
+    if unknown := [row.name for row in record.tunables if record.catalogue.get(row.name) is None]:
+        return Flaw(f"its tunables name {unknown[0]!r}, which is not in its catalogue of settings")
+    if record.tunables and record.file is None:
+        return Flaw("it has tunables, and no `file` that says how what `tune` finds is written")
+    return flaw(record.kind)
+
+
+KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
 
 
 def make(kind: str, *, lease: Lease, allowance: Allowance) -> Target:

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Scope = Literal["kernel", "user"]
+
+CLASSES: Mapping[str, str] = {
+    "running": "running or waiting for a CPU",
+    "lock": "locks",
+    "condition": "waiting for another thread's signal",
+    "reclaim": "memory reclaim and swapping",
+    "fault": "page faults",
+    "copy": "copying memory",
+    "io": "disk I/O and fsync",
+    "files": "file system and page cache",
+    "network": "network and sockets",
+    "timer": "sleeping in a timer",
+    "scheduling": "switching threads",
+    "allocation": "memory allocation",
+    "process": "starting and ending processes",
+    "kernel": "other work of the kernel",
+    "user": "the program's own code",
+    "waiting": "waiting for something else",
+}
+"""Every class and what it is called. The last three are for stacks that no row matches."""
 
 
 @dataclass(frozen=True, slots=True)

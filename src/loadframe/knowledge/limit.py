@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+LAYERS = ("server", "application")
+"""Of what the kinds bring, from the uppermost down."""
+
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:

@@ -12,21 +12,19 @@ from __future__ import annotations
 from itertools import chain
 
 from loadframe.knowledge.kinds import rows
-from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.limit import LAYERS, LimitRule
 from loadframe.ledger.cage_rules import CAGE
 from loadframe.ledger.machine_rules import HARDWARE, KERNEL
 from loadframe.ledger.network_rules import NETWORK
 from loadframe.ledger.process_rules import CGROUP, PROCESS, USER
 
 _OF_KINDS = rows("limits", "LIMITS", LimitRule)
-_ABOVE = ("server", "application")
-"""Layers of what the kinds bring, from the uppermost down."""
 
 KIND_OF = {rule.id: kind for kind, limits in _OF_KINDS.items() for rule in limits}
-"""By a rule's id, the kind that brought it."""
+"""By a rule's id, the kind that brought it, as `knowledge.kinds.rows_of` calls it."""
 
 RULES: tuple[LimitRule, ...] = (
-    *sorted(chain.from_iterable(_OF_KINDS.values()), key=lambda rule: _ABOVE.index(rule.layer)),
+    *sorted(chain.from_iterable(_OF_KINDS.values()), key=lambda rule: LAYERS.index(rule.layer)),
     *CAGE, *PROCESS, *USER, *CGROUP, *NETWORK, *KERNEL, *HARDWARE,
 )  # fmt: skip
 """From the server down to the hardware."""

@@ -8,16 +8,13 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from loadframe import workloads
-from loadframe.entry_points import Registry
+from loadframe.entry_points import WORKLOADS_GROUP, Registry
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Requirement, SettingValue
 from loadframe.workloads.base import Workload
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import did_you_mean
-
-GROUP = "loadframe.workloads"
-"""Of entry points."""
 
 
 def _own() -> Iterator[KindOfWorkload]:
@@ -28,7 +25,7 @@ def _own() -> Iterator[KindOfWorkload]:
             yield record
 
 
-KINDS = Registry(GROUP, KindOfWorkload, _own)
+KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 
 def make(

@@ -6,27 +6,16 @@ import socket
 import sys
 from pathlib import Path
 
-from loadframe import metrics
 from loadframe.errors import TargetError
 from loadframe.host.environment import python
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
-from loadframe.kinds.kind import KindOfTarget
+from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
-
-metrics.register("toy.requests | 1/s | requests that the toy server answered")
-CATALOGUE = Catalogue(
-    "toy",
-    (
-        SettingSpec("slots", "integer", False, 1, 64, (), 1, source="server.py"),
-        SettingSpec("delay_ms", "integer", False, 0, 1000, (), 20, source="server.py"),
-    ),
-    "slots and delay_ms",
-)
-SERVED = CounterSpec("served", "toy.requests", cumulative=True)
+from loadframe_toy.settings import CATALOGUE, COUNTERS
+from loadframe_toy.tunables import TUNABLES
 
 
 class Server(PrivateServer):
@@ -51,7 +40,7 @@ class Server(PrivateServer):
 
     def answers(self) -> bool:
         try:
-            return self.ask("served") != ""
+            return self.ask("counters") != ""
         except TargetError:
             return False
 
@@ -61,7 +50,7 @@ class ToyTarget(PrivateTarget[Server]):
 
     kind = "toy"
     catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = (SERVED,)
+    counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
     def __init__(self, lease: Lease, allowance: Allowance) -> None:
         server = Server(lease, "toy", None, None)
@@ -75,6 +64,11 @@ class ToyTarget(PrivateTarget[Server]):
     def _answers(self) -> bool:
         return self._server.answers()
 
+    def reset(self) -> None:
+        """The most slots in use begins again."""
+        super().reset()
+        self._server.ask("reset")
+
     def effective(self) -> dict[str, SettingValue]:
         """As the server itself says."""
         self._running()
@@ -83,7 +77,8 @@ class ToyTarget(PrivateTarget[Server]):
 
     def counters(self) -> dict[str, float]:
         self._running()
-        return {SERVED.name: float(self._server.ask("served"))}
+        told = map(float, self._server.ask("counters").split())
+        return {spec.name: value for spec, value in zip(COUNTERS, told, strict=True)}
 
     def endpoint(self) -> Endpoint:
         return Endpoint(self.kind, str(self._server.socket), {})
@@ -98,5 +93,7 @@ KIND = KindOfTarget(
     CATALOGUE,
     CATALOGUE.check,
     lambda: [Requirement("toy", "Python", sys.version.split()[0], "https://www.python.org")],
+    tunables=TUNABLES,
+    file=SettingsFile("toy.conf", "{name} {value}"),
     loaded_by=frozenset({"toy-load"}),
 )

@@ -1,28 +1,40 @@
 """A server that answers over a Unix socket: `slots` clients are served at once, each for `delay_ms`.
 
-Run as `python -m loadframe_toy.server SOCKET SLOTS DELAY_MS`. It answers "get" with "ok", "served" with the number of
-answers since its start, "settings" with its settings.
+Run as `python -m loadframe_toy.server SOCKET SLOTS DELAY_MS`. It answers "get" with "ok"; "counters" with the answers
+since its start, those of them that waited for a slot, the most slots in use at once since "reset", and the slots;
+"settings" with its settings.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import socketserver
 import sys
 import threading
 import time
 
-SERVED = itertools.count(1)
-
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
-    slots: threading.Semaphore
-    delay_s: float
-    settings: str
-    served = 0
+
+    def __init__(self, path: str, slots: int, delay_ms: int) -> None:
+        super().__init__(path, Handler)
+        self.slots, self.delay_s = slots, delay_ms / 1e3
+        self.freed = threading.Condition()
+        self.served = self.waited = self.used = self.most = 0
+
+    def serve(self) -> None:
+        with self.freed:
+            self.waited += self.used >= self.slots
+            self.freed.wait_for(lambda: self.used < self.slots)
+            self.used += 1
+            self.most = max(self.most, self.used)
+        time.sleep(self.delay_s)
+        with self.freed:
+            self.used -= 1
+            self.served += 1
+            self.freed.notify()
 
 
 class Handler(socketserver.StreamRequestHandler):
@@ -33,21 +45,21 @@ class Handler(socketserver.StreamRequestHandler):
             self.wfile.write(f"{self.answer(line.decode().strip())}\n".encode())
 
     def answer(self, asked: str) -> str:
-        if asked == "served":
-            return str(self.server.served)
+        server = self.server
+        if asked == "counters":
+            return f"{server.served} {server.waited} {server.most} {server.slots}"
         if asked == "settings":
-            return self.server.settings
-        with self.server.slots:
-            time.sleep(self.server.delay_s)
-        self.server.served = next(SERVED)
+            return f"{server.slots} {server.delay_s * 1e3:.0f}"
+        if asked == "reset":
+            server.most = server.used
+        else:
+            server.serve()
         return "ok"
 
 
 def main(path: str, slots: str, delay_ms: str) -> None:
     os.umask(0)  # whoever may enter the folder may connect: the driver has a user of its own
-    with Server(path, Handler) as server:
-        server.slots, server.delay_s = threading.Semaphore(int(slots)), int(delay_ms) / 1e3
-        server.settings = f"{slots} {delay_ms}"
+    with Server(path, int(slots), int(delay_ms)) as server:
         server.serve_forever()
 
 

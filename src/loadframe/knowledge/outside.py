@@ -1,0 +1,327 @@
+"""What is known of kinds of server that other distributions register: their pages, held to the forms and to names of
+their own.
+
+The pages of a kind stand beside the module that its entry point names, in the same package, and are called as those of
+a kind of ours: of `loadframe_toy.kind:KIND` they are `loadframe_toy.limits` and so on. These alone are imported here,
+never the module of the entry point itself, which touches the server. Of a package in which a row cannot be used no row
+is: half of what is known of a server would be another diagnosis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import wraps
+from importlib import import_module
+from importlib.util import find_spec
+from math import isfinite
+from types import ModuleType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from loadframe.entry_points import AUTHOR, KINDS_GROUP, Flaw, Offer, offers, shown
+from loadframe.errors import OutsideFault
+from loadframe.knowledge.frame import CLASSES, FrameRow
+from loadframe.knowledge.limit import LAYERS, LimitRule
+from loadframe.knowledge.metric import Agreement, Derived
+from loadframe.knowledge.remedy import Builder, Situation
+from loadframe.knowledge.signature import Condition, Signature, Trace
+from loadframe.model import Remedy
+from loadframe.said import words
+
+Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
+
+OURS = frozenset({
+    "bulk-loader", "bulk_loader", "cage", "cgroup", "cpu", "disk", "driver", "kernel", "loader", "lock", "mariadb",
+    "memory", "ndb", "network", "nginx", "nginx-cache", "one", "postgres", "process", "recorder", "spawn", "sqlite",
+    "squid", "system", "target", "throughput", "url", "user", "varnish", "workload",
+})  # fmt: skip
+"""What names of Loadframe's own begin with, and its kinds; besides these `shard1`, `shard2`, ..."""
+PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+TABLES: Mapping[tuple[Page, str], Any] = {
+    ("metrics", "ROWS"): str,
+    ("metrics", "IN_FRONT"): tuple[str, ...],
+    ("metrics", "DERIVED"): tuple[Derived, ...],
+    ("metrics", "AGREEMENTS"): tuple[Agreement, ...],
+    ("limits", "LIMITS"): tuple[LimitRule, ...],
+    ("signatures", "SIGNATURES"): tuple[Signature, ...],
+    ("signatures", "TRACES"): Mapping[str, Trace],
+    ("signatures", "RULED_OUT_BY"): Mapping[str, tuple[Condition, ...]],
+    ("remedies", "BUILDERS"): Mapping[str, tuple[Callable[..., Any], ...]],
+    ("frames", "FRAMES"): tuple[FrameRow, ...],
+}
+"""Every table that a page may have, and its form."""
+BUILDERS: tuple[Page, str] = ("remedies", "BUILDERS")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The pages of one package of a distribution. kinds: the words that studies have for what it registers, by name.
+    tables: what its pages have; none where there is a flaw."""
+
+    package: str
+    distribution: str
+    kinds: tuple[str, ...]
+    tables: Mapping[tuple[Page, str], Any] = field(default_factory=dict)
+    flaw: Flaw | None = None
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """What its names begin with: its kinds, and its components in front of shards."""
+        spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
+        return tuple(dict.fromkeys((*spelt, *self.tables.get(("metrics", "IN_FRONT"), ()))))
+
+    def owns(self, name: str) -> bool:
+        """Whether a name is one of its own."""
+        return "." in name and name.partition(".")[0] in self.beginnings
+
+
+def homes() -> tuple[Home, ...]:
+    """Of every distribution that registers kinds, by name; those without pages too."""
+    found: list[Home] = []
+    for (distribution, package), kinds in sorted(_packages().items()):
+        home = _read(Home(package, distribution, tuple(sorted(kinds))))
+        others = {one: other for other in found if other.tables for one in other.beginnings}
+        if home.tables and (both := [one for one in home.beginnings if one in others]):
+            other = others[both[0]]
+            fact = f"names that begin with {both[0]!r} are those of {other.distribution}, which is used"
+            home = replace(home, tables={}, flaw=Flaw(fact, "Uninstall one of the two."))
+        found.append(home)
+    return tuple(found)
+
+
+def _packages() -> dict[tuple[str, str], list[str]]:
+    """By distribution and package, the kinds. A kind that two distributions offer is neither's, and a name of ours is
+    ours; a module in no package has nothing beside it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    by_name: dict[str, list[Offer]] = {}
+    for offer in offers(KINDS_GROUP):
+        if offer.point is not None:
+            by_name.setdefault(offer.point.name, []).append(offer)
+    for name, (offer, *others) in by_name.items():
+        package = offer.package
+        if not others and package:
+            found.setdefault((offer.distribution, package), []).append(name)
+    return found
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+class _Unusable(Exception):  # noqa: N818 - a row is
+    """A page or a row that cannot be used; in words."""
+
+
+def _read(home: Home) -> Home:
+    """With its tables, or with what is wrong with one of them. Where the package itself does not load, what the loading
+    of its entry point tells is enough."""
+    try:
+        import_module(home.package)
+    except (Exception, SystemExit):  # noqa: BLE001 - a stranger's, which must end no command of ours
+        return home
+    try:
+        tables = {key: table for key in TABLES if (table := _table(home.package, *key)) is not None}
+        if not tables:
+            return home
+        full = replace(home, tables=tables)
+        for check in (_check_names, _check_metrics, _check_limits, _check_signatures, _check_frames):
+            check(full)
+    except _Unusable as unusable:
+        return replace(home, flaw=Flaw(str(unusable)))
+    return replace(full, tables={**tables, BUILDERS: _of_its_kinds(full)}) if BUILDERS in tables else full
+
+
+def _table(package: str, page: Page, name: str) -> Any:
+    """What the page has under this name, in its form; None where there is none."""
+    module = _page(package, page)
+    table = getattr(module, name, None)
+    if table is not None and (why := _misfit(table, TABLES[page, name])):
+        raise _Unusable(f"its {page}.py: {name}{why}")
+    return table
+
+
+def _page(package: str, page: Page) -> ModuleType | None:
+    name = f"{package}.{page}"
+    try:
+        return import_module(name) if find_spec(name) is not None else None
+    except (Exception, SystemExit) as error:
+        raise _Unusable(f"its {page}.py does not load: {shown(error)}") from error
+
+
+def _misfit(value: Any, form: Any) -> str:
+    """Where a value has not this form and what it is, to be put behind its name; "" where it has."""
+    origin, inside = get_origin(form), get_args(form)
+    if origin in (Union, UnionType):
+        misfits = [_misfit(value, one) for one in inside]
+        return "" if "" in misfits else misfits[0]
+    if origin is Literal:
+        return "" if value in inside else f" is {_said(value)}, not one of {', '.join(map(str, inside))}"
+    if origin is tuple:
+        return _misfit_of_each(value, tuple, enumerate(value) if isinstance(value, tuple) else (), inside[0])
+    if origin is Mapping:
+        items = value.items() if isinstance(value, Mapping) else ()
+        if wrong := [key for key, _ in items if not isinstance(key, str)]:
+            return f" has the key {_said(wrong[0])}, which is not a str"
+        return _misfit_of_each(value, Mapping, items, inside[1])
+    if origin is Callable:
+        return "" if callable(value) else f" is {_said(value)}, which cannot be called"
+    if form is float:
+        right = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+        return "" if right else f" is {_said(value)}, not a finite number"
+    if not isinstance(value, form) or (form is int and isinstance(value, bool)):
+        return f" is {_said(value)}, which is not a {form.__name__}"
+    if is_dataclass(form):
+        hints = get_type_hints(form)
+        for one in fields(form):
+            if why := _misfit(getattr(value, one.name), hints[one.name]):
+                return f".{one.name}{why}" if not (row := _called(value)) else f" ({row}): {one.name}{why}"
+    return ""
+
+
+def _misfit_of_each(value: Any, whole: type, items: Iterable[tuple[Any, Any]], form: Any) -> str:
+    if not isinstance(value, whole):
+        return f" is {_said(value)}, which is not a {whole.__name__}"
+    return next((f"[{key!r}]{why}" for key, one in items if (why := _misfit(one, form))), "")
+
+
+def _called(row: Any) -> str:
+    """The name of a row, by what it has of one."""
+    name = getattr(row, "id", "") or getattr(row, "metric", "") or getattr(row, "pattern", "")
+    return words(name) if isinstance(name, str) else ""
+
+
+def _said(value: Any) -> str:
+    return words(repr(value), 80)
+
+
+# --- what the rows say ----------------------------------------------------------------------------------------------
+
+
+def _check_names(home: Home) -> None:
+    for name in home.beginnings:
+        if not PLAIN.fullmatch(name):
+            raise _Unusable(f"its rows cannot begin with {name!r}: a name is letters, digits, _ and -")
+        if name in OURS or re.fullmatch(r"shard\d+", name):
+            raise _Unusable(f"its rows cannot begin with {name!r}: those are Loadframe's own")
+    if clash := set(home.tables.get(("metrics", "IN_FRONT"), ())) & {*home.kinds}:
+        raise _Unusable(f"its metrics.py: IN_FRONT has {min(clash)!r}, which is the name of its kind")
+
+
+def _check_metrics(home: Home) -> None:
+    seen: set[str] = set()
+    for line in home.tables.get(("metrics", "ROWS"), "").strip().splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        where = f"its metrics.py: ROWS: {words(line, 80)!r}"
+        if len(cells) != 3 or not all(cells):
+            raise _Unusable(f"{where} is not `name | unit | what`")
+        _check_owned(home, cells[0], where)
+        if cells[0] in seen:
+            raise _Unusable(f"{where} is there twice")
+        seen.add(cells[0])
+    for row in home.tables.get(("metrics", "DERIVED"), ()):
+        where = f"its metrics.py: DERIVED ({row.metric})"
+        _check_owned(home, row.metric, where)
+        _check_measured(home, (row.metric, *row.needs), where)
+        _check_any_owned(home, row.needs, f"{where}: needs")
+    for agreement in home.tables.get(("metrics", "AGREEMENTS"), ()):
+        where = f"its metrics.py: AGREEMENTS ({', '.join(agreement.counter)})"
+        if not agreement.counter or not agreement.witnesses:
+            raise _Unusable(f"{where} has no counter, or no witness")
+        for name in (*agreement.counter, *agreement.also):
+            _check_owned(home, name, where)
+        _check_measured(home, (*agreement.counter, *(name for names in agreement.witnesses for name in names)), where)
+
+
+def _check_limits(home: Home) -> None:
+    seen: set[str] = set()
+    for rule in home.tables.get(("limits", "LIMITS"), ()):
+        where = f"its limits.py: LIMITS ({words(rule.id)})"
+        _check_owned(home, rule.id, where)
+        if rule.id in seen:
+            raise _Unusable(f"{where} is there twice")
+        seen.add(rule.id)
+        if rule.layer not in LAYERS:
+            raise _Unusable(f"{where}: layer is {_said(rule.layer)}, not one of {', '.join(LAYERS)}")
+        read = [rule.use, rule.ceiling, rule.use_now, rule.thrash, rule.errors]
+        _check_measured(home, [name for name in read if name is not None and name != "one"], where)
+        _check_any_owned(home, (rule.use, rule.ceiling), f"{where}: use or ceiling")
+
+
+def _check_signatures(home: Home) -> None:
+    for signature in home.tables.get(("signatures", "SIGNATURES"), ()):
+        where = f"its signatures.py: SIGNATURES ({words(signature.id)})"
+        _check_owned(home, signature.id, where)
+        if not signature.present:
+            raise _Unusable(f"{where}: present has no condition")
+        _check_any_owned(home, [signature.present[0].metric], f"{where}: the first metric of present")
+        _check_measured(home, [one.metric for one in (*signature.present, *signature.absent)], where)
+    for cause, trace in home.tables.get(("signatures", "TRACES"), {}).items():
+        where = f"its signatures.py: TRACES[{words(cause)!r}]"
+        _check_owned(home, cause, where)
+        _check_measured(home, [name for name in (trace.metric, trace.ceiling) if name], where)
+    for cause, conditions in home.tables.get(("signatures", "RULED_OUT_BY"), {}).items():
+        where = f"its signatures.py: RULED_OUT_BY[{words(cause)!r}]"
+        for one in conditions:
+            _check_owned(home, one.metric, where)
+        _check_measured(home, [one.metric for one in conditions], where)
+
+
+def _check_frames(home: Home) -> None:
+    for row in home.tables.get(("frames", "FRAMES"), ()):
+        where = f"its frames.py: FRAMES ({words(row.pattern, 80)})"
+        if row.class_id not in CLASSES:
+            raise _Unusable(f"{where}: class_id is {_said(row.class_id)}, not one of {', '.join(CLASSES)}")
+        try:
+            re.compile(row.pattern)
+        except re.error as error:
+            raise _Unusable(f"{where}: pattern is no regular expression: {words(error)}") from error
+
+
+def _check_owned(home: Home, name: str, where: str) -> None:
+    """Names are its own, so that no two distributions, and none of them and we, mean two things by one."""
+    if not home.owns(name):
+        raise _Unusable(f"{where}: {words(name)!r} must begin with {_beginnings(home)}, the kind's own name")
+
+
+def _check_any_owned(home: Home, names: Sequence[str], where: str) -> None:
+    """A row that says something of every server would be one of ours."""
+    if not any(home.owns(name) for name in names):
+        raise _Unusable(f"{where} must begin with {_beginnings(home)}: otherwise the row holds for every server")
+
+
+def _check_measured(home: Home, names: Sequence[str], where: str) -> None:
+    """A metric of its own stands in its ROWS. Those of its components in front are the recorder's."""
+    rows = home.tables.get(("metrics", "ROWS"), "").strip().splitlines()
+    known = {row.partition("|")[0].strip() for row in rows}
+    front = home.tables.get(("metrics", "IN_FRONT"), ())
+    for name in names:
+        if home.owns(name) and name.partition(".")[0] not in front and name not in known:
+            raise _Unusable(f"{where}: the metric {words(name)!r} is not in ROWS of its metrics.py")
+
+
+def _beginnings(home: Home) -> str:
+    return " or ".join(f"'{name}.'" for name in home.beginnings)
+
+
+# --- remedies -------------------------------------------------------------------------------------------------------
+
+
+def _of_its_kinds(home: Home) -> dict[str, tuple[Builder, ...]]:
+    """Its builders of remedies, which are asked only for targets of its kinds."""
+    table: Mapping[str, tuple[Builder, ...]] = home.tables[BUILDERS]
+    return {cause: tuple(_held(build, home) for build in builders) for cause, builders in table.items()}
+
+
+def _held(build: Builder, home: Home) -> Builder:
+    @wraps(build)
+    def held(situation: Situation) -> Remedy | None:
+        if situation.target_kind not in home.kinds:
+            return None
+        made = build(situation)
+        why = "" if made is None else _misfit(made, Remedy)
+        if why:
+            name = f"{build.__module__}.{getattr(build, '__name__', 'BUILDERS')}"
+            raise OutsideFault(f"{home.distribution}: the remedy that {name} made{why}", remedy=AUTHOR)
+        return made
+
+    return held

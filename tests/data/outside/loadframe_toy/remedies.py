@@ -1,0 +1,20 @@
+"""Remedies of the toy server."""
+
+from __future__ import annotations
+
+from loadframe.knowledge.remedy import Builders, Situation, raised_alone
+from loadframe.model import Remedy
+
+
+def _more_slots(situation: Situation) -> Remedy | None:
+    return raised_alone(
+        situation,
+        "toy.slots",
+        "serve {} clients at once",
+        "a slot for each client of the highest level, plus a fifth",
+        "a thread for each slot",
+        "server.py",
+    )
+
+
+BUILDERS: Builders = {"toy.slots": (_more_slots,)}
