@@ -20,6 +20,7 @@ thing and proves the gain.
     curves(run)                   {treatment: Curve}, computed again from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
     quality(run)                  the quality of a run: flags of its steps, the cost of recording
+    absent(run)                   what a run was measured with and what is not available here, in words
     conclude(run)                 the Investigation of a run, also of one that was killed
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
@@ -64,6 +65,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.writing import write_report
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import (
+        absent,
         capacity,
         compare,
         conclude,
@@ -106,6 +108,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
 __all__ = [
     "Study",
     "__version__",
+    "absent",
     "calibration",
     "capacity",
     "capacity_json",

@@ -128,6 +128,11 @@ class Registry(Mapping[str, Record], Generic[Record]):
         found = None if kind in self.own else self._load(kind)
         return found if isinstance(found, Broken) else None
 
+    def distribution(self, kind: str) -> str:
+        """The distribution that offers a kind; "" for one of our own, and where none does."""
+        offered = (one for one in self._offers if one.point is not None and one.point.name == kind)
+        return "" if kind in self.own else next((offer.distribution for offer in offered), "")
+
     def broken(self) -> tuple[Broken, ...]:
         """Every entry point that cannot be used."""
         loaded = (self._load(kind) for kind in self._names)

@@ -38,7 +38,7 @@ from loadframe.experiments.frame import alone, finish, looked_at, new_run, on_be
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after, profile_around
 from loadframe.experiments.proof import decided
-from loadframe.experiments.reading import conclude, curves, measured_ladder, measured_tuning, open_run, quality
+from loadframe.experiments.reading import absent, conclude, curves, measured_ladder, measured_tuning, open_run, quality
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
@@ -65,6 +65,7 @@ from loadframe.study import Study
 
 __all__ = [
     "Measurement",
+    "absent",
     "capacity",
     "compare",
     "conclude",

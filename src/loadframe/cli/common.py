@@ -16,6 +16,7 @@ from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted
 from loadframe.model import Capacity, Investigation, Ladder, Tuning
 from loadframe.progress import Progress
+from loadframe.runs.folder import RunFolder
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
@@ -121,6 +122,14 @@ def is_folder(name: str) -> bool:
         return Path(name).is_dir()
     except OSError:  # too long a name, a folder that may not be entered
         return False
+
+
+def opened(run: Path) -> RunFolder:
+    """A run folder; what it was measured with and is not available here is said on stderr."""
+    folder = loadframe.open_run(run)
+    for missing in loadframe.absent(folder):
+        say(missing)
+    return folder
 
 
 def measured(as_json: bool, measure: Callable[[Progress], Found]) -> Found:

@@ -13,7 +13,7 @@ import typer
 import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened
 from loadframe.cli.terminal import answer, emit
 from loadframe.csv_text import STDIN
 from loadframe.errors import SampleError, StudyError
@@ -62,7 +62,7 @@ def compare(
             raise StudyError("--set changes a study, and no study was given", remedy="Omit it.")
         elif is_folder(first) or is_folder(second):
             _refuse_direction(lower_is_better, by)
-            found = [loadframe.compare_runs(loadframe.open_run(Path(first)), loadframe.open_run(Path(second)))]
+            found = [loadframe.compare_runs(opened(Path(first)), opened(Path(second)))]
         else:
             found = [_csv(first, second, lower_is_better=lower_is_better, by=by)]
         found = [_with_margin(each, allowed) for each in found]

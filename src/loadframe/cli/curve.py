@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, is_folder
+from loadframe.cli.common import Json, command, is_folder, opened
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import RunError, SampleError
 
@@ -53,7 +53,7 @@ def _of_csv(place: str, within_latency_p95_ms: float | None, as_json: bool) -> N
 
 
 def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
-    folder = loadframe.open_run(run)
+    folder = opened(run)
     curves = loadframe.curves(folder, within_latency_p95_ms=within_latency_p95_ms)
     if treatment not in curves:
         raise RunError(

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, opened
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import SampleError
@@ -63,7 +63,7 @@ def predict(
         kind = cast(Literal["closed", "rate"] | None, KINDS.get(load_is or ""))
         unit = UNIT
         if is_folder(data):
-            run = loadframe.open_run(Path(data))
+            run = opened(Path(data))
             unit = run.axis_unit()
             found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
         elif treatment is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, tell
+from loadframe.cli.common import Json, command, opened, tell
 
 
 def report(
@@ -21,7 +21,7 @@ def report(
 ) -> None:
     """Write a run's report.html again and print it as text."""
     with command(as_json):
-        folder = loadframe.open_run(run)
+        folder = opened(run)
         if speedscope is not None:
             loadframe.write_speedscope(folder, speedscope)
         other = loadframe.measured_ladder(folder) or loadframe.measured_tuning(folder)

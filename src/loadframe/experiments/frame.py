@@ -13,6 +13,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
+from loadframe.bench.registered import distributions
 from loadframe.changes import durable, lists
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import dry_run
@@ -24,7 +25,7 @@ from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedC
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent
 from loadframe.reporting import quality_words, words
-from loadframe.runs.folder import Effective, RunFolder
+from loadframe.runs.folder import BenchFacts, Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.study import Study
 
@@ -65,9 +66,8 @@ def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[
     bench = RealBench(study, run, told.say)
     try:
         with bench:
-            run.write_document(
-                "bench.json", "bench", {"seed": seed, "version": bench.version, "axis_unit": bench.axis_unit}
-            )
+            facts = BenchFacts(bench.version, bench.axis_unit, seed, distributions(study))
+            run.write_record("bench.json", "bench", facts)
             _note_driver(run, bench, told)
             book = Bookkeeping(bench, budget, told, random.Random(seed))
             book.next_treatment("as given", bench.start_state)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadframe.errors import RunError
+from loadframe.bench import registered
+from loadframe.errors import RunError, UserError
 from loadframe.experiments import ladder_writing, tuning_writing
 from loadframe.experiments.latencies import with_latencies
 from loadframe.experiments.sweep import curve_of
@@ -18,6 +19,14 @@ from loadframe.study import validate
 def open_run(path: Path) -> RunFolder:
     """An existing run folder. RunError where it is none."""
     return RunFolder.open(path)
+
+
+def absent(run: RunFolder) -> tuple[str, ...]:
+    """What a run needs and what is not available here, in words: kinds that other distributions register."""
+    try:
+        return registered.absent(run.declared(), run.bench().distributions)
+    except UserError:  # whoever needs the study, or what the bench found, says what is wrong with it
+        return ()
 
 
 def conclude(run: RunFolder) -> Investigation:

@@ -91,8 +91,9 @@ class Answers:
 
 def with_file(found: Tuning, kind: str) -> Tuning:
     """What was found, with its settings as the file of that kind of target has them, where they are proved: name and
-    text are worked out here, and never taken from a record. StudyError for settings that no such target has."""
-    if found.end != "gained":
+    text are worked out here, and never taken from a record. Without them where the kind is not available here.
+    StudyError for settings that no such target has."""
+    if found.end != "gained" or kind not in targets.KINDS:
         return replace(found, file_name="", file_text="")
     changed = {each.name: each.after for each in found.settings if each.after != each.before}
     targets.check_settings(kind, changed)

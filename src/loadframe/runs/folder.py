@@ -68,11 +68,13 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
-    """version: of the target. axis_unit: what the load axis counts, in words. seed: of the random order."""
+    """version: of the target. axis_unit: what the load axis counts, in words. seed: of the random order. distributions:
+    the others that registered the study's kinds of target, or its workload."""
 
     version: str = ""
     axis_unit: str = ""
     seed: int = 0
+    distributions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

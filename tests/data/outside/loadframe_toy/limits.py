@@ -8,11 +8,8 @@ LIMITS = (
     LimitRule(
         id="toy.slots",
         title="the number of clients served at once",
-        layer="server",
         use="toy.slots_used",
         ceiling="toy.slots",
-        unit="count",
-        loud=False,
         source="server.py: a client that finds every slot taken waits for one",
         configured="slots",
         thrash="toy.waited",
@@ -20,11 +17,9 @@ LIMITS = (
     LimitRule(
         id="toy.waiting",
         title="requests that waited for a slot",
-        layer="server",
         use="toy.waited_share",
         ceiling="one",
         unit="share",
-        loud=False,
         source="server.py; near: half, our choice",
         configured="slots",
         near=0.5,
