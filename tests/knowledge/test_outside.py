@@ -41,7 +41,8 @@ AGREEMENTS = (requests("toy.waited", also=("toy.",)),)
 """
 LIMIT_PAGE = """
 from loadframe.knowledge.limit import LimitRule
-LIMITS = (LimitRule(id="toy.slots", title="slots", use="toy.used", ceiling="toy.slots", source="its manual", loud=False),)
+SLOTS = LimitRule(id="toy.slots", title="slots", use="toy.used", ceiling="toy.slots", source="its manual", loud=False)
+LIMITS = (SLOTS,)
 """
 SIGNATURE_PAGE = """
 from loadframe.knowledge.signature import Condition, Rank, Signature, Trace
