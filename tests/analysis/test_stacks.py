@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.analysis.frame_classes import CLASSES, ROWS, class_of_frame
+from loadframe.analysis.frame_classes import ROWS, class_of_frame
 from loadframe.analysis.stacks import Baseline, classify, flame, per_request, shares
+from loadframe.knowledge.frame import CLASSES
 from loadframe.model import Stack
 
 SYSCALL = ("mariadbd", "clone3", "entry_SYSCALL_64_after_hwframe_[k]", "do_syscall_64_[k]")

@@ -189,7 +189,7 @@ def test_a_row_that_cannot_be_used_is_told_of_and_ends_no_other_command(
     (row,) = (one for one in checks if one["part"] == "toy")
     assert row["found"] is None and "process.open_files" in row["how_to_get_it"]
     assert run(["study", "check", "own.toml"], tmp_path, toy).returncode == 0
-    toy = changed(installed, tmp_path / "other", "tunables", '"slots"', '"slot"')
+    toy = changed(installed, tmp_path / "other", "settings", 'Tunable("slots"', 'Tunable("slot"')
     refused = run(["study", "check", "study.toml"], tmp_path, toy)
     assert refused.returncode == 1 and "its tunables name 'slot', which is not in its catalogue" in refused.stderr
 

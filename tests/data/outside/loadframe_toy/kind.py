@@ -14,8 +14,7 @@ from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
-from loadframe_toy.settings import CATALOGUE, COUNTERS
-from loadframe_toy.tunables import TUNABLES
+from loadframe_toy.settings import CATALOGUE, COUNTERS, TUNABLES
 
 
 class Server(PrivateServer):

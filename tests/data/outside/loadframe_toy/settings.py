@@ -1,8 +1,9 @@
-"""The toy server as data: its settings and its counters."""
+"""The toy server as data: its settings, what a search may vary of them, and its counters."""
 
 from __future__ import annotations
 
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
+from loadframe.kinds.tunable import Tunable
 from loadframe.model import CounterSpec
 
 CATALOGUE = Catalogue(
@@ -13,6 +14,7 @@ CATALOGUE = Catalogue(
     ),
     "slots and delay_ms",
 )
+TUNABLES = (Tunable("slots", values=(1, 2, 4, 8, 16)),)
 COUNTERS = (
     CounterSpec("served", "toy.requests", cumulative=True),
     CounterSpec("waited", "toy.waited", cumulative=True),
