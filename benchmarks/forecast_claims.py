@@ -23,12 +23,12 @@ from statistics import median
 
 import numpy as np
 
+import forecast_library
+from forecast_library import Case, Curve
 from loadframe.analysis import scalability
 from loadframe.model import Limit, LoadInterval, Observations
-from loadframe.prediction import calibration, candidates, refusal
-from loadframe.prediction import library as libraries
+from loadframe.prediction import candidates, refusal
 from loadframe.prediction import system as systems
-from loadframe.prediction.calibration import Case, Curve
 from loadframe.prediction.forecasting import forecast
 from loadframe.prediction.library import Library
 
@@ -62,9 +62,9 @@ def _cases() -> tuple[tuple[str, bool, Case], ...]:
     """(family, alone, case) of every curve of the library."""
     return tuple(
         (family(curve.kind), alone, case)
-        for curve in libraries.curves()
+        for curve in forecast_library.curves()
         for alone in (True, False)
-        for case in calibration.cases(curve, alone=alone)
+        for case in forecast_library.cases(curve, alone=alone)
     )
 
 
@@ -80,7 +80,7 @@ def without(left_out: str) -> Library:
         wanted: [case for kind, alone, case in _cases() if alone is wanted and left_out not in (kind, case.group)]
         for wanted in (True, False)
     }
-    return Library(*calibration.calibrate(made[True], made[False]))
+    return Library(*forecast_library.calibrate(made[True], made[False]))
 
 
 def training(curve: Curve) -> tuple[float, ...]:

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 import forecast_claims
+import forecast_library
 import forecast_systems
 from claims import Figure, rate, row
 from forecast_claims import Outcome
-from loadframe.prediction import library
-from loadframe.prediction.calibration import Curve
+from forecast_library import Curve
 
 RECORDED = {
     name: Path(__file__).with_name(file)
@@ -30,7 +30,7 @@ SYSTEMS = 60
 
 
 def _recorded(source: str) -> list[Curve]:
-    return [library.recorded(name, one) for name, one in json.loads(RECORDED[source].read_text()).items()]
+    return [forecast_library.recorded(name, one) for name, one in json.loads(RECORDED[source].read_text()).items()]
 
 
 @cache
@@ -39,7 +39,7 @@ def outcomes(source: str) -> tuple[Outcome, ...]:
     if source in RECORDED:
         chosen = _recorded(source)
     else:
-        chosen = [one for one in library.curves() if bool(one.observations.resources) == (source == "library")]
+        chosen = [one for one in forecast_library.curves() if bool(one.observations.resources) == (source == "library")]
     return tuple(forecast_claims.judge(one, alone=source == "published") for one in chosen)
 
 

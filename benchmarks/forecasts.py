@@ -38,10 +38,10 @@ from pathlib import Path
 from typing import Any
 
 import forecast_claims
+import forecast_library
 import forecast_systems
 import server_curves
-from loadframe.prediction import library as libraries
-from loadframe.prediction.calibration import Curve
+from forecast_library import Curve
 
 ROLES = ("held", "fresh")
 """Of the studies that --live measures."""
@@ -83,12 +83,12 @@ def live(runs: Path, roles: Sequence[str], only: Sequence[str], save: Path | Non
         if save is not None:
             server_curves.write(save, kept)
     names = [one["study"]["name"] for one in wanted]
-    return [libraries.recorded(name, kept[name]) for name in names if name in kept], failed
+    return [forecast_library.recorded(name, kept[name]) for name in names if name in kept], failed
 
 
 def recorded(path: Path) -> list[Curve]:
     """Curves that server_curves.py wrote."""
-    return [libraries.recorded(name, one) for name, one in json.loads(path.read_text()).items()]
+    return [forecast_library.recorded(name, one) for name, one in json.loads(path.read_text()).items()]
 
 
 def main() -> int:
@@ -128,9 +128,11 @@ def main() -> int:
     if measured:
         held.append(real(measured))
     if arguments.library:
-        held.append(real([curve for curve in libraries.curves() if curve.observations.resources]))
+        held.append(real([curve for curve in forecast_library.curves() if curve.observations.resources]))
     if arguments.published:
-        held.append(real([curve for curve in libraries.curves() if not curve.observations.resources], alone=True))
+        held.append(
+            real([curve for curve in forecast_library.curves() if not curve.observations.resources], alone=True)
+        )
     return 0 if all(held) else 1
 
 

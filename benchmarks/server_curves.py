@@ -24,6 +24,7 @@ from typing import Any
 
 import tomli_w
 
+import forecast_library
 import loadframe
 from loadframe.errors import UserError
 from loadframe.experiments.run_forecasting import limits_of
@@ -124,7 +125,7 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     arguments = parser.parse_args()
     if arguments.calibrate:
-        (DATA / library.FILE).write_text(library.as_json(library.build(library.curves())))
+        (DATA / library.FILE).write_text(forecast_library.as_json(forecast_library.build(forecast_library.curves())))
         return 0
     loadframe.sweep_leftovers()
     curves = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}

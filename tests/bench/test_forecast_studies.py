@@ -11,12 +11,12 @@ import pytest
 import tomli_w
 
 import forecast_claims
+import forecast_library
 import forecasts
 import loadframe
 import server_curves
 from loadframe.bench.checking import check_study
 from loadframe.errors import CageError, MissingTool, TargetError
-from loadframe.prediction import library
 
 LIVE = [one for role in (*forecasts.ROLES, *forecasts.LATER) for one in server_curves.declared(role)]
 
@@ -40,7 +40,7 @@ def test_there_are_fourteen_studies_of_six_kinds_and_none_is_in_the_library() ->
         live = [one for role in roles for one in server_curves.declared(role)]
         assert len(live) >= 14
         assert len({forecast_claims.family(server_curves.names(one)[1]) for one in live}) >= 6
-    known = {curve.name for curve in library.curves()}
+    known = {curve.name for curve in forecast_library.curves()}
     assert not known & {named(one) for one in LIVE} and len({named(one) for one in LIVE}) == len(LIVE)
 
 

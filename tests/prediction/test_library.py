@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import forecast_library
 from loadframe.model import Limit, LoadInterval
 from loadframe.prediction import library
 
@@ -21,15 +22,15 @@ def numbers(value: Any) -> dict[str, Any]:
 
 def test_what_is_shipped_follows_from_the_curves() -> None:
     """benchmarks/server_curves.py --calibrate was run after the last change of curves or candidates."""
-    again = numbers(json.loads(library.as_json(library.build(library.curves()))))
-    shipped = numbers(json.loads(library.as_json(library.shipped())))
+    again = numbers(json.loads(forecast_library.as_json(forecast_library.build(forecast_library.curves()))))
+    shipped = numbers(json.loads(forecast_library.as_json(library.shipped())))
     assert again.keys() == shipped.keys()
     for path, value in again.items():
         assert shipped[path] == (None if value is None else pytest.approx(value, rel=0.02)), path
 
 
 def test_the_curves_are_of_real_servers_with_their_source() -> None:
-    curves = library.curves()
+    curves = forecast_library.curves()
     recorded = [curve for curve in curves if curve.observations.resources]
     assert len({curve.kind for curve in recorded}) >= 6
     assert len(recorded) >= 20 and len(curves) - len(recorded) >= 15

@@ -5,8 +5,7 @@ demands     what a request needs of each, and how that grows: draws
 system      the draws as systems: throughput, saturation
 candidates  simple models of the throughput beyond what was seen
 pool        the candidates weighed by how well each foretold, and their common forecast
-calibration the interval, conformal on curves of real servers
-library     those curves, and what forecasts from them came to: data of this package
+library     what forecasts from curves of real servers came to: data of this package, for weights and intervals
 saturating  what is used up first, and the most that can be had
 latency     p95 latency of such a system
 refusal     when the data cannot carry a forecast

@@ -2,7 +2,7 @@
 
 Throughput: the candidates of `candidates`, weighed by how well they foretold this study's last loads from its first
 ones and the library's curves, and the scalability law (`pool`); the interval is conformal on the library
-(`calibration`). Where resources explain the load, their candidates take part, and the most that can be had is forecast;
+(`library`). Where resources explain the load, their candidates take part, and the most that can be had is forecast;
 a limit of the ledger that runs out ends the growth of all. Where they do not, the curve alone is gone by, and the most
 is a bound.
 """
@@ -20,9 +20,8 @@ from loadframe.model import Estimate, Forecast, ForecastCapacity, ForecastPoint,
 from loadframe.prediction import candidates, latency, pool, refusal, saturating
 from loadframe.prediction import library as libraries
 from loadframe.prediction import system as systems
-from loadframe.prediction.calibration import Calibrated
 from loadframe.prediction.candidates import Seen
-from loadframe.prediction.library import Library
+from loadframe.prediction.library import Calibrated, Library
 from loadframe.prediction.pool import Weighed
 from loadframe.prediction.system import Kind, System
 

@@ -2,25 +2,83 @@
 
 curves.json        what real servers showed, recorded by that script: every window, every utilisation, the limits
 published.json     measurements that others published, each with its source
-calibration.json   what forecasts from both came to (`calibration`)
+calibration.json   what forecasts from both came to (benchmarks/forecast_library.py)
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from loadframe.json_text import write_json
-from loadframe.model import Limit, Observation, Observations
-from loadframe.prediction import calibration
-from loadframe.prediction.calibration import Bounds, Calibrated, Curve, Scale
+import numpy as np
+
+from loadframe.analysis.queueing import Floats
+from loadframe.model import Limit
+from loadframe.prediction import pool
 
 FILE = "calibration.json"
+
+LEAST_APART = 0.05
+"""Added before logarithms are taken: candidates that agree may all be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Ends of an interval of 90 % as multiples of the scale; infinite where the library is too small for that side."""
+
+    low: float
+    high: float
+
+    def around(self, log_x: float, scale: float) -> tuple[float, float, float]:
+        """(value, low, high) of what log_x is the logarithm of."""
+        most = 700.0
+        return (
+            math.exp(min(log_x, most)),
+            math.exp(log_x + self.low * scale) if math.isfinite(self.low) else 0.0,
+            math.exp(min(log_x + self.high * scale, most)) if math.isfinite(self.high) else math.inf,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How far a forecast is likely off, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the
+    doublings beyond the highest load seen, apart how far the candidates lie around the forecast."""
+
+    level: float
+    reach: float
+    spread: float
+
+    def of(self, doublings: Floats, apart: Floats) -> Floats:
+        """At each load: (L,)."""
+        return np.asarray(np.exp(self.level + known(doublings, apart) @ np.array([self.reach, self.spread])))
+
+
+def known(doublings: Floats, apart: Floats) -> Floats:
+    """What is known beforehand of forecasts, (n,) each, as the columns that the scale is linear in: (n, 2)."""
+    return np.column_stack([np.log(np.maximum(doublings, 0.0) + pool.BASE), np.log(apart + LEAST_APART)])
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; scale, points: of
+    forecasts at a load; most_throughput, most_load: of the highest throughput, and of the load
+    where it is reached in proportion; doublings: how far beyond the data the library's forecasts reach (FEWEST_BEYOND
+    curves do); curves: groups that it rests on; trust: how much it counts beside a study's own backtests."""
+
+    errors: Mapping[str, Mapping[str, float]]
+    most_errors: Mapping[str, float]
+    scale: Scale
+    points: Bounds
+    most_throughput: Bounds
+    most_load: Bounds
+    doublings: float
+    curves: int
+    trust: float = pool.TRUST
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,42 +92,8 @@ class Library:
 @cache
 def shipped() -> Library:
     """The one in this package."""
-    text = _document(FILE)
+    text = document(FILE)
     return Library(_read(text["alone"]), _read(text["explained"]))
-
-
-@cache
-def curves() -> tuple[Curve, ...]:
-    """Every curve of the library."""
-    published = [
-        Curve(name, one["group"], one["kind"], _observations(name, {"rows": [[*row, {}] for row in one["rows"]]}), {})
-        for name, one in _document("published.json").items()
-    ]
-    return (*published, *(recorded(name, one) for name, one in _document("curves.json").items()))
-
-
-def recorded(name: str, one: Mapping[str, Any]) -> Curve:
-    """A curve as benchmarks/server_curves.py writes it."""
-    limits: dict[float, float] = {}
-    for load, found in one["limits"].items():
-        binding = [limit["load"] for limit in found if limit["binds"] and limit["load"] > float(load)]
-        if binding:
-            limits[float(load)] = min(binding)
-    return Curve(name, name, one["kind"], _observations(name, one), limits)
-
-
-def build(made_of: Sequence[Curve]) -> Library:
-    """The library of these curves."""
-    made = {
-        alone: [case for curve in made_of for case in calibration.cases(curve, alone=alone)] for alone in (True, False)
-    }
-    return Library(*calibration.calibrate(made[True], made[False]))
-
-
-def as_json(library: Library) -> str:
-    """The text of calibration.json; an infinite end is null."""
-    rounded = _rounded(asdict(library))
-    return write_json(rounded, indent=1) + "\n"
 
 
 def binds(limit: Limit) -> bool:
@@ -78,14 +102,6 @@ def binds(limit: Limit) -> bool:
     grow and go."""
     counted = bool(limit.thrash_metric) and not limit.thrash_metric.startswith("system.")
     return limit.loud or (limit.unit == "count" and counted)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
-    if isinstance(value, float):
-        return float(f"{value:.4g}") if math.isfinite(value) else None
-    return value
 
 
 def _read(one: Mapping[str, Any]) -> Calibrated:
@@ -107,20 +123,8 @@ def _bounds(ends: Mapping[str, float | None]) -> Bounds:
     return Bounds(-math.inf if low is None else low, math.inf if high is None else high)
 
 
-def _observations(name: str, one: Mapping[str, Any]) -> Observations:
-    return Observations(
-        name,
-        tuple(
-            Observation(load, throughput, p95_ms[0] if p95_ms else None, utilizations=used)
-            for load, throughput, used, *p95_ms in one["rows"]
-        ),
-        axis=one.get("axis", "load"),
-        servers=one.get("servers", {}),
-        ceilings=frozenset(one.get("ceilings", ())),
-    )
-
-
-def _document(name: str) -> dict[str, Any]:
+def document(name: str) -> dict[str, Any]:
+    """One of the data files."""
     found: dict[str, Any] = json.loads(
         resources.files("loadframe.prediction").joinpath("data", name).read_text(encoding="utf-8")
     )

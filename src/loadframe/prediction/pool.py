@@ -8,7 +8,7 @@ Their common forecast is the weighted median of the logarithms: what one candida
 not see does not move it. The forecast is the mean of that and of the scalability law by plain least squares, halves
 (Bates and Granger 1969, "The combination of forecasts": two that are wrong in different ways are less wrong together):
 on the library, each study without its own kind of server, each alone was no better than the law; any share from 0.4 to
-0.6 is. How far it is likely off is learnt from the library (`calibration.Scale`); of the most it is
+0.6 is. How far it is likely off is learnt from the library (`library.Scale`); of the most it is
 
     FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)
 """

@@ -10,8 +10,8 @@ import numpy as np
 from loadframe.analysis.queueing import Floats
 from loadframe.model import Estimate, ForecastCapacity, Limit, Observations, Saturation
 from loadframe.prediction import candidates, pool
-from loadframe.prediction.calibration import Bounds, Calibrated
 from loadframe.prediction.candidates import Seen
+from loadframe.prediction.library import Bounds, Calibrated
 from loadframe.prediction.pool import Weighed
 from loadframe.prediction.system import System
 

@@ -19,15 +19,19 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from loadframe.analysis.queueing import Floats
-from loadframe.model import Observations
+from loadframe.json_text import write_json
+from loadframe.model import Observation, Observations
 from loadframe.prediction import candidates, pool, refusal
 from loadframe.prediction import system as systems
 from loadframe.prediction.candidates import Seen
+from loadframe.prediction.library import Bounds, Calibrated, Library, Scale, document, known
 
 FEWEST_LOADS = 3
 """A curve is forecast from at least this many loads."""
@@ -38,8 +42,8 @@ SIDE = 0.05
 FEWEST_APART = 39
 """With fewer groups both ends are as far away."""
 
-LEAST_WRONG, LEAST_APART = 0.03, 0.05
-"""Added before logarithms are taken: no window is known better, and candidates that agree may all be wrong."""
+LEAST_WRONG = 0.03
+"""Added before logarithms are taken: no window is known better."""
 
 SHRUNK = 1.0
 """Ridge on columns of mean 0 and variance 1: the slopes of the scale are about half of what least squares would have;
@@ -62,55 +66,6 @@ class Curve:
     kind: str
     observations: Observations
     limits: Mapping[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Ends of an interval of 90 % as multiples of the scale; infinite where the library is too small for that side."""
-
-    low: float
-    high: float
-
-    def around(self, log_x: float, scale: float) -> tuple[float, float, float]:
-        """(value, low, high) of what log_x is the logarithm of."""
-        most = 700.0
-        return (
-            math.exp(min(log_x, most)),
-            math.exp(log_x + self.low * scale) if math.isfinite(self.low) else 0.0,
-            math.exp(min(log_x + self.high * scale, most)) if math.isfinite(self.high) else math.inf,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """How far a forecast is likely off, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the
-    doublings beyond the highest load seen, apart how far the candidates lie around the forecast."""
-
-    level: float
-    reach: float
-    spread: float
-
-    def of(self, doublings: Floats, apart: Floats) -> Floats:
-        """At each load: (L,)."""
-        return np.asarray(np.exp(self.level + _known(doublings, apart) @ np.array([self.reach, self.spread])))
-
-
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; scale, points: of
-    forecasts at a load; most_throughput, most_load: of the highest throughput, and of the load
-    where it is reached in proportion; doublings: how far beyond the data the library's forecasts reach (FEWEST_BEYOND
-    curves do); curves: groups that it rests on; trust: how much it counts beside a study's own backtests."""
-
-    errors: Mapping[str, Mapping[str, float]]
-    most_errors: Mapping[str, float]
-    scale: Scale
-    points: Bounds
-    most_throughput: Bounds
-    most_load: Bounds
-    doublings: float
-    curves: int
-    trust: float = pool.TRUST
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,19 +174,15 @@ def scaled(told: Sequence[Foretold]) -> Scale:
     """Ridge regression of log (|wrong| + LEAST_WRONG), each of `told` counting once."""
     if not told:
         return Scale(math.log(UNKNOWN), 0.0, 0.0)
-    known = np.concatenate([_known(one.doublings, one.apart) for one in told])
+    told_before = np.concatenate([known(one.doublings, one.apart) for one in told])
     wrong = np.concatenate([np.log(np.abs(one.wrong) + LEAST_WRONG) for one in told])
     weights = np.concatenate([np.full(len(one.wrong), 1 / (len(one.wrong) * len(told))) for one in told])
-    middle, height = weights @ known, float(weights @ wrong)
-    wide = np.sqrt(weights @ (known - middle) ** 2)
-    columns = (known - middle) / np.where(wide > 0, wide, 1.0)
+    middle, height = weights @ told_before, float(weights @ wrong)
+    wide = np.sqrt(weights @ (told_before - middle) ** 2)
+    columns = (told_before - middle) / np.where(wide > 0, wide, 1.0)
     matrix = (columns * weights[:, None]).T @ columns + SHRUNK * np.eye(2)
     slopes = np.linalg.solve(matrix, (columns * weights[:, None]).T @ (wrong - height)) / np.where(wide > 0, wide, 1.0)
     return Scale(height - float(slopes @ middle), float(slopes[0]), float(slopes[1]))
-
-
-def _known(doublings: Floats, apart: Floats) -> Floats:
-    return np.column_stack([np.log(np.maximum(doublings, 0.0) + pool.BASE), np.log(apart + LEAST_APART)])
 
 
 def _grouped(made: Iterable[Case]) -> dict[str, list[Case]]:
@@ -340,3 +291,59 @@ def _ends(case: Case, errors: Mapping[str, float]) -> tuple[float, float] | None
         return None
     most, at, scale = pool.most(case.data, errors)
     return (case.peak[0] - most) / scale, (case.peak[1] - at) / scale
+
+
+# --- the curves, and what is kept of them ---------------------------------------------------------------------------
+
+
+@cache
+def curves() -> tuple[Curve, ...]:
+    """Every curve of the library."""
+    published = [
+        Curve(name, one["group"], one["kind"], _observations(name, {"rows": [[*row, {}] for row in one["rows"]]}), {})
+        for name, one in document("published.json").items()
+    ]
+    return (*published, *(recorded(name, one) for name, one in document("curves.json").items()))
+
+
+def recorded(name: str, one: Mapping[str, Any]) -> Curve:
+    """A curve as benchmarks/server_curves.py writes it."""
+    limits: dict[float, float] = {}
+    for load, found in one["limits"].items():
+        binding = [limit["load"] for limit in found if limit["binds"] and limit["load"] > float(load)]
+        if binding:
+            limits[float(load)] = min(binding)
+    return Curve(name, name, one["kind"], _observations(name, one), limits)
+
+
+def build(made_of: Sequence[Curve]) -> Library:
+    """The library of these curves."""
+    made = {alone: [case for curve in made_of for case in cases(curve, alone=alone)] for alone in (True, False)}
+    return Library(*calibrate(made[True], made[False]))
+
+
+def as_json(library: Library) -> str:
+    """The text of calibration.json; an infinite end is null."""
+    rounded = _rounded(asdict(library))
+    return write_json(rounded, indent=1) + "\n"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if math.isfinite(value) else None
+    return value
+
+
+def _observations(name: str, one: Mapping[str, Any]) -> Observations:
+    return Observations(
+        name,
+        tuple(
+            Observation(load, throughput, p95_ms[0] if p95_ms else None, utilizations=used)
+            for load, throughput, used, *p95_ms in one["rows"]
+        ),
+        axis=one.get("axis", "load"),
+        servers=one.get("servers", {}),
+        ceilings=frozenset(one.get("ceilings", ())),
+    )
