@@ -11,8 +11,9 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.climbing import Climbed, climb
-from loadframe.experiments.ladder_states import LadderStates, changed
+from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.proof import grouped_orders
+from loadframe.experiments.side_by_side import changed
 from loadframe.model import Rung, TargetState
 from loadframe.study.declaration import ChangeTable
 

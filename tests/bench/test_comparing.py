@@ -15,7 +15,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments.comparing import alternatives, runs
 from loadframe.experiments.proof import orders
-from loadframe.model import Host, Step, TargetState, Verdict
+from loadframe.model import Host, Step, TargetState, Verdict, by_block
 from loadframe.reporting.verdict_words import comparison_sentence
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -48,7 +48,7 @@ def test_each_alternative_gets_its_verdict_against_the_study(simulated: Simulate
     assert [row.load for row in large.levels] == [4, 8, 16, 32]
 
 
-@pytest.mark.parametrize(("worth", "near"), [(1.05, True), (1.5, False)])
+@pytest.mark.parametrize(("worth", "near"), [(1.05, True), (2.0, False)])
 def test_a_ratio_that_was_only_just_decided_may_be_overstated(simulated: Simulated, worth: float, near: bool) -> None:
     def model(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
         return (1000.0 * worth if float(state.settings["table_open_cache"]) >= 400 else 1000.0), {}
@@ -70,8 +70,8 @@ def test_cold_ones_are_held_against_the_cold_one_of_the_study(simulated: Simulat
         ("as given, cold", "same, cold"),
     ]
     assert [one.verdict.decision == "better" for one in found] == [True, False, True, False]
-    beside = {frozenset(step.treatment for step in book.steps if step.round == number) for number in (1, 2, 3, 4)}
-    assert beside == {frozenset("AB"), frozenset("AC"), frozenset("DE"), frozenset("DF")}
+    for steps in list(by_block(book.steps).values())[:3]:
+        assert sorted(step.treatment for step in steps if step.level == 4) == list("ABCDEF"), "all in every block"
 
 
 def test_a_side_that_was_started_is_warmed_before_its_step_counts(simulated: Simulated) -> None:
@@ -79,15 +79,23 @@ def test_a_side_that_was_started_is_warmed_before_its_step_counts(simulated: Sim
     book.warms = True
     (large, _) = alternatives(book)
     assert [step.purpose == "warming" for step in book.steps[:2]] == [True, False]
-    assert large.verdict.blocks == len([step for step in book.steps if step.treatment == "B" and step.round == 1])
+    assert large.verdict.blocks == len([step for step in book.steps if step.treatment == "B" and step.counts])
 
 
-def test_the_budget_is_shared_out(simulated: Simulated) -> None:
-    """40 s are 26 steps of 1.5 s: without a reserve the first would take them all."""
+def test_what_is_decided_takes_no_further_steps(simulated: Simulated) -> None:
+    book = simulated(by_cache, ALTERNATIVES, "measure.blocks={min=3,max=6}", "load.levels=[4]")
+    large, same = alternatives(book)
+    assert (large.verdict.decision, large.verdict.blocks) == ("better", 3)
+    assert same.verdict.blocks == 6
+    assert [len(steps) for steps in by_block(book.steps).values()] == [3, 3, 3, 2, 2, 2]
+    assert large.levels[0].before == pytest.approx(1000, rel=0.05)
+
+
+def test_the_budget_is_for_all_of_them(simulated: Simulated) -> None:
+    """50 s are 33 steps of 1.5 s, 11 blocks of three treatments."""
     book = simulated(by_cache, ALTERNATIVES, "measure.budget=50s", "measure.blocks={min=3,max=50}", "load.levels=[4]")
     first, second = alternatives(book, enough=lambda _: False)
-    assert 5 <= first.verdict.blocks <= 9
-    assert 5 <= second.verdict.blocks <= 10
+    assert 9 <= first.verdict.blocks == second.verdict.blocks <= 11
 
 
 def test_blocks_end_when_the_caller_has_enough(simulated: Simulated) -> None:

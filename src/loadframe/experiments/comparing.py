@@ -12,7 +12,7 @@ from loadframe.analysis import samples
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.experiments.proof import decided, prove
+from loadframe.experiments.proof import decided, prove_side_by_side
 from loadframe.experiments.side_by_side import START, declare
 from loadframe.model import FLAGS, Comparison, LevelRatio, Step, Verdict
 from loadframe.runs.folder import RunFolder
@@ -24,32 +24,26 @@ NEAR = 2.0
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decided) -> list[Comparison]:
-    """The study's alternatives in turn, each against its target, at all levels, and cold where the study asks for that;
-    the budget is shared out evenly, and so is the error: with m verdicts each is at 1 - 0.05 / m (Bonferroni)."""
-    study, pairs = book.bench.study, declare(book)
-    found = []
-    for index, pair in enumerate(pairs):
-        waiting = len(pairs) - index - 1
-        verdict, ratios, _ = prove(
-            book,
-            pair.before,
-            pair.after,
-            study.levels,
-            round_number=index + 1,
-            reserve_s=max(book.budget.left_s(), 0.0) * waiting / (waiting + 1),
-            confidence=1 - ERROR / len(pairs),
-            enough=enough,
+    """The study's alternatives against its target, all in the same blocks, at all levels, and cold where the study asks
+    for that; with m verdicts each has an error of 0.05 / m (Bonferroni)."""
+    pairs = declare(book)
+    proofs = prove_side_by_side(
+        book,
+        [(pair.before, pair.after) for pair in pairs],
+        book.bench.study.levels,
+        confidence=1 - ERROR / len(pairs),
+        enough=enough,
+    )
+    return [
+        Comparison(
+            before="as given" if pair.before == START else "as given, cold",
+            after=pair.title,
+            verdict=replace(verdict, may_overstate=_near(verdict)),
+            levels=ratios,
+            axis_unit=book.bench.axis_unit,
         )
-        found.append(
-            Comparison(
-                before="as given" if pair.before == START else "as given, cold",
-                after=pair.title,
-                verdict=replace(verdict, may_overstate=_near(verdict)),
-                levels=ratios,
-                axis_unit=book.bench.axis_unit,
-            )
-        )
-    return found
+        for pair, (verdict, ratios, _) in zip(pairs, proofs, strict=True)
+    ]
 
 
 def _near(verdict: Verdict) -> bool:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 
 from loadframe.analysis.ladder import State
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.changes.journal import differences
-from loadframe.experiments.side_by_side import START
+from loadframe.experiments.side_by_side import START, changed
 from loadframe.kinds import registry as targets
 from loadframe.model import Change, SettingValue, TargetState
-from loadframe.study.declaration import ChangeTable
-
-
-def changed(state: TargetState, change: ChangeTable, host: Mapping[str, SettingValue]) -> TargetState:
-    """The state with this change made in it. host: what it sets of the machine."""
-    return replace(
-        state,
-        settings={**state.settings, **change.target.settings},
-        limits={**state.limits, **change.cage.limits},
-        host={**state.host, **host},
-        cpus={**state.cpus, **change.cage.bound},
-    )
 
 
 @dataclass

@@ -20,6 +20,9 @@ MIRRORED = 2
 NARROW = 0.25
 """A proof goes on until its interval is a quarter of the change to either side: enough to tell 8 from 5."""
 
+Proof = tuple[Verdict, tuple[LevelRatio, ...], list[Step]]
+"""A verdict, the ratio at each level, and the steps that it is made of."""
+
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
     """Where a remedy must show what it is worth: past the bend, in its middle and at the highest level; where nothing
@@ -54,7 +57,7 @@ def prove(
     firm_reserve_s: float = 0.0,
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = sized,
-) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
+) -> Proof:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
     Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (beyond
@@ -62,33 +65,75 @@ def prove(
     It is looked at after each block from the study's fewest to its most: the intervals of all these looks hold at once,
     so that `enough` may ask for anything.
     """
+    (proof,) = prove_side_by_side(
+        book,
+        [(before, after)],
+        levels,
+        round_number=round_number,
+        reserve_s=reserve_s,
+        firm_reserve_s=firm_reserve_s,
+        confidence=confidence,
+        enough=enough,
+    )
+    return proof
+
+
+def prove_side_by_side(
+    book: Bookkeeping,
+    pairs: Sequence[tuple[str, str]],
+    levels: Sequence[float],
+    *,
+    round_number: int | None = None,
+    reserve_s: float = 0.0,
+    firm_reserve_s: float = 0.0,
+    confidence: float = 0.95,
+    enough: Callable[[Verdict], bool] = sized,
+) -> list[Proof]:
+    """The verdict on the second of each pair against its first, all treatments measured in the same blocks: as `prove`,
+    until every verdict is `enough`. One that is takes no further steps."""
     blocks = book.bench.study.measure.blocks
-    per_block = [*levels, *levels]
-    book.progress.phase(f"proving {after} against {before} at {len(levels)} levels", len(per_block) * blocks.min)
+    treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
+    per_block = list(levels) * len(treatments)
+    what = " and ".join(f"{after} against {before}" for before, after in pairs)
+    book.progress.phase(f"proving {what} at {len(levels)} levels", len(per_block) * blocks.min)
     # Looks that the budget will not come to would only make the others dearer.
     left_s, block_s = book.budget.left_s(), book.budget.cost_s(per_block)
     room = max(min(blocks.min, int(left_s / block_s)), int((left_s - firm_reserve_s) / block_s))
     last = max(FEWEST_BLOCKS, min(blocks.max, room))
     plan = Plan(min(blocks.min, last), last)
     taken: list[Step] = []
-    verdict: Verdict | None = None
-    for block, order in zip(range(1, plan.last + 1), orders(book.random, (before, after), levels), strict=False):
+    verdicts: dict[tuple[str, str], Verdict] = {}
+    waiting = list(pairs)
+    for block, order in zip(range(1, plan.last + 1), orders(book.random, treatments, levels), strict=False):
+        order = [(treatment, level) for treatment, level in order if any(treatment in pair for pair in waiting)]
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
         early = block <= plan.first
-        open_question = early or verdict is None or not decided(verdict)
+        open_question = early or not verdicts or not all(map(decided, verdicts.values()))
         kept_s = 0.0 if early else firm_reserve_s if open_question else max(reserve_s, firm_reserve_s)
-        if verdict is not None and not book.budget.affords(per_block, kept_s):
+        if verdicts and not book.budget.affords([level for _, level in order], kept_s):
             break
         taken += take_block(book, order, round_number=round_number, block=block)
         if block < FEWEST_BLOCKS:
             continue
-        counted = settled(taken)
-        sides = by_level(counted, before), by_level(counted, after)
-        verdict = held(comparison.verdict(*sides, plan=plan, confidence=confidence), taken)
-        if block >= plan.first and enough(verdict):
+        verdicts |= {pair: _verdict(_of(taken, pair), pair, plan, confidence) for pair in waiting}
+        if block >= plan.first:
+            waiting = [pair for pair in waiting if not enough(verdicts[pair])]
+        if not waiting:
             break
-    assert verdict is not None, "a study has at least two blocks"
-    return verdict, level_ratios(settled(taken), before, after), taken
+    assert verdicts, "a study has at least two blocks"
+    return [(verdicts[pair], level_ratios(settled(_of(taken, pair)), *pair), _of(taken, pair)) for pair in pairs]
+
+
+def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
+    """Those of both treatments in the blocks that have both."""
+    last = max((step.block or 0 for step in steps if step.treatment == pair[1]), default=0)
+    return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
+
+
+def _verdict(steps: Sequence[Step], pair: tuple[str, str], plan: Plan, confidence: float) -> Verdict:
+    """What a look at the steps of a pair says, without the levels at which a warm-up had not ended."""
+    before, after = (by_level(settled(steps), name) for name in pair)
+    return held(comparison.verdict(before, after, plan=plan, confidence=confidence), steps)
 
 
 def look_around(

@@ -14,11 +14,11 @@ from loadframe.bench.surroundings import host_settings
 from loadframe.experiments.examination import examine
 from loadframe.experiments.proof import by_level, orders, take_block
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Alternative, Round, Step, TargetState, Witness, by_block
+from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Witness, by_block
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
-from loadframe.study.declaration import AlternativeTable
+from loadframe.study.declaration import AlternativeTable, StateTable
 
 START = "A"
 """The treatment that a study declares."""
@@ -78,14 +78,19 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
     """The state of an alternative, and the kind of target that is brought to it."""
     study, start = bench.study, bench.start_state
     kind = alternative.target.kind or study.target.kind
-    own = start.settings if kind == study.target.kind else {}
-    state = TargetState(
-        {**own, **alternative.target.settings},
-        {**start.limits, **alternative.cage.limits},
-        host=host_settings(study.host, alternative.host),
-        cpus={**start.cpus, **alternative.cage.bound},
+    own = start if kind == study.target.kind else replace(start, settings={})
+    return changed(own, alternative, host_settings(alternative.host)), kind
+
+
+def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingValue]) -> TargetState:
+    """The state with what an alternative or a change of a ladder sets. host: what that is of the machine."""
+    return replace(
+        state,
+        settings={**state.settings, **table.target.settings},
+        limits={**state.limits, **table.cage.limits},
+        host={**state.host, **host},
+        cpus={**state.cpus, **table.cage.bound},
     )
-    return state, kind
 
 
 def _pairs(titles: Mapping[str, str]) -> list[Pair]:

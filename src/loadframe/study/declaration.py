@@ -82,35 +82,36 @@ class TuneTable(Table):
     )
 
 
-class AlternativeTarget(Table):
+class StateTarget(Table):
+    settings: dict[str, SettingValue] = Field(
+        default_factory=dict,
+        description="what differs from target.settings or the change before it; all of another kind's",
+    )
+
+
+class StateTable(Table):
+    """What differs from the study's own state, under a name."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    target: StateTarget = StateTarget()
+    cage: ChangeCage = ChangeCage()
+    host: HostTable = HostTable()
+
+
+class AlternativeTarget(StateTarget):
     kind: str | None = Field(
         None, description="another kind of target, measured in the same cage as the study's target"
     )
-    settings: dict[str, SettingValue] = Field(
-        default_factory=dict, description="what differs from target.settings; all of another kind's"
-    )
 
 
-class AlternativeTable(Table):
+class AlternativeTable(StateTable):
     """What `loadframe compare STUDY` measures against the study's target. One that changes nothing shows the noise."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
     target: AlternativeTarget = AlternativeTarget()
-    cage: ChangeCage = ChangeCage()
-    host: HostTable = HostTable()
 
 
-class ChangeTarget(Table):
-    settings: dict[str, SettingValue] = Field(default_factory=dict, description="what differs from the state before it")
-
-
-class ChangeTable(Table):
+class ChangeTable(StateTable):
     """A rung of `loadframe ladder STUDY`: what changes in the state before it."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
-    target: ChangeTarget = ChangeTarget()
-    cage: ChangeCage = ChangeCage()
-    host: HostTable = HostTable()
 
     @model_validator(mode="after")
     def _changes_something(self) -> ChangeTable:
