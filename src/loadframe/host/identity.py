@@ -50,6 +50,10 @@ def _fields(pid: int) -> list[str] | None:
     return text[text.rindex(")") + 2 :].split()
 
 
+def _pids() -> list[int]:
+    return [int(folder.name) for folder in PROC.iterdir() if folder.name.isdigit()]
+
+
 def own() -> Identity:
     """This process. CageError where /proc shows the processes of another PID namespace."""
     try:
@@ -197,23 +201,21 @@ def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
     now = identify(leader.pid)
     if now is not None and now != leader and leader.namespace:
         return ()  # another process has the pid: the session has ended
-    pids = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
-    found = (identify(pid) for pid in pids if _session(pid) == leader.pid and _works_in(pid, folder))
+    found = (identify(pid) for pid in _pids() if _session(pid) == leader.pid and _works_in(pid, folder))
     return tuple(process for process in found if process is not None)
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
     """Processes that are in a group, which it takes to pass through a folder, and work in that folder or have files of
     it open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
-    pids = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
-    found = (identify(pid) for pid in pids if group in _groups(pid) and _works_in(pid, folder))
+    found = (identify(pid) for pid in _pids() if group in _groups(pid) and _works_in(pid, folder))
     return tuple(process for process in found if process is not None)
 
 
 def runs(group: int) -> bool:
     """Whether any process of a process group runs. One that has ended does not, also where its parent never waits
     for it, as in a container whose first process adopts orphans and leaves them as they are."""
-    found = (_fields(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
+    found = (_fields(pid) for pid in _pids())
     return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in found if fields is not None)
 
 
@@ -246,14 +248,14 @@ def _works_in(pid: int, folder: Path) -> bool:
 def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]:
     own = _ancestors(os.getpid())
     found = []
-    for folder in PROC.iterdir():
-        if not folder.name.isdigit() or int(folder.name) in own:
+    for pid in _pids():
+        if pid in own:
             continue
         try:
-            text = (folder / file).read_bytes()
+            text = (PROC / str(pid) / file).read_bytes()
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        process = identify(int(folder.name)) if matches(text) else None
+        process = identify(pid) if matches(text) else None
         if process is not None:
             found.append(process)
     return tuple(found)
@@ -268,14 +270,12 @@ def parent_of(pid: int) -> int | None:
 def children(pid: int) -> tuple[int, ...]:
     """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but few kernels
     are built with that."""
-    folders = (folder.name for folder in PROC.iterdir() if folder.name.isdigit())
-    return tuple(sorted(int(name) for name in folders if parent_of(int(name)) == pid))
+    return tuple(sorted(each for each in _pids() if parent_of(each) == pid))
 
 
 def family(pid: int) -> tuple[Identity, ...]:
     """A process and all that come from it, as far as they are there. Walks /proc once."""
-    pids = [int(folder.name) for folder in PROC.iterdir() if folder.name.isdigit()]
-    parents = {each: parent_of(each) for each in pids}
+    parents = {each: parent_of(each) for each in _pids()}
     known = [pid]
     for one in known:  # grows meanwhile
         known += [each for each, parent in parents.items() if parent == one]

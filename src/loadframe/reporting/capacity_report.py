@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.reporting import rounding, words
+from loadframe.reporting.layout import columns
 
 LEAST = 0.001
 CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
@@ -81,8 +82,4 @@ def _table(found: Capacity, unit: str) -> list[str]:
         for level in found.levels
     ]
     head = (unit, "met", "", "wrong with")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(4)]
-    return [
-        f"{row[0]:>{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]:>{widths[3]}}".rstrip()
-        for row in (head, *rows)
-    ]
+    return columns([head, *rows], ">><>")

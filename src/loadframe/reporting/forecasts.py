@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from loadframe.model import Calibration, Estimate, Forecast, Reached, Saturation, Scored
 from loadframe.reporting import rounding, words
+from loadframe.reporting.layout import columns
 
 MOST_LIMITS = 5
 
@@ -127,9 +128,7 @@ def _table(forecast: Forecast, unit: str) -> list[str]:
     if not rows:
         return []
     head = (unit, "throughput", "p95" if any(row[2] for row in rows) else "")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
-    table = [f"{a:>{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in (head, *rows)]
-    return [*table, ""]
+    return [*columns([head, *rows], "><<"), ""]
 
 
 def _throughput(estimate: Estimate) -> str:

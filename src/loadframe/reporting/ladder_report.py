@@ -6,6 +6,7 @@ import textwrap
 
 from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
 from loadframe.reporting import facts, quality_words, rounding, verdict_words, words
+from loadframe.reporting.layout import columns
 
 WIDTH = 100
 HEAD = ("change", "against the state before", "share", "lost without it", "")
@@ -24,7 +25,8 @@ def final_changes(found: Ladder) -> tuple[Change, ...]:
 def render_ladder(found: Ladder) -> str:
     """The answer, a row for each change, what else a reader must know, and the settings to copy."""
     parts = [*paragraphs(found), *(() if found.quality is None else quality_words.sentences(found.quality))]
-    lines = [textwrap.fill(answer(found), WIDTH), "", *_table(found), ""]
+    rows = [row(rung, keeps_all=found.keeps_all) for rung in found.rungs]
+    lines = [textwrap.fill(answer(found), WIDTH), "", *columns([HEAD, *rows], "<<<<<"), ""]
     for sentence in parts:
         lines += textwrap.wrap(words.sentence(sentence), WIDTH)
     settings = [f"  {change.setting} = {facts.shown(change.after)}" for change in final_changes(found)]
@@ -80,15 +82,6 @@ def row(rung: Rung, *, keeps_all: bool = False) -> tuple[str, str, str, str, str
         "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
         fate(rung, keeps_all=keeps_all),
     )
-
-
-def _table(found: Ladder) -> list[str]:
-    rows = [row(rung, keeps_all=found.keeps_all) for rung in found.rungs]
-    widths = [max(len(line[column]) for line in (HEAD, *rows)) for column in range(4)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, (*widths, 0), strict=True)).rstrip()
-        for line in (HEAD, *rows)
-    ]
 
 
 def paragraphs(found: Ladder) -> list[str]:

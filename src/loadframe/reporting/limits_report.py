@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from loadframe.metrics import METRICS
 from loadframe.model import LedgerNow, Limit, LoadInterval
 from loadframe.reporting import rounding
+from loadframe.reporting.layout import columns, wrapped
 from loadframe.units import show, show_metric
 
 STATUS_WIDTH = 9
@@ -127,19 +128,13 @@ def _table(limits: Sequence[Limit]) -> list[str]:
         )
         for one in limits
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
+    return columns(rows, "<><<")
 
 
 def _section(head: str, items: Sequence[str], width: int) -> list[str]:
     if not items:
         return []
-    lines = ["", f"{head}:"]
-    for item in items:
-        lines += textwrap.wrap(
-            item, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-        )
-    return lines
+    return ["", f"{head}:", *(line for item in items for line in wrapped(item, width))]
 
 
 def _chain(chain: Sequence[str], limits: Sequence[Limit]) -> str:

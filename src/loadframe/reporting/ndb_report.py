@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbThreads, cpu_list
+from loadframe.reporting.layout import wrapped
 from loadframe.units import show
 
 HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a trial"}
@@ -26,7 +26,7 @@ def render_ndb(report: NdbReport, *, width: int = 110) -> str:
             lines += ["", f"{head}:", *(line for one in found for line in _finding(one, report.file, width))]
     if not report.findings:
         lines += ["", "No rule is broken."]
-    lines += ["", "Not checked:", *(line for words in _unchecked(report) for line in _wrapped(words, width))]
+    lines += ["", "Not checked:", *(line for words in _unchecked(report) for line in wrapped(words, width))]
     return "\n".join(lines)
 
 
@@ -39,7 +39,7 @@ def _node(node: NdbDataNode, width: int) -> Iterator[str]:
     yield f"  data node {node.node_id} on {node.host} (line {node.line}): {sizes}"
     groups = [group for group in node.threads or () if group.count]
     if groups:
-        yield from _wrapped(f"threads: {'; '.join(_threads(group) for group in groups)}", width, indent=4)
+        yield from wrapped(f"threads: {'; '.join(_threads(group) for group in groups)}", width, indent=4)
 
 
 def _threads(group: NdbThreads) -> str:
@@ -52,8 +52,8 @@ def _threads(group: NdbThreads) -> str:
 def _finding(one: NdbFinding, file: str, width: int) -> Iterator[str]:
     place = [one.file] if one.file != file else []
     place += [f"line {one.line}"] if one.line is not None else []
-    yield from _wrapped(f"{', '.join(place)}: {one.fact}" if place else one.fact, width)
-    yield from _wrapped(f"{one.remedy} [{one.source}]", width, indent=4)
+    yield from wrapped(f"{', '.join(place)}: {one.fact}" if place else one.fact, width)
+    yield from wrapped(f"{one.remedy} [{one.source}]", width, indent=4)
 
 
 def _unchecked(report: NdbReport) -> Iterator[str]:
@@ -61,14 +61,3 @@ def _unchecked(report: NdbReport) -> Iterator[str]:
     missing = [name for name, place in report.programs.items() if place is None]
     why = f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed here" if missing else ""
     yield f"whether a cluster starts with it{why}; Loadframe starts none"
-
-
-def _wrapped(words: str, width: int, indent: int = 2) -> list[str]:
-    return textwrap.wrap(
-        words,
-        width,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -20,6 +20,7 @@ from loadframe.reporting import (
     verdict_words,
     words,
 )
+from loadframe.reporting.layout import columns
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -194,11 +195,7 @@ def render_curve(curve: Curve, *, unit: str = "", quality: RunQuality | None = N
         for point in points
     ]
     head = (unit, "throughput", "p95" if any(row[2] for row in rows) else "", "")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
-    lines = [
-        f"{row[0]:>{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}".rstrip()
-        for row in (head, *rows)
-    ]
+    lines = columns([head, *rows], "><><")
     facts_ = [f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit)]
     trust = quality_words.sentences(quality) if quality is not None else []
     return "\n".join([*lines, "", *facts_, *(words.sentence(each) for each in (*curve.warnings, *trust))])
