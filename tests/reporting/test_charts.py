@@ -88,7 +88,6 @@ def test_a_state_between_is_drawn_and_named_by_its_change(queue: Investigation) 
 
 def test_without_a_round_there_is_no_chart(examples: dict[str, Investigation]) -> None:
     assert charts.page_charts(examples["bare"]) == {}
-    assert charts.chart_svg(examples["bare"]) == ""
 
 
 def test_a_remedy_kept_at_the_very_end_is_drawn_from_its_proof(farm: Investigation) -> None:
@@ -105,12 +104,6 @@ def test_levels_that_grow_by_a_factor_get_a_logarithmic_axis() -> None:
     assert not vega.is_geometric((10, 20, 30, 40, 50))
     assert not vega.is_geometric((0, 1, 2, 4, 8))
     assert not vega.is_geometric((1, 2))
-
-
-def test_the_picture_for_a_readme_fits_and_carries_its_title(farm: Investigation) -> None:
-    root = ElementTree.fromstring(charts.chart_svg(farm))
-    assert float(root.get("width", "inf")) <= 800
-    assert "Throughput falls" in "".join(root.itertext())
 
 
 def test_a_box_ends_at_the_furthest_step_within_one_and_a_half_of_its_height() -> None:

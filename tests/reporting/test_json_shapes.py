@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from loadframe.model import Investigation
-from loadframe.reporting.json_shapes import curve_json, investigation_json, limits_json, verdict_json
+from loadframe.reporting.json_shapes import curve_json, investigation_json
 from loadframe.runs.formats import decode, encode
 
 CURVE = {"schema", "points", "shape", "peak", "knee", "cliff", "capacity", "usl", "warnings"}
@@ -67,14 +67,13 @@ def test_the_nested_shapes_use_the_names_of_the_design(farm: Investigation) -> N
 def test_each_shape_stands_alone(farm: Investigation) -> None:
     first = farm.rounds[0]
     assert round_trip(curve_json(first.curve))["schema"] == "loadframe.curve/1"
-    assert round_trip(verdict_json(first.tried[0].verdict)).keys() >= VERDICT
-    limits = round_trip(limits_json(first.limits))
-    assert limits["schema"] == "loadframe.limits/1"
-    assert limits["limits"][0]["exhausted_at"] == {"load": 12.8, "low": 12.4, "high": 13.1}
+    shape = round_trip(investigation_json(farm))["rounds"][0]
+    assert shape["tried"][0]["verdict"].keys() >= VERDICT
+    assert shape["limits"][0]["exhausted_at"] == {"load": 12.8, "low": 12.4, "high": 13.1}
 
 
 def test_what_is_not_a_number_is_null(farm: Investigation) -> None:
     verdict = replace(farm.rounds[0].tried[0].verdict, low=float("nan"), high=float("inf"))
-    shape = round_trip(verdict_json(verdict))
+    shape = round_trip(investigation_json(replace(farm, gain=verdict)))["gain"]
     assert (shape["low"], shape["high"]) == (None, None)
     assert shape["ratio"] == verdict.ratio

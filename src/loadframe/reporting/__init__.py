@@ -5,7 +5,6 @@ page.py             render_page: the case study, one HTML page that needs nothin
 text.py             render_text: the same facts at the end of a command; render_curve, render_comparison
 json_shapes.py      what other tools read, of every record
 *_report.py, forecasts.py    ladders, searches for settings and for capacity, limits, forecasts: text
-charts.py           chart_svg: the before/after chart alone, for a README
 speedscope.py       sampled stacks for the viewer of that name
 *words.py           the sentences that all of these share
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from loadframe.reporting import (
     quality_words,
     searches,
     vega,
-    verdict_words,
     waterfalls,
     words,
 )
@@ -29,7 +27,7 @@ from loadframe.reporting.vega import Plot, Size
 
 Draw = Callable[[Size], Plot | None]
 
-WIDE, NARROW, HALF, PICTURE = Size(640, 300), Size(270, 240), Size(370, 210), Size(600, 280)
+WIDE, NARROW, HALF = Size(640, 300), Size(270, 240), Size(370, 210)
 OF_COMPONENTS = {
     "cpu.cores": "CPU",
     "memory.rss": "Memory",
@@ -137,25 +135,14 @@ def ladder_chart(found: Ladder) -> Chart | None:
     """The waterfall of a ladder; None where nothing of it was measured."""
     note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
     drawing = partial(waterfalls.waterfall, found)
-    drafts = list(_draft("waterfall", "What each change gives", note, drawing, WIDE, NARROW))
-    return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
+    return _alone(_draft("waterfall", "What each change gives", note, drawing, WIDE, NARROW))
 
 
 def tuning_chart(found: Tuning) -> Chart | None:
     """The trials of a search, and the proof of the best; None without a trial."""
     drawing = partial(searches.trials, found)
-    drafts = list(_draft("trials", searches.title(found), searches.note(found), drawing, WIDE, NARROW))
-    return drafts[0].chart([vega.render(*job) for job in drafts[0].jobs()]) if drafts else None
+    return _alone(_draft("trials", searches.title(found), searches.note(found), drawing, WIDE, NARROW))
 
 
-def chart_svg(inv: Investigation) -> str:
-    """The before/after chart alone, with its title, at most 800 px wide: for a README. Empty without a curve."""
-    drawn = plots.throughput(inv, PICTURE)
-    if drawn is None:
-        return ""
-    title = plots.proof_title(inv)
-    subtitle = [words.sentence(verdict_words.gain_sentence(inv.gain, words.axis_unit(inv)))[:-1]] if inv.gain else []
-    spec = drawn.specification(background="white")
-    spec["title"] = {"text": textwrap.wrap(title, 78), "subtitle": subtitle, "anchor": "start", "frame": "group"}
-    spec["title"]["offset"] = 14
-    return vega.render(spec, "picture", title)
+def _alone(drafts: Iterator[Draft]) -> Chart | None:
+    return next((draft.chart([vega.render(*job) for job in draft.jobs()]) for draft in drafts), None)

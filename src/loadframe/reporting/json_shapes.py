@@ -7,7 +7,7 @@ found, an interval without data) is null: JSON knows no NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -23,7 +23,6 @@ from loadframe.model import (
     Investigation,
     Ladder,
     LedgerNow,
-    Limit,
     NdbReport,
     Profile,
     Quantity,
@@ -48,11 +47,6 @@ def curve_json(curve: Curve, *, quality: RunQuality | None = None) -> Json:
     return _object({**_curve(curve), **({"conduct": quality} if quality is not None else {})})
 
 
-def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1; ratio is after / before, low and high its interval at `confidence`."""
-    return _object(_verdict(verdict))
-
-
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
     """A single comparison is loadframe.verdict/1 with what it is about; several are loadframe.comparison/1."""
     shapes = [_comparison(each) for each in comparisons]
@@ -68,11 +62,6 @@ def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None)
     """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
     calibration: how often the intervals of all forecasts scored on this machine held."""
     return _object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
-
-
-def limits_json(limits: Iterable[Limit]) -> Json:
-    """loadframe.limits/1; every number in the limit's own unit."""
-    return _object({"schema": "loadframe.limits/1", "limits": tuple(limits)})
 
 
 def ledger_json(now: LedgerNow) -> Json:

@@ -167,7 +167,7 @@ class Plot:
         self.add("rule", [row], {"y": self.y.channel()}, color=colour, strokeDash=[2, 3])
         self.write(left, value, label, colour, align="left", dx=2, dy=-7)
 
-    def specification(self, background: str | None = None) -> Spec:
+    def specification(self) -> Spec:
         """The whole specification, with the look that all charts share."""
         slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))
         self._write_ends()
@@ -175,7 +175,7 @@ class Plot:
             "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
             "width": self.size.width,
             "height": self.size.height,
-            "background": background,
+            "background": None,
             "padding": {"left": 4, "right": 10 + slack, "top": 6, "bottom": 4},
             "config": CONFIG,
             "layer": self._layers,
