@@ -282,7 +282,12 @@ def _waiting(file: int) -> int:
 
 
 def _absolute(path: str) -> str:
-    return path if path in ("", "system") else str(Path(path).expanduser().absolute())
+    if path in ("", "system"):
+        return path
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError:  # no user of that name: a file whose name begins with ~
+        return str(Path(path).absolute())
 
 
 def _listed(names: Iterable[str] = (*SAID, *CARRIED)) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from loadframe import postgres_connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
@@ -131,6 +132,11 @@ def test_load_drivers_are_given_the_address_that_was_decided_and_its_tls(
     given = drivers.environment(endpoint)
     assert given["PGHOSTADDR"] == "127.0.0.1" and "PGSERVICE" not in given
     assert (given["PGSSLMODE"], given["PGSSLROOTCERT"]) == ("verify-full", str(Path("roots.pem").absolute()))
+
+
+def test_a_file_may_begin_with_a_tilde_that_names_no_user() -> None:
+    given = postgres_connection.check_parameters({"sslrootcert": "~no-such-user/roots.pem"}, "option_file")
+    assert given == {"sslrootcert": str(Path("~no-such-user/roots.pem").absolute())}
 
 
 @pytest.mark.server
