@@ -144,7 +144,6 @@ def test_a_run_of_it_is_read_where_it_is_not_installed(
     assert "the number of clients served at once is full at 1" in run(["report", "killed"], tmp_path).stdout
 
 
-@pytest.mark.alone
 def test_its_settings_are_tuned_and_read_where_it_is_not_installed(call: Call, tmp_path: Path) -> None:
     sets = ("target.settings.slots=1", "load.levels=[8]", "measure.budget=20s")
     done = call("tune", "study.toml", "--json", "--trials", "2", *(word for one in sets for word in ("--set", one)))
