@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadframe.analysis.carryover import carried_over
-from loadframe.bench.checking import unseen
 from loadframe.errors import StudyError
 from loadframe.experiments import (
     comparing,
@@ -34,7 +32,7 @@ from loadframe.experiments import (
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.foretelling import first_sweep
-from loadframe.experiments.frame import alone, finish, looked_at, new_run, on_bench, read_back
+from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, read_back
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after, profile_around
 from loadframe.experiments.proof import decided
@@ -43,7 +41,7 @@ from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
 from loadframe.experiments.warm_restart import one_of_each_kind, try_restarts
-from loadframe.experiments.writing import write_down
+from loadframe.experiments.writing import finish, write_down
 from loadframe.model import (
     Capacity,
     Comparison,
@@ -59,7 +57,7 @@ from loadframe.model import (
 )
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress
-from loadframe.reporting import quality_words, words
+from loadframe.reporting import words
 from loadframe.reporting.json_shapes import comparison_json
 from loadframe.study import Study
 
@@ -141,8 +139,9 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
         effective = read_back(book, run, "A")
         curve = first_sweep(book, "A")
         clamped = clamped_in(study.target.kind, book.bench.start_state, effective)
-    with finish(run) as missing:
-        return Measurement(run.path, curve, run.axis_unit(), clamped, (*unseen(study), *missing), quality(run))
+    end = finish(run)
+    run.close()
+    return Measurement(run.path, curve, run.axis_unit(), clamped, end.warnings, end.quality)
 
 
 def compare(
@@ -163,12 +162,10 @@ def compare(
     with on_bench(study, run, progress) as book:
         book.warms = book.washes = True
         judged = comparing.alternatives(book, enough=enough)
-    with finish(run) as missing:
-        carried = map(str, carried_over(run.steps()))
-        notes = *unseen(study), *map(words.sentence, quality_words.sentences(quality(run))), *carried, *missing
-        found = [replace(each, run=str(run.path), notes=notes) for each in judged]
-        shapes = [comparison_json([each]) for each in found]
-        run.write_document("verdicts.json", "verdicts", {"alternatives": shapes})
+    end = finish(run)
+    found = [replace(each, run=end.run, notes=end.notes) for each in judged]
+    run.write_document("verdicts.json", "verdicts", {"alternatives": [comparison_json([each]) for each in found]})
+    run.close()
     return found
 
 
@@ -196,7 +193,7 @@ def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progre
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
         cut = clamped_in(study.target.kind, states.of(climbed.kept), read_back(book, run, top))
-        note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut), *unseen(study))))
+        note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
     return ladder_writing.write_down(run)
 
@@ -227,10 +224,10 @@ def capacity(
         book.tries_remedies = False
         read_back(book, run, "A")
         found = searching.find(book, settings, objective)
-    with finish(run) as missing:
-        notes = *map(words.sentence, quality_words.sentences(quality(run))), *missing
-        found = replace(found, run=str(run.path), warnings=(*found.warnings, *unseen(study), *notes))
-        run.write_record("capacity.json", "capacity-record", found)
+    end = finish(run)
+    found = replace(found, run=end.run, warnings=(*found.warnings, *end.notes))
+    run.write_record("capacity.json", "capacity-record", found)
+    run.close()
     return found
 
 
@@ -266,6 +263,6 @@ def tune(
             earlier=earlier,
         )
     resumed_from = str(resume) if resume is not None else ""
-    tuning_writing.save(run, replace(found, resumed_from=resumed_from, warnings=(*found.warnings, *unseen(study))))
+    tuning_writing.save(run, replace(found, resumed_from=resumed_from))
     run.close()
     return tuning_writing.write_down(run)

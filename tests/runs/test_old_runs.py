@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import loadframe
+from loadframe.experiments.writing import finish
 from loadframe.model import Purpose
 from loadframe.reporting import vega
 from loadframe.runs.formats import decode_document
@@ -95,6 +96,16 @@ def test_it_is_reported_and_its_steps_that_only_warmed_count_for_nothing(old: Pa
         loadframe.write_report(run, found)
         assert found.gain is not None and "WAL" in loadframe.render_text(found)
         assert (old / "report.html").stat().st_size > 10_000
+
+
+def test_its_end_is_told_as_of_every_run(old: Path) -> None:
+    (old / "metrics.parquet").unlink(missing_ok=True)
+    end = finish(loadframe.open_run(old))
+    assert (old / "metrics.parquet").exists()
+    assert (end.run, end.report) == (str(old), str(old / "report.html"))
+    assert end.quality.steps == len(lines(old))
+    assert set(end.warnings) < set(end.notes), "how it went, too"
+    assert end.after([*end.warnings, "own"])[-1] == "own", "each once"
 
 
 def test_it_is_compared_with_another_one(old: Path) -> None:

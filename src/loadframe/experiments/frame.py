@@ -19,7 +19,7 @@ from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import dry_run
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.reading import measured_ladder, measured_tuning
-from loadframe.experiments.writing import partial, write_down, write_tables
+from loadframe.experiments.writing import partial, write_down
 from loadframe.machine import check_address_space
 from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
 from loadframe.panics import reserve
@@ -143,14 +143,6 @@ def explaining(run: RunFolder, rounds: Sequence[Round]) -> Iterator[None]:
     except Exception as error:  # a fault of ours, or a machine that has no more of something
         error.add_note(_rescue(run, rounds).strip())
         raise
-
-
-@contextmanager
-def finish(run: RunFolder) -> Iterator[tuple[str, ...]]:
-    """The end of an experiment: the derived tables are written first, and the run is closed once everything that the
-    experiment writes itself is there. Answers warnings of what is missing of the recording."""
-    yield write_tables(run)
-    run.close()
 
 
 def _put_back(run: RunFolder) -> str:

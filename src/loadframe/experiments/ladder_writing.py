@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadframe.analysis.carryover import carried_over
 from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
-from loadframe.experiments.writing import quality_from, write_tables
+from loadframe.experiments.writing import finish
 from loadframe.model import Ladder
 from loadframe.reporting.page import render_ladder_page
 from loadframe.runs.folder import REPORT, RunFolder
@@ -39,19 +38,18 @@ def save(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> Ladder:
 def write_down(run: RunFolder) -> Ladder:
     """The record of a run that has ended, with how it went, its tables and its report. RunError where it holds no
     ladder, or not a single finished step."""
-    found, steps = run.ladder(), run.steps()
-    if found is None or not steps:
+    found = run.ladder()
+    if found is None or not run.steps():
         raise RunError(f"{run.path} has no ladder with a finished step", remedy="It was stopped early; run it again.")
-    missing = write_tables(run)
-    quality = run.quality() or quality_from(steps)
+    end = finish(run)
     found = replace(
         found,
-        run=str(run.path),
-        report=str(run.place(REPORT)),
+        run=end.run,
+        report=end.report,
         finished=run.closed(),
-        quality=quality,
-        seconds=quality.seconds,
-        warnings=tuple(dict.fromkeys((*found.warnings, *map(str, carried_over(steps)), *missing))),
+        quality=end.quality,
+        seconds=end.quality.seconds,
+        warnings=end.after(found.warnings),
     )
     run.write_record(FILE, SCHEMA, found)
     run.write_report(render_ladder_page(found))

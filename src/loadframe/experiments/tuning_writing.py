@@ -6,13 +6,11 @@ from dataclasses import replace
 
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.tuning_answer import with_file
-from loadframe.experiments.writing import quality_from, write_tables
+from loadframe.experiments.writing import finish
 from loadframe.model import Tuning
 from loadframe.reporting.page import render_tuning_page
-from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import DAMAGED
-from loadframe.runs.record import describe_study
-from loadframe.study import Study
 
 FILE, SCHEMA = "tuning.json", "tuning-record"
 
@@ -23,10 +21,10 @@ def save(run: RunFolder, found: Tuning) -> None:
     run.write_record(FILE, SCHEMA, replace(found, trials=()))
 
 
-def _with_file(run: RunFolder, found: Tuning, study: Study) -> Tuning:
+def _with_file(run: RunFolder, found: Tuning) -> Tuning:
     """With the settings to copy. RunError where the record names some that the study's target cannot have."""
     try:
-        return with_file(found, study.target.kind)
+        return with_file(found, run.declared().target.kind)
     except StudyError as error:
         raise RunError(f"{run.place(FILE)}: {error.fact}", remedy=DAMAGED) from error
 
@@ -34,23 +32,20 @@ def _with_file(run: RunFolder, found: Tuning, study: Study) -> Tuning:
 def write_down(run: RunFolder) -> Tuning:
     """The record of a run that has ended, with its trials, how it went, its tables and its report. RunError where it
     holds no search, or not a single finished step."""
-    found, steps = run.tuning(), run.steps()
-    if found is None or not steps:
+    found = run.tuning()
+    if found is None or not run.steps():
         raise RunError(f"{run.path} has no search with a finished step", remedy="It was stopped early; run it again.")
-    missing = write_tables(run)
-    quality = run.quality() or quality_from(steps)
-    bench = run.bench()
-    study = run.declared()
+    end = finish(run)
     found = replace(
-        _with_file(run, found, study),
-        run=str(run.path),
-        report=str(run.place(REPORT)),
-        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
-        host=run.host(),
+        _with_file(run, found),
+        run=end.run,
+        report=end.report,
+        study=end.study,
+        host=end.host,
         trials=tuple(run.tuning_trials()),
-        quality=quality,
-        seconds=quality.seconds,
-        warnings=tuple(dict.fromkeys((*found.warnings, *missing))),
+        quality=end.quality,
+        seconds=end.quality.seconds,
+        warnings=end.after(found.warnings),
     )
     run.write_record(FILE, SCHEMA, found)
     if found.file_name:

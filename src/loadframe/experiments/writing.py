@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from loadframe.analysis.carryover import carried_over
 from loadframe.bench.checking import unseen
@@ -17,8 +17,9 @@ from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
 from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Investigation, Limit, Round, RunQuality, Step, Verdict
+from loadframe.model import Host, Investigation, Limit, Round, RunQuality, Step, StudySummary, Verdict
 from loadframe.recording.series import MetricSeries, metric_series
+from loadframe.reporting import quality_words, words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
@@ -33,25 +34,22 @@ def write_down(
     against the first one."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
-    steps = run.steps()
     study = run.declared()
-    counting = [step for step in steps if step.counts]
+    counting = [step for step in run.steps() if step.counts]
     rounds = _from_all_steps(rounds, counting, study)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
-    missing = write_tables(run, limits)
-    bench = run.bench()
-    quality = run.quality() or quality_from(steps)
+    end = finish(run, limits)
     last = rounds[-1]
     profiles, profile_missing = profiles_of(run)
     gain = conclusion.gain(rounds, total)
     latencies = latencies_of(run, rounds, counting, gain)
     investigation = Investigation(
-        run=str(run.path),
-        report=str(run.place(REPORT)),
+        run=end.run,
+        report=end.report,
         started_at=str(run.document("run.json", "run").get("started_at", "")),
-        seconds=quality.seconds,
-        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
-        host=run.host(),
+        seconds=end.quality.seconds,
+        study=end.study,
+        host=end.host,
         rounds=tuple(rounds),
         before=conclusion.summary(rounds[0]),
         after=conclusion.summary(last) if len(rounds) > 1 else None,
@@ -60,18 +58,8 @@ def write_down(
         ladder=conclusion.ladder(rounds),
         next_limit=conclusion.next_limit(last),
         outcome=conclusion.outcome(rounds, interrupted=interrupted),
-        quality=quality,
-        warnings=tuple(
-            dict.fromkeys(
-                (
-                    *unseen(study),
-                    *(each for one in rounds for each in one.curve.warnings),
-                    *map(str, carried_over(steps)),
-                    *missing,
-                    *latencies.warnings,
-                )
-            )
-        ),
+        quality=end.quality,
+        warnings=end.after([*(each for one in rounds for each in one.curve.warnings), *latencies.warnings]),
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
@@ -92,12 +80,41 @@ def write_report(run: RunFolder, investigation: Investigation) -> None:
     run.write_report(render_page(investigation))
 
 
-def write_tables(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> tuple[str, ...]:
-    """The derived tables of a run: its steps, these limits by their round, and every tick; warnings of what is missing
-    of the recording."""
-    series = _series_of(run)
-    run.write_tables(run.steps(), limits, series=series.table)
-    return series.warnings
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What is said of every run that has ended, whatever it was made for. warnings: what cannot be observed, what one
+    treatment has left behind for the next, and what of the recording is missing."""
+
+    run: str
+    report: str
+    study: StudySummary
+    host: Host
+    quality: RunQuality
+    warnings: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the run went, in sentences, and the warnings."""
+        return (*map(words.sentence, quality_words.sentences(self.quality)), *self.warnings)
+
+    def after(self, own: Sequence[str]) -> tuple[str, ...]:
+        """The warnings, each once, after those that the experiment has itself."""
+        return tuple(dict.fromkeys((*own, *self.warnings)))
+
+
+def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
+    """The end of every experiment, also of one that was stopped or killed: the derived tables of its finished steps, of
+    these limits by their round and of every tick are written, and what is said of any run is found."""
+    steps, study, bench, series = run.steps(), run.declared(), run.bench(), _series_of(run)
+    run.write_tables(steps, limits, series=series.table)
+    return Ended(
+        run=str(run.path),
+        report=str(run.place(REPORT)),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
+        host=run.host(),
+        quality=run.quality() or quality_from(steps),
+        warnings=(*unseen(study), *map(str, carried_over(steps)), *series.warnings),
+    )
 
 
 def _series_of(run: RunFolder) -> MetricSeries:
