@@ -16,6 +16,9 @@ MOST_HELD = 8192
 """Files of threads held open at most: each costs the kernel one to two kilobytes. Beyond, they are opened at each
 reading. As many descriptors again are there for the files of the machine, of processes and of control groups."""
 
+SECOND_S = 0.95
+"""What is read once per second is due again after this time: a bit less, so that ticks of 0.1 s do not make it 1.1."""
+
 Held = list[tuple[int, int]]
 """Source id and descriptor of each file that is read again and again."""
 
@@ -49,6 +52,48 @@ class Descriptors:
     def release(self, descriptor: int) -> None:
         os.close(descriptor)
         self.free += 1
+
+
+class HeldFiles:
+    """Files that are read at each tick, and such that are read once per second; those that are not there, or not for
+    us, are left out. What `source` names says nothing more once they are closed."""
+
+    def __init__(self, writer: FrameWriter) -> None:
+        self._writer = writer
+        self._names: list[str] = []
+        self._next_second_s = 0.0
+        self.each_tick: Held = []
+        self.each_second: Held = []
+
+    def source(self, name: str) -> int:
+        """The id of a source of theirs."""
+        self._names.append(name)
+        return self._writer.source(name)
+
+    def open(self, held: Held, source: str, path: str, directory: int | None = None) -> None:
+        """Hold a file as this source, once. OSError where descriptors are used up."""
+        if source not in self._names and (descriptor := open_if_there(path, directory)) is not None:
+            held.append((self.source(source), descriptor))
+
+    def is_second(self, now_s: float) -> bool:
+        """Whether what is read once per second is due; then it is not again for a second."""
+        due = now_s >= self._next_second_s
+        if due:
+            self._next_second_s = now_s + SECOND_S
+        return due
+
+    def sample(self, now_s: float) -> bool:
+        """Append this tick's entries; False once there will be no more."""
+        read_all(self._writer, self.each_tick)
+        if self.is_second(now_s):
+            read_all(self._writer, self.each_second)
+        return True
+
+    def close(self) -> None:
+        for _, descriptor in (*self.each_tick, *self.each_second):
+            os.close(descriptor)
+        for name in self._names:
+            self._writer.retire(name)
 
 
 def read_all(writer: FrameWriter, held: Held) -> None:

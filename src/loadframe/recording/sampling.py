@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, open_if_there, read_all
+from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, HeldFiles, open_if_there, read_all
 from loadframe.recording.thread_sampling import Threads
 
 SYSTEM_FILES = (
@@ -52,8 +52,6 @@ SLOW_CGROUP_FILES = (
 )
 """Of both versions of cgroups: what a folder does not have is left out."""
 
-SECOND_S = 0.95
-"""What is read once per second is due again after this time: a bit less, so that ticks of 0.1 s do not make it 1.1."""
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
 /proc/PID/stat takes 43 us, io 20 us, the process's CPU clock 22 us (benchmarks/recorder.py's machine)."""
@@ -64,76 +62,37 @@ _GONE = b"gone\n"
 _CPU_CLOCK_OF_PROCESS = 2
 
 
-class SystemFiles:
+class SystemFiles(HeldFiles):
     """The files of the whole machine and of the recorder itself; those that the kernel does not have are left out."""
 
     def __init__(self, root: Path, writer: FrameWriter) -> None:
-        self._writer = writer
-        self._root = root
-        self._held = self._open("system", SYSTEM_FILES) + self._open("recorder", RECORDER_FILES)
+        super().__init__(writer)
         patterns = [path for pattern in SLOW_SYSTEM_PATTERNS for path in sorted(root.glob(pattern))]
-        self._slow = self._open("system", SLOW_SYSTEM_FILES) + self._open("recorder", SLOW_RECORDER_FILES)
-        self._slow += self._open("system", [f"/{path.relative_to(root)}" for path in patterns])
-        self._next_second_s = 0.0
-
-    def _open(self, component: str, paths: Sequence[str]) -> Held:
-        held = []
-        for path in paths:
-            descriptor = open_if_there(f"{str(self._root).rstrip('/')}{path}")
-            if descriptor is not None:
-                held.append((self._writer.source(f"{component}:{path}"), descriptor))
-        return held
-
-    def sample(self, now_s: float) -> None:
-        read_all(self._writer, self._held)
-        if now_s >= self._next_second_s:
-            self._next_second_s = now_s + SECOND_S
-            read_all(self._writer, self._slow)
-
-    def close(self) -> None:
-        for _, descriptor in (*self._held, *self._slow):
-            os.close(descriptor)
+        slow = (*SLOW_SYSTEM_FILES, *(f"/{path.relative_to(root)}" for path in patterns))
+        for held, component, paths in (
+            (self.each_tick, "system", SYSTEM_FILES),
+            (self.each_tick, "recorder", RECORDER_FILES),
+            (self.each_second, "system", slow),
+            (self.each_second, "recorder", SLOW_RECORDER_FILES),
+        ):
+            for path in paths:
+                self.open(held, f"{component}:{path}", f"{str(root).rstrip('/')}{path}")
 
 
-class CgroupFiles:
+class CgroupFiles(HeldFiles):
     """The cgroup of a component: one folder with version 2, one for each controller with version 1. OSError where no
-    descriptors are left."""
+    descriptors are left. Once the cgroup is removed its files answer ENODEV: absent from then on."""
 
     def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
-        self._writer = writer
-        self._names: list[str] = []
-        self._next_second_s = 0.0
-        self._held: Held = []
-        self._slow: Held = []
+        super().__init__(writer)
         try:
-            self._open(self._held, root, component, folders, CGROUP_FILES)
-            self._open(self._slow, root, component, folders, SLOW_CGROUP_FILES)
+            for held, names in ((self.each_tick, CGROUP_FILES), (self.each_second, SLOW_CGROUP_FILES)):
+                for path in (f"{folder.rstrip('/')}/{name}" for folder in folders for name in names):
+                    # cpu and cpuacct may be one folder under two names
+                    self.open(held, f"{component}:cgroup:{path}", f"{str(root).rstrip('/')}{path}")
         except OSError:
             self.close()
             raise
-
-    def _open(self, held: Held, root: Path, component: str, folders: Sequence[str], names: Sequence[str]) -> None:
-        for path in (f"{folder.rstrip('/')}/{name}" for folder in folders for name in names):
-            source = f"{component}:cgroup:{path}"
-            if source in self._names:  # cpu and cpuacct may be one folder under two names
-                continue
-            descriptor = open_if_there(f"{str(root).rstrip('/')}{path}")
-            if descriptor is not None:
-                self._names.append(source)
-                held.append((self._writer.source(source), descriptor))
-
-    def sample(self, now_s: float) -> None:
-        """Once the cgroup is removed its files answer ENODEV: absent from then on."""
-        read_all(self._writer, self._held)
-        if now_s >= self._next_second_s:
-            self._next_second_s = now_s + SECOND_S
-            read_all(self._writer, self._slow)
-
-    def close(self) -> None:
-        for _, descriptor in (*self._held, *self._slow):
-            os.close(descriptor)
-        for name in self._names:
-            self._writer.retire(name)
 
 
 def size_counts_open_files(root: Path) -> bool:
@@ -148,7 +107,7 @@ def size_counts_open_files(root: Path) -> bool:
         os.close(descriptor)
 
 
-class ProcessFiles:
+class ProcessFiles(HeldFiles):
     """One followed process: its files, its threads, the number of its open files. OSError if it does not exist, or
     where no descriptors are left."""
 
@@ -163,9 +122,8 @@ class ProcessFiles:
         size_counts: bool,
         interval_s: float,
     ) -> None:
-        self._writer = writer
+        super().__init__(writer)
         self._size_counts = size_counts
-        self._next_second_s = 0.0
         self._many_open_files = False
         # Of a tree laid out elsewhere only the files are available, not the clocks of its processes.
         self._clock = (~pid << 3) | _CPU_CLOCK_OF_PROCESS if root == Path("/") else None
@@ -176,36 +134,23 @@ class ProcessFiles:
             os.close(self._directory)
             raise
         prefix = f"{component}:{pid}"
-        paths = {name: f"{prefix}:/proc/{pid}/{name}" for name in (*PROCESS_FILES, *SLOW_PROCESS_FILES)}
-        words = {name: f"{prefix}:{name}" for name in ("fd", "cpu", "gone")}
-        self._names = [*paths.values(), *words.values()]
-        self._sources = {name: writer.source(text) for name, text in (paths | words).items()}
+        self._sources = {name: self.source(f"{prefix}:{name}") for name in ("fd", "cpu", "gone")}
         self._threads = Threads(prefix, tasks_directory, writer, descriptors, interval_s, live=self._clock is not None)
         self._stat: Held = []
-        self._held: Held = []
-        self._slow: Held = []
         try:
-            self._open(self._stat, PROCESS_FILES[:1])
+            groups = ((self._stat, PROCESS_FILES[:1]), (self.each_tick, PROCESS_FILES[1:]))
+            for held, names in (*groups, (self.each_second, SLOW_PROCESS_FILES)):
+                for name in names:
+                    self.open(held, f"{prefix}:/proc/{pid}/{name}", name, self._directory)
             if not self._stat:
                 raise ProcessLookupError(f"process {pid} ended while its files were opened")
-            self._open(self._held, PROCESS_FILES[1:])
-            self._open(self._slow, SLOW_PROCESS_FILES)
         except OSError:
             self.close()
             raise
 
-    def _open(self, held: Held, names: Sequence[str]) -> None:
-        """Without permission for io, or where this kernel has no such file, its entry is absent."""
-        for name in names:
-            descriptor = open_if_there(name, self._directory)
-            if descriptor is not None:
-                held.append((self._sources[name], descriptor))
-
     def sample(self, now_s: float) -> bool:
         """Append this tick's entries; False (and an entry that says so) once the process is gone."""
-        second = now_s >= self._next_second_s
-        if second:
-            self._next_second_s = now_s + SECOND_S
+        second = self.is_second(now_s)
         due = second or self._threads.count <= MANY_THREADS
         try:
             if due:
@@ -220,9 +165,9 @@ class ProcessFiles:
             self._writer.put(self._sources["gone"], _GONE)
             return False
         if due:
-            read_all(self._writer, self._held)
+            read_all(self._writer, self.each_tick)
         if second:
-            read_all(self._writer, self._slow)
+            read_all(self._writer, self.each_second)
         self._sample_open_files(second)
         self._threads.sample(second)
         return True
@@ -234,7 +179,7 @@ class ProcessFiles:
             if self._size_counts:
                 count = os.stat("fd", dir_fd=self._directory).st_size
             else:
-                count = _entries_of("fd", self._directory)
+                count = _open_files(self._directory)
                 self._many_open_files = count > MANY_OPEN_FILES
         except OSError:  # no permission, or gone
             return
@@ -242,15 +187,13 @@ class ProcessFiles:
 
     def close(self) -> None:
         self._threads.close()
-        for _, descriptor in (*self._stat, *self._held, *self._slow):
+        super().close()
+        for descriptor in (*(held for _, held in self._stat), self._directory):
             os.close(descriptor)
-        os.close(self._directory)
-        for name in self._names:
-            self._writer.retire(name)
 
 
-def _entries_of(path: str, directory: int) -> int:
-    descriptor = os.open(path, READ_ONLY, dir_fd=directory)
+def _open_files(directory: int) -> int:
+    descriptor = os.open("fd", READ_ONLY, dir_fd=directory)
     try:
         with os.scandir(descriptor) as listing:
             return sum(1 for _ in listing)

@@ -113,17 +113,9 @@ class PerfRecord:
     @contextmanager
     def samples(self, reading: Reading) -> Iterator[Iterator[Sample]]:
         """The samples, as `perf script` unwinds them; where it fails, `unreadable` says why afterwards."""
-        fields = "comm,pid,tid,time,ip,sym,dso"
-        command = [
-            located("perf") or "perf",
-            "script",
-            "--input",
-            str(self._data.absolute()),
-            "--no-inline",
-            "--show-lost-events",
-            "-F",
-            fields,
-        ]
+        perf, data = located("perf") or "perf", str(self._data.absolute())
+        fields = "--no-inline --show-lost-events -F comm,pid,tid,time,ip,sym,dso"
+        command = [perf, "script", "--input", data, *fields.split()]
         said = self._data.with_name("script.log")
         with (
             said.open("wb") as log,
@@ -153,21 +145,8 @@ class PerfRecord:
 
 def _record(scope: Scope, data: Path, hz: int) -> list[str]:
     """Arguments of `perf record`; no cache of build ids is left in the user's home."""
-    stacks = ["--call-graph", f"dwarf,{STACK_BYTES}"]
-    quiet = ["--quiet", "--no-buildid", "--no-buildid-cache"]
-    return [
-        "record",
-        *quiet,
-        "--clockid",
-        "CLOCK_MONOTONIC",
-        "-e",
-        _event(scope),
-        "-F",
-        str(hz),
-        *stacks,
-        "-o",
-        str(data),
-    ]
+    quiet = "--quiet --no-buildid --no-buildid-cache --clockid CLOCK_MONOTONIC"
+    return [*f"record {quiet} -e {_event(scope)} -F {hz} --call-graph dwarf,{STACK_BYTES} -o".split(), str(data)]
 
 
 def _event(scope: Scope) -> str:
