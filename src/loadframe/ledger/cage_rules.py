@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from loadframe.knowledge.limit import LimitRule
 from loadframe.metrics import IN_FRONT
+
+_process = partial(LimitRule, layer="process")
 
 
 def _rules(component: str, layer: str, whose: str, setting: str) -> tuple[LimitRule, ...]:
     """layer: what the ids begin with; setting: what the names of its limits begin with in the target's state."""
     return (
-        LimitRule(
+        _process(
             id=f"{layer}.cpu_quota",
             title=f"the CPU time that {whose} allows",
-            layer="process",
             use=f"{component}.cage.cpu",
             ceiling=f"{component}.cage.cpu.limit",
             unit="cores",
-            loud=False,
             source="Linux, Documentation/scheduler/sched-bwc.rst: quota, nr_throttled, throttled_time",
             chain=("cpu.saturated",),
         ),
-        LimitRule(
+        _process(
             id=f"{layer}.memory",
             title=f"the memory that {whose} allows",
-            layer="process",
             use=f"{component}.cage.memory.usage",
             ceiling=f"{component}.cage.memory.limit",
             unit="bytes",
-            loud=False,
             source="Linux, Documentation/admin-guide/cgroup-v2.rst: memory.max, memory.events, workingset_refault_file",
             configured=f"{setting}memory.max",
             thrash=f"{component}.cage.memory.refaults",
             chain=("system.memory",),
         ),
-        LimitRule(
+        _process(
             id=f"{layer}.pids",
             title=f"the processes and threads that {whose} allows",
-            layer="process",
             use=f"{component}.cage.pids",
             ceiling=f"{component}.cage.pids.limit",
             unit="count",
@@ -46,14 +45,12 @@ def _rules(component: str, layer: str, whose: str, setting: str) -> tuple[LimitR
             errors=f"{component}.cage.pids.refused",
         ),
         *(
-            LimitRule(
+            _process(
                 id=f"{layer}.{metric}",
                 title=title,
-                layer="process",
                 use=f"{component}.cage.{metric}",
                 ceiling=f"{component}.cage.{metric}.limit",
                 unit="bytes/s" if metric.endswith("bytes") else "1/s",
-                loud=False,
                 source="Linux, Documentation/admin-guide/cgroup-v2.rst: io.max; cgroup-v1/blkio-controller.rst",
                 configured=f"{setting}{configured}",
                 chain=("disk.busy",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from loadframe.knowledge.limit import LimitRule
 
 FS = "Linux, Documentation/admin-guide/sysctl/fs.rst"
@@ -13,11 +15,14 @@ CEILING = "its ceiling is a sysctl, which is not recorded"
 SOCKETS = "sock_diag(7) is not recorded; a step has the drops of all queues, system.network.listen_overflows"
 FILLS = "it fills with time, not with the load of a step"
 
+_kernel = partial(LimitRule, layer="kernel")
+_hardware = partial(LimitRule, layer="hardware")
+_share = partial(_hardware, ceiling="one", unit="share")
+
 KERNEL: tuple[LimitRule, ...] = (
-    LimitRule(
+    _kernel(
         id="system.files",
         title="open files of the whole machine",
-        layer="kernel",
         use="system.files.allocated",
         ceiling="system.files.limit",
         loud=True,
@@ -25,10 +30,9 @@ KERNEL: tuple[LimitRule, ...] = (
         errors="workload.errors",
         near=0.8,
     ),
-    LimitRule(
+    _kernel(
         id="kernel.nr_open",
         title="the open files to which the process's own limit may be raised, of those that any process may ask for",
-        layer="kernel",
         use="target.open_files.hard_limit",
         ceiling="system.files.per_process_limit",
         loud=True,
@@ -37,10 +41,9 @@ KERNEL: tuple[LimitRule, ...] = (
         pressure=True,
         now_only="it compares two ceilings, which no load moves",
     ),
-    LimitRule(
+    _kernel(
         id="kernel.threads_max",
         title="threads of the whole machine",
-        layer="kernel",
         use="system.threads.count",
         ceiling="system.threads.limit",
         loud=True,
@@ -48,10 +51,9 @@ KERNEL: tuple[LimitRule, ...] = (
         near=0.8,
         now_only=CEILING,
     ),
-    LimitRule(
+    _kernel(
         id="kernel.pid_max",
         title="process and thread ids",
-        layer="kernel",
         use="system.threads.count",
         ceiling="system.pids.limit",
         loud=True,
@@ -59,10 +61,9 @@ KERNEL: tuple[LimitRule, ...] = (
         near=0.85,
         now_only=CEILING,
     ),
-    LimitRule(
+    _kernel(
         id="kernel.aio",
         title="asynchronous I/O requests",
-        layer="kernel",
         use="system.aio",
         ceiling="system.aio.limit",
         loud=True,
@@ -70,10 +71,9 @@ KERNEL: tuple[LimitRule, ...] = (
         near=0.8,
         now_only=CEILING,
     ),
-    LimitRule(
+    _kernel(
         id="kernel.somaxconn",
         title="the longest accept queue that a server may ask for",
-        layer="kernel",
         use="target.accept_queue",
         ceiling="system.network.somaxconn",
         source=f"{IP}: somaxconn cuts listen()'s backlog silently; near: 80 %, our choice, or any drop",
@@ -85,10 +85,9 @@ KERNEL: tuple[LimitRule, ...] = (
 )
 
 HARDWARE: tuple[LimitRule, ...] = (
-    LimitRule(
+    _hardware(
         id="system.memory",
         title="the machine's memory",
-        layer="hardware",
         use="system.memory.used",
         ceiling="system.memory.limit",
         unit="bytes",
@@ -97,38 +96,29 @@ HARDWARE: tuple[LimitRule, ...] = (
         thrash="system.paging.direct_stalls",
         near=0.85,
     ),
-    LimitRule(
+    _share(
         id="memory.pressure",
         title="the time in which some task waited for memory",
-        layer="hardware",
         use="system.pressure.memory.some",
-        ceiling="one",
-        unit="share",
         source=f"{PSI}; near: its example, 150 ms in 1 s",
         thrash="system.paging.direct_stalls",
         near=0.15,
         pressure=True,
     ),
-    LimitRule(
+    _share(
         id="memory.direct_reclaim",
         title="the part of page reclaim that tasks had to do themselves",
-        layer="hardware",
         use="system.paging.direct_share",
-        ceiling="one",
-        unit="share",
         source=f"/proc/vmstat: pgscan_direct, pgscan_kswapd, allocstall; near: any ({USE})",
         thrash="system.paging.direct_stalls",
         near=0.0,
         pressure=True,
         now_only="a step is judged by how often tasks stalled for it, system.paging.direct_stalls",
     ),
-    LimitRule(
+    _share(
         id="memory.working_set",
         title="the time in which tasks waited for pages that were dropped a short while ago",
-        layer="hardware",
         use="system.paging.refault_wait",
-        ceiling="one",
-        unit="share",
         source="Linux, mm/workingset.c; workingset_refault as a share of the pages read from disks, of the time in "
         "which tasks waited for I/O; near: 50 ms in 1 s, as for I/O",
         thrash="system.paging.refaults",
@@ -136,10 +126,9 @@ HARDWARE: tuple[LimitRule, ...] = (
         pressure=True,
         now_only="a step is judged by target.paging.major_faults and system.pressure.memory.some",
     ),
-    LimitRule(
+    _hardware(
         id="memory.swap",
         title="swap space",
-        layer="hardware",
         use="system.swap.used",
         ceiling="system.swap.limit",
         unit="bytes",
@@ -148,10 +137,9 @@ HARDWARE: tuple[LimitRule, ...] = (
         near=0.8,
         now_only="a step is judged by the pages that went in and out: system.paging.swap_in and swap_out",
     ),
-    LimitRule(
+    _hardware(
         id="memory.dirty",
         title="changed pages that wait for the disk",
-        layer="hardware",
         use="system.memory.unwritten",
         ceiling="system.memory.dirty_limit",
         unit="bytes",
@@ -161,20 +149,18 @@ HARDWARE: tuple[LimitRule, ...] = (
         near=0.75,
         now_only="pages written in earlier steps fill it for minutes: the use is not that of one step's load",
     ),
-    LimitRule(
+    _hardware(
         id="cpu.saturated",
         title="the CPUs",
-        layer="hardware",
         use="system.cpu.busy_cores",
         ceiling="system.cpu.count",
         unit="cores",
         source="Gregg, The USE Method: utilisation of CPUs from /proc/stat; near: 95 %, our choice",
         near=0.95,
     ),
-    LimitRule(
+    _hardware(
         id="cpu.run_queue",
         title="runnable threads, against the CPUs",
-        layer="hardware",
         use="system.processes.running",
         ceiling="system.cpu.count",
         source=f"{USE}: saturation; /proc/stat at one moment; near: more runnable threads than CPUs",
@@ -182,82 +168,63 @@ HARDWARE: tuple[LimitRule, ...] = (
         near=1.01,
         pressure=True,
     ),
-    LimitRule(
+    _share(
         id="cpu.steal",
         title="CPU time that the hypervisor gave to other machines",
-        layer="hardware",
         use="system.cpu.steal",
-        ceiling="one",
-        unit="share",
         source="proc(5), /proc/stat; near: 10 % (netdata)",
         near=0.10,
         pressure=True,
     ),
-    LimitRule(
+    _share(
         id="cpu.frequency",
         title="speed that busy CPUs did not get",
-        layer="hardware",
         use="system.cpu.frequency_lost",
-        ceiling="one",
-        unit="share",
         source="Linux, Documentation/admin-guide/pm/cpufreq.rst: scaling_cur_freq, cpuinfo_max_freq; near: 20 %, our "
         "choice",
         near=0.2,
         pressure=True,
         now_only="a step is flagged by system.cpu.frequency_drop, against the fastest moment of its own",
     ),
-    LimitRule(
+    _share(
         id="cpu.heat",
         title="the time for which a CPU was slowed because of heat",
-        layer="hardware",
         use="system.cpu.throttled",
-        ceiling="one",
-        unit="share",
         source="Linux, Documentation/ABI/testing/sysfs-devices-system-cpu: core_throttle_total_time_ms; near: any "
         "(pmie)",
         near=0.0,
         pressure=True,
         now_only="a step is flagged by system.cpu.throttles, which counts the same as events",
     ),
-    LimitRule(
+    _share(
         id="cpu.softirq",
         title="interrupt work of the CPU that has most of it",
-        layer="hardware",
         use="system.cpu.softirq_busiest",
-        ceiling="one",
-        unit="share",
         source=f"{USE}; /proc/stat; near: 80 %, our choice",
         thrash="system.network.squeezes",
         near=0.8,
         now_only="a step has the busiest CPU as a whole, system.cpu.busiest, without the part that interrupts took",
     ),
-    LimitRule(
+    _share(
         id="disk.busy",
         title="the busiest disk's time",
-        layer="hardware",
         use="system.disk.busy",
-        ceiling="one",
-        unit="share",
         source="Linux, Documentation/admin-guide/iostats.rst: time doing I/Os (weak on disks that work in parallel); "
         "near: 70 % (netdata)",
         near=0.7,
     ),
-    LimitRule(
+    _share(
         id="disk.flushing",
         title="the time in which a disk emptied its cache",
-        layer="hardware",
         use="system.disk.flushing",
-        ceiling="one",
-        unit="share",
         source="Linux, Documentation/admin-guide/iostats.rst: time spent flushing; a safe commit costs a flush; near: "
         "70 %, as for busy",
         near=0.7,
         now_only="a step is judged by the signature disk.fsync: system.disk.working and flushes_per_request",
     ),
-    LimitRule(
+    _hardware(
         id="disk.queue",
         title="requests in a disk's queue",
-        layer="hardware",
         use="system.disk.queue_fullest",
         ceiling="system.disk.queue_limit",
         source=f"/sys/block/*/queue/nr_requests; near: an average queue above 1 ({USE})",
@@ -265,36 +232,27 @@ HARDWARE: tuple[LimitRule, ...] = (
         near_use=1.0,
         now_only="a step is judged by system.disk.queue of the busiest disk; nr_requests is not recorded",
     ),
-    LimitRule(
+    _share(
         id="disk.pressure",
         title="the time in which all tasks waited for I/O",
-        layer="hardware",
         use="system.pressure.io.full",
-        ceiling="one",
-        unit="share",
         source=f"{PSI}; near: its example, 50 ms in 1 s",
         near=0.05,
         pressure=True,
     ),
-    LimitRule(
+    _share(
         id="disk.space",
         title="the fullest file system's space",
-        layer="hardware",
         use="system.filesystem.space",
-        ceiling="one",
-        unit="share",
         loud=True,
         source="statvfs(3), as df(1) counts; near: 80 % (netdata)",
         near=0.8,
         now_only=FILLS,
     ),
-    LimitRule(
+    _share(
         id="disk.inodes",
         title="the fullest file system's inodes",
-        layer="hardware",
         use="system.filesystem.inodes",
-        ceiling="one",
-        unit="share",
         loud=True,
         source="statvfs(3); near: 80 % (netdata)",
         near=0.8,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from loadframe.knowledge.limit import LimitRule
 from loadframe.ledger.machine_rules import CEILING, IP, USE
 
 NET = "Linux, Documentation/admin-guide/sysctl/net.rst"
 
+_network = partial(LimitRule, layer="network", now_only=CEILING)
+
 NETWORK: tuple[LimitRule, ...] = (
-    LimitRule(
+    _network(
         id="network.syn_queue",
         title="half-open connections",
-        layer="network",
         use="system.network.syn_received",
         ceiling="system.network.syn_backlog",
         source=f"{IP}: tcp_max_syn_backlog; TCPReqQFullDrop and TCPReqQFullDoCookies; near: 80 %, our choice",
@@ -19,23 +22,19 @@ NETWORK: tuple[LimitRule, ...] = (
         chain=("kernel.somaxconn",),
         near=0.8,
         on_harm="reached",
-        now_only=CEILING,
     ),
-    LimitRule(
+    _network(
         id="network.local_ports",
         title="local ports for connections to one destination",
-        layer="network",
         use="system.network.local_ports",
         ceiling="system.network.local_ports.limit",
         loud=True,
         source=f"{IP}: ip_local_port_range; TIME_WAIT keeps a port for 60 s; near: 80 %, our choice",
         near=0.8,
-        now_only=CEILING,
     ),
-    LimitRule(
+    _network(
         id="network.new_connections",
         title="connections opened per second, if all went to one destination",
-        layer="network",
         use="system.network.connections_opened",
         ceiling="system.network.local_ports.per_second",
         unit="1/s",
@@ -45,59 +44,49 @@ NETWORK: tuple[LimitRule, ...] = (
         chain=("network.local_ports",),
         near=1.0,
         pressure=True,
-        now_only=CEILING,
     ),
-    LimitRule(
+    _network(
         id="network.time_wait",
         title="sockets in TIME_WAIT",
-        layer="network",
         use="system.network.time_wait",
         ceiling="system.network.time_wait.limit",
         source=f"{IP}: tcp_max_tw_buckets; TCPTimeWaitOverflow; near: 80 %, our choice",
         thrash="system.network.time_wait_overflows",
         near=0.8,
         on_harm="reached",
-        now_only=CEILING,
     ),
-    LimitRule(
+    _network(
         id="network.tcp_memory",
         title="memory of all TCP sockets",
-        layer="network",
         use="system.network.tcp_memory",
         ceiling="system.network.tcp_memory.limit",
         unit="bytes",
         source=f"{IP}: the third number of tcp_mem; TCPMemoryPressures; near: the second number, by default 2/3",
         thrash="system.network.tcp_memory_pressures",
         near=2 / 3,
-        now_only=CEILING,
     ),
-    LimitRule(
+    _network(
         id="network.conntrack",
         title="connections that the firewall tracks",
-        layer="network",
         use="system.network.conntrack",
         ceiling="system.network.conntrack.limit",
         source="Linux, Documentation/networking/nf_conntrack-sysctl.rst: packets of further ones are dropped; near: "
         "80 %, our choice",
         near=0.8,
-        now_only=CEILING,
     ),
-    LimitRule(
+    _network(
         id="network.backlog",
         title="received packets that wait for one CPU",
-        layer="network",
         use="system.network.backlog",
         ceiling="system.network.backlog.limit",
         source=f"{NET}: netdev_max_backlog; the second column of softnet_stat counts drops; near: 80 %, our choice",
         thrash="system.network.backlog_drops",
         near=0.8,
         on_harm="reached",
-        now_only=CEILING,
     ),
-    LimitRule(
+    _network(
         id="network.packets_per_round",
         title="packets received in one round",
-        layer="network",
         use="system.network.packets_per_round",
         ceiling="system.network.packets_per_round.limit",
         source=f"{NET}: netdev_budget and netdev_budget_usecs; the third column of softnet_stat counts the rounds that "
@@ -105,7 +94,6 @@ NETWORK: tuple[LimitRule, ...] = (
         thrash="system.network.squeezes",
         near=0.8,
         on_harm="near",
-        now_only=CEILING,
     ),
     LimitRule(
         id="network.link",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
-from loadframe.ledger.reading import as_number
+from loadframe.ledger.reading import limit_of
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.model import REACHED, Limit, LimitStatus, SettingValue, UnreadLimit
 
@@ -80,28 +81,10 @@ def _limit(
     configured: Mapping[str, SettingValue],
     effective: Mapping[str, SettingValue],
 ) -> Limit:
-    use, ceiling = values[rule.use_at_this_moment], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
+    metric = rule.use_at_this_moment
+    use, ceiling = values[metric], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
+    limit = limit_of(rule, metric, use, ceiling, configured.get(rule.configured or ""), effective)
     near = rule.near_use / ceiling if rule.near_use is not None else rule.near
-    harm = rule.thrash or rule.errors or ""
-    harmed = rule.on_harm if values.get(harm, 0.0) > 0 else ""
-    in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
-    return Limit(
-        id=rule.id,
-        layer=rule.layer,
-        ceiling=ceiling,
-        configured=as_number(configured.get(rule.configured)) if rule.configured else None,
-        effective=in_effect if in_effect is not None else ceiling,
-        use=use,
-        headroom=ceiling - use,
-        loud=rule.loud,
-        source=rule.source,
-        exhausted_at=None,
-        unit=rule.unit,
-        chain=rule.chain,
-        use_metric=rule.use_at_this_moment,
-        thrash_metric=harm,
-        title=rule.title,
-        near=near,
-        harm=values.get(harm),
-        status=judge(use, ceiling, near=near, pressure=rule.pressure, harmed=harmed),
-    )
+    harm = values.get(limit.thrash_metric)
+    status = judge(use, ceiling, near=near, pressure=rule.pressure, harmed=rule.on_harm if harm and harm > 0 else "")
+    return replace(limit, near=near, harm=harm, status=status)

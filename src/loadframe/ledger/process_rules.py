@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from loadframe.knowledge.limit import LimitRule
 
 CGROUP_V2 = "Linux, Documentation/admin-guide/cgroup-v2.rst"
@@ -10,11 +12,14 @@ WALKED = "counting it walks a folder or a table of the process, which is too slo
 SOCKETS = "sock_diag(7) is not recorded; a step has the drops of all queues, system.network.listen_overflows"
 OTHER_GROUPS = "a study records the groups of its cages, which the rules of cage.* read"
 
+_process = partial(LimitRule, layer="process")
+_user = partial(LimitRule, layer="user", loud=True)
+_cgroup = partial(LimitRule, layer="cgroup", now_only=OTHER_GROUPS)
+
 PROCESS: tuple[LimitRule, ...] = (
-    LimitRule(
+    _process(
         id="process.open_files",
         title="open files of the target's process",
-        layer="process",
         use="target.open_files",
         ceiling="target.open_files.limit",
         loud=True,
@@ -24,10 +29,9 @@ PROCESS: tuple[LimitRule, ...] = (
         chain=("process.open_files_hard", "kernel.nr_open", "system.files"),
         near=0.8,
     ),
-    LimitRule(
+    _process(
         id="process.open_files_hard",
         title="the open files to which the process may raise its own limit",
-        layer="process",
         use="target.open_files",
         ceiling="target.open_files.hard_limit",
         loud=True,
@@ -36,10 +40,9 @@ PROCESS: tuple[LimitRule, ...] = (
         near=0.8,
         now_only="a step is judged by the soft limit, process.open_files, which is met first",
     ),
-    LimitRule(
+    _process(
         id="process.mappings",
         title="memory mappings of the process",
-        layer="process",
         use="target.mappings",
         ceiling="system.mappings.limit",
         loud=True,
@@ -47,20 +50,18 @@ PROCESS: tuple[LimitRule, ...] = (
         near=0.8,
         now_only=WALKED,
     ),
-    LimitRule(
+    _process(
         id="process.hot_thread",
         title="the busiest thread, which has no more than one CPU",
-        layer="process",
         use="target.cpu.hottest_thread",
         ceiling="one",
         unit="cores",
         source="/proc/PID/task/TID/schedstat; near: 95 % of a CPU, our choice",
         near=0.95,
     ),
-    LimitRule(
+    _process(
         id="process.cpus",
         title="the CPUs that the process may use",
-        layer="process",
         use="target.cpu.cores",
         ceiling="target.cpus.allowed",
         unit="cores",
@@ -70,20 +71,18 @@ PROCESS: tuple[LimitRule, ...] = (
         chain=("cpu.saturated",),
         near=0.95,
     ),
-    LimitRule(
+    _process(
         id="process.run_delay",
         title="threads of the process that wait for a CPU, on the average",
-        layer="process",
         use="target.cpu.run_delay",
         ceiling="target.cpus.allowed",
         source=f"Linux, Documentation/scheduler/sched-stats.rst; {USE}: saturation; near: half a thread, our choice",
         near_use=0.5,
         pressure=True,
     ),
-    LimitRule(
+    _process(
         id="process.accept_queue",
         title="connections that wait to be accepted",
-        layer="process",
         use="target.accept_queue",
         ceiling="target.accept_queue.limit",
         source="listen(2), min(backlog, somaxconn); sock_diag(7); ip-sysctl.rst; ListenOverflows counts the drops, of "
@@ -98,47 +97,39 @@ PROCESS: tuple[LimitRule, ...] = (
 )
 
 USER: tuple[LimitRule, ...] = (
-    LimitRule(
+    _user(
         id="user.threads",
         title="threads of the user",
-        layer="user",
         use="user.threads",
         ceiling="user.threads.limit",
-        loud=True,
         source="getrlimit(2), RLIMIT_NPROC: fork and clone answer EAGAIN; near: 80 %, our choice",
         chain=("cgroup.pids", "kernel.threads_max", "kernel.pid_max"),
         near=0.8,
         now_only="counting it walks every process of the machine, which is too slow for every tick",
     ),
-    LimitRule(
+    _user(
         id="user.epoll_watches",
         title="files watched by epoll, of the user (counted: this process)",
-        layer="user",
         use="target.epoll_watches",
         ceiling="system.epoll_watches.limit",
-        loud=True,
         source="epoll(7), max_user_watches; /proc/PID/fdinfo; near: 80 %, our choice",
         near=0.8,
         now_only=WALKED,
     ),
-    LimitRule(
+    _user(
         id="user.inotify_watches",
         title="files watched by inotify, of the user (counted: this process)",
-        layer="user",
         use="target.inotify_watches",
         ceiling="system.inotify_watches.limit",
-        loud=True,
         source="inotify(7), max_user_watches; /proc/PID/fdinfo; near: 80 %, our choice",
         near=0.8,
         now_only=WALKED,
     ),
-    LimitRule(
+    _user(
         id="user.inotify_instances",
         title="inotify instances of the user (counted: this process)",
-        layer="user",
         use="target.inotify_instances",
         ceiling="system.inotify_instances.limit",
-        loud=True,
         source="inotify(7), max_user_instances; /proc/PID/fd; near: 80 %, our choice",
         near=0.8,
         now_only=WALKED,
@@ -146,10 +137,9 @@ USER: tuple[LimitRule, ...] = (
 )
 
 CGROUP: tuple[LimitRule, ...] = (
-    LimitRule(
+    _cgroup(
         id="cgroup.pids",
         title="threads of the control group",
-        layer="cgroup",
         use="target.cgroup.pids",
         ceiling="target.cgroup.pids.limit",
         loud=True,
@@ -158,12 +148,10 @@ CGROUP: tuple[LimitRule, ...] = (
         chain=("kernel.threads_max", "kernel.pid_max"),
         near=0.8,
         on_harm="reached",
-        now_only=OTHER_GROUPS,
     ),
-    LimitRule(
+    _cgroup(
         id="cgroup.memory",
         title="memory of the control group, without file pages not used lately",
-        layer="cgroup",
         use="target.cgroup.memory",
         ceiling="target.cgroup.memory.limit",
         unit="bytes",
@@ -173,12 +161,10 @@ CGROUP: tuple[LimitRule, ...] = (
         thrash="target.cgroup.memory.hits",
         chain=("system.memory",),
         near=0.8,
-        now_only=OTHER_GROUPS,
     ),
-    LimitRule(
+    _cgroup(
         id="cgroup.cpu",
         title="CPU quota of the control group",
-        layer="cgroup",
         use="target.cgroup.cpu",
         ceiling="target.cgroup.cpu.limit",
         unit="cores",
@@ -186,20 +172,16 @@ CGROUP: tuple[LimitRule, ...] = (
         thrash="target.cgroup.cpu.throttled",
         chain=("process.cpus", "cpu.saturated"),
         near=0.8,
-        now_only=OTHER_GROUPS,
     ),
     *(
-        LimitRule(
+        _cgroup(
             id=f"cgroup.{name}",
             title=f"{words} of the control group",
-            layer="cgroup",
             use=f"target.cgroup.{name}",
             ceiling=f"target.cgroup.{name}.limit",
             unit=unit,
-            loud=False,
             source=f"{CGROUP_V2}: io.max and io.stat; blkio.throttle in version 1; near: 90 %, our choice",
             near=0.9,
-            now_only=OTHER_GROUPS,
         )
         for name, words, unit in (
             ("read_bytes", "bytes read per second", "bytes/s"),

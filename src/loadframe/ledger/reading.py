@@ -41,15 +41,25 @@ def _series(
     state: TargetState,
     effective: Mapping[str, SettingValue],
 ) -> Series:
-    ceiling = pairs[-1][2]
-    use = max(pair[1] for pair in pairs)
-    configured = as_number(_configured(rule, state))
+    limit = limit_of(rule, rule.use, max(pair[1] for pair in pairs), pairs[-1][2], _configured(rule, state), effective)
+    return Series(limit, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
+
+
+def limit_of(
+    rule: LimitRule,
+    metric: str,
+    use: float,
+    ceiling: float,
+    configured: SettingValue | None,
+    effective: Mapping[str, SettingValue],
+) -> Limit:
+    """The limit of a rule, as it was read. metric: what its use is; effective: settings as in use."""
     in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
-    limit = Limit(
+    return Limit(
         id=rule.id,
         layer=rule.layer,
         ceiling=ceiling,
-        configured=configured,
+        configured=as_number(configured),
         effective=in_effect if in_effect is not None else ceiling,
         use=use,
         headroom=ceiling - use,
@@ -58,11 +68,10 @@ def _series(
         exhausted_at=None,
         unit=rule.unit,
         chain=rule.chain,
-        use_metric=rule.use,
+        use_metric=metric,
         thrash_metric=rule.thrash or rule.errors or "",
         title=rule.title,
     )
-    return Series(limit, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
 
 
 def _use_and_ceiling(rule: LimitRule, metrics: Mapping[str, float]) -> tuple[float, float] | None:
