@@ -170,7 +170,7 @@ if not TYPE_CHECKING:  # a type checker would answer Any for every name that is 
         """Name -> its module and its name there, as the imports above say."""
         import ast
 
-        statements = ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8")))
+        statements = ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8", errors="strict")))
         imports = [one for one in statements if isinstance(one, ast.ImportFrom)]
         return {alias.asname or alias.name: (one.module, alias.name) for one in imports for alias in one.names}
 
