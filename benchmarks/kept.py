@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from pathlib import Path
 
 import numpy as np
 
@@ -22,8 +23,22 @@ from loadframe.diagnosis import judging
 from loadframe.experiments import fresh
 from loadframe.experiments.proof import decided, prove
 from loadframe.experiments.trying import known, prove_remedy
-from loadframe.model import Purpose, Step, Verdict
+from loadframe.model import (
+    Ending,
+    Endpoint,
+    ProfiledStep,
+    ProfilePlace,
+    Purpose,
+    Remedy,
+    SettingValue,
+    Step,
+    TargetState,
+    Verdict,
+)
 from loadframe.progress import Silent
+from loadframe.runs.folder import RunFolder
+from loadframe.workloads import registry as workloads
+from loadframe.workloads.base import Workload
 from simulated import step
 from simulated_study import queue
 
@@ -36,25 +51,85 @@ budget = "100000s"
 """
 
 
-class Book(Bookkeeping):
-    """A book whose steps are generated: treatment A serves 1,000/s, another one what `worth` says of it, times the next
-    of the noise."""
+class Nowhere(RunFolder):
+    """A run folder that keeps nothing."""
 
-    def __init__(self, noise: Iterator[float], seed: int) -> None:
-        self.study = queue([int(LEVEL)], MEASURE)
-        measure = self.study.measure
-        super().__init__(
-            cast(Bench, cast(Any, self)),
-            Budget(measure.budget, measure.window, clock=lambda: 0.0),
-            Silent(),
-            random.Random(seed),
-        )
+    def __init__(self) -> None:
+        super().__init__(Path(os.devnull))
+
+    def append_line(self, name: str, schema: str, record: object) -> None:
+        """As the folder does it."""
+
+
+class Generated:
+    """See loadframe.bench.base.Bench. Treatment A serves 1,000/s, another one what `worth` says of it, times the
+    next of the noise."""
+
+    kind, is_local, free_disk_bytes = "sqlite", True, math.inf
+    endpoint = Endpoint(kind, "nowhere", {})
+    axis_unit, start_state = "clients", TargetState({}, {})
+
+    def __init__(self, noise: Iterator[float]) -> None:
+        self.study, self.run = queue([int(LEVEL)], MEASURE), Nowhere()
         self.worth: dict[str, float] = {"A": 1.0}
         self._noise, self._numbers = noise, itertools.count(1)
 
-    def carries_over(self, _treatment: str) -> bool:
-        """As the bench says it."""
+    @property
+    def workload(self) -> Workload:
+        """That of the study, which loads nothing."""
+        table = self.study.workload
+        return workloads.make(table.kind, table.options, axis=self.study.load.axis)
+
+    @property
+    def treatments(self) -> int:
+        """All that have a worth."""
+        return len(self.worth)
+
+    def declare(
+        self,
+        name: str,
+        title: str,
+        state: TargetState,
+        kind: str | None = None,
+        *,
+        cold_of: str = "",
+        remedy: Remedy | None = None,
+    ) -> None:
+        """A treatment that serves as A does."""
+        self.worth[name] = 1.0
+
+    def check(self, state: TargetState, kind: str | None = None) -> None:
+        """It starts in every state."""
+
+    def use(self, name: str) -> dict[str, SettingValue]:
+        """What is in effect is not looked at here."""
+        return {}
+
+    def starts_fresh(self, name: str) -> bool:
+        """It has always served."""
+        return False
+
+    def carries_over(self, name: str) -> bool:
+        """What it was asked for before may matter."""
         return True
+
+    def recover(self, name: str) -> None:
+        """It never dies."""
+
+    def is_cache(self, name: str) -> bool:
+        """A queue is none."""
+        return False
+
+    def counters(self) -> dict[str, float]:
+        """It counts nothing."""
+        return {}
+
+    def end(self, how: Ending) -> None:
+        """It goes on."""
+
+    def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
+        """Without a sample."""
+        return ProfiledStep(place, treatment, level, window_s, 0, 0.0, ())
 
     def take_step(
         self,
@@ -63,13 +138,23 @@ class Book(Bookkeeping):
         level: float,
         round_number: int | None = None,
         block: int | None = None,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+        warmup_s: float = 0.0,
         purpose: Purpose = "curve",
-        **_others: float | None,
     ) -> Step:
         """A step of the next noise, as the bench takes one."""
         throughput = 1000 * self.worth[treatment] * math.exp(next(self._noise))
-        where = {"round": round_number, "block": block, "treatment": treatment, "purpose": purpose}
-        return step(level, throughput, number=next(self._numbers), **where)
+        number = next(self._numbers)
+        return step(
+            level, throughput, number=number, round=round_number, block=block, treatment=treatment, purpose=purpose
+        )
+
+
+def book_of(bench: Bench, seed: int) -> Bookkeeping:
+    """The book of a run whose time does not pass."""
+    measure = bench.study.measure
+    return Bookkeeping(bench, Budget(measure.budget, measure.window, clock=lambda: 0.0), Silent(), random.Random(seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +170,13 @@ def kept(generate: noises.Generate, worth: float, loudness: float, series: int) 
     noise = loudness * generate(np.random.default_rng(11), series, 40)
     found = []
     for number, row in enumerate(noise):
-        book = Book(iter(row.tolist()), number)
-        book.worth["B"] = worth
+        bench = Generated(iter(row.tolist()))
+        book = book_of(bench, number)
+        bench.worth["B"] = worth
         deciding, _, _ = prove_remedy(book, "A", "B", [LEVEL], round_number=1)
         if deciding.decision != "better":
             continue
-        blocks = fresh.wanted([deciding], book.study.measure.blocks.max)
+        blocks = fresh.wanted([deciding], bench.study.measure.blocks.max)
         steps = fresh.measure_again(book, "A", "B", [LEVEL], blocks, round_number=1, done=deciding.blocks)
         again = fresh.told(steps, "A", "B")
         if again.decision != "worse":
@@ -119,9 +205,10 @@ def proven(generate: noises.Generate, worths: Sequence[float], investigations: i
     noise = LOUD * generate(np.random.default_rng(12), investigations, 20 * len(worths))
     wrong = 0
     for number, row in enumerate(noise):
-        book = Book(iter(row.tolist()), number)
+        bench = Generated(iter(row.tolist()))
+        book = book_of(bench, number)
         for name, worth in zip("BCDEFGHIJ", worths, strict=False):
-            book.worth[name] = worth
+            bench.worth[name] = worth
             if sharing:
                 verdict, _, _ = prove_remedy(book, "A", name, [LEVEL], round_number=1)
             else:
@@ -159,23 +246,36 @@ OWED = math.log(15_358 / 3_268)
 """What PostgreSQL served after itself over what it served after the other treatment, in logarithms."""
 
 
-class Owing(Book):
+class Owing(Generated):
     """Two treatments of equal worth; A pays for what B has left behind: OWED less in logarithms at first, of which a
     share `left` remains after each second."""
 
-    def __init__(self, noise: Iterator[float], seed: int, left: float) -> None:
-        super().__init__(noise, seed)
+    def __init__(self, noise: Iterator[float], left: float) -> None:
+        super().__init__(noise)
         self.worth["B"] = 1.0
         self._left, self._owed, self._last = left, 0.0, ""
 
-    def take_step(self, *, treatment: str, window_s: float | None = None, **others: Any) -> Step:
+    def take_step(
+        self,
+        *,
+        treatment: str,
+        level: float,
+        round_number: int | None = None,
+        block: int | None = None,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+        warmup_s: float = 0.0,
+        purpose: Purpose = "curve",
+    ) -> Step:
         """A step of `window_s`, or of the study's window; it pays as at its middle."""
         if treatment != self._last:
             self._owed = OWED if treatment == "A" and self._last else 0.0
         self._last, seconds = treatment, window_s or self.study.measure.window
         self.worth["A"] = math.exp(-self._owed * self._left ** (seconds / 2))
         self._owed *= self._left**seconds
-        return super().take_step(treatment=treatment, **others)
+        return super().take_step(
+            treatment=treatment, level=level, round_number=round_number, block=block, purpose=purpose
+        )
 
 
 def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
@@ -184,7 +284,7 @@ def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
     noise = noises.white(np.random.default_rng(13), series, 100)
     different = unsaid = 0
     for number, row in enumerate(noise):
-        book = Owing(iter(row.tolist()), number, left)
+        book = book_of(Owing(iter(row.tolist()), left), number)
         book.washes = washes
         book.take(round_number=1, block=1, treatment="A", level=LEVEL)
         verdict, _, _ = prove(book, "A", "B", [LEVEL], round_number=1, enough=decided)

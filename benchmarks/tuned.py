@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import proved
 from loadframe.experiments.tuning_start import Start, measure_start
 from loadframe.experiments.tuning_trials import Trials
-from loadframe.model import SettingValue, TargetState, TuningProof
-from loadframe.runs.folder import RunFolder
+from loadframe.model import Remedy, SettingValue, TargetState, TuningProof
 from loadframe.tuning.search import Search
 from loadframe.tuning.space import Dimension, Space
 
@@ -34,36 +33,29 @@ MOST_WORTH = 0.05
 TRIALS = 12
 
 
-class Server(kept.Book):
+class Server(kept.Generated):
     """Serves by what its settings are worth: log throughput by setting, of its second value."""
 
-    def __init__(self, noise: Iterator[float], seed: int, worths: Sequence[float]) -> None:
-        super().__init__(noise, seed)
+    def __init__(self, noise: Iterator[float], worths: Sequence[float]) -> None:
+        super().__init__(noise)
         self._worths = dict(zip([each.name for each in SPACE.dimensions], worths, strict=True))
 
     def true(self, changes: dict[str, SettingValue]) -> float:
         """What these changes are worth, as a log ratio."""
         return sum(self._worths[name] for name in changes)
 
-    @property
-    def treatments(self) -> int:
-        """As the bench says it."""
-        return len(self.worth)
-
-    def declare(self, name: str, _title: str, state: TargetState, *_others: Any, **_more: Any) -> None:
+    def declare(
+        self,
+        name: str,
+        title: str,
+        state: TargetState,
+        kind: str | None = None,
+        *,
+        cold_of: str = "",
+        remedy: Remedy | None = None,
+    ) -> None:
         """A treatment."""
         self.worth[name] = math.exp(self.true(dict(state.settings)))
-
-    def use(self, _name: str) -> dict[str, SettingValue]:
-        """What is in effect is not looked at here."""
-        return {}
-
-
-class Nowhere:
-    """A run folder that keeps nothing."""
-
-    def append_line(self, *_: object) -> None:
-        """As the folder does it."""
 
 
 @dataclass(slots=True)
@@ -92,18 +84,25 @@ class Gains:
 
 def search(noise: Iterator[float], seed: int, worths: Sequence[float]) -> tuple[Server, list[Any]]:
     """A server with settings of these worths, searched, and its proofs."""
-    book = Server(noise, seed, worths)
+    bench = Server(noise, worths)
+    book = kept.book_of(bench, seed)
     measure_start(book)
     level = kept.LEVEL
     start = Start.of(book.of(START), (level,))
-    run = cast(RunFolder, cast(Any, Nowhere()))
     trials = Trials(
-        book, run, SPACE, Search(SPACE, seed=seed), (level,), TargetState({}, {}), start, names={SPACE.start: START}
+        book,
+        bench.run,
+        SPACE,
+        Search(SPACE, seed=seed),
+        (level,),
+        TargetState({}, {}),
+        start,
+        names={SPACE.start: START},
     )
     trials.begin([])
     while len(trials.done) < TRIALS:
         trials.take(trials.search.propose())
-    return book, proved(trials, lambda _: None)
+    return bench, proved(trials, lambda _: None)
 
 
 def gains(generate: noises.Generate, loudness: float, series: int) -> Gains:
