@@ -28,8 +28,8 @@ from loadframe.analysis.comparison import at_each_level, verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.analysis.reach import reach
 from loadframe.analysis.sequential import Plan
-from loadframe.sampled import arrange
-from loadframe.samples import Sample
+from loadframe.formats.sampled import arrange
+from loadframe.formats.samples import Sample
 
 SERIES, QUICK = 4000, 600
 UNDECIDED = "no-proven-difference"

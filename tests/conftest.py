@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from forked import commands
-from loadframe import address
+from loadframe.connections import address
 from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
 from loadframe.model import Step

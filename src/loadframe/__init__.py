@@ -63,6 +63,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.run_forecasting import predict_run
     from loadframe.experiments.writing import write_report
+    from loadframe.formats.observations import read_observations
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import (
         absent,
@@ -80,7 +81,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         tune,
         verify,
     )
-    from loadframe.observations import read_observations
     from loadframe.reporting.capacity_report import render_capacity
     from loadframe.reporting.forecasts import render_forecast
     from loadframe.reporting.json_shapes import (

@@ -15,8 +15,8 @@ from traceback import walk_tb
 from typing import Generic, Protocol, TypeVar
 
 from loadframe.errors import StudyError
+from loadframe.formats.said import words
 from loadframe.model import Requirement
-from loadframe.said import words
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 """Of entry points, by what they register."""

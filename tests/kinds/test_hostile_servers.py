@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe import mariadb_connection
+from loadframe.connections import mariadb_connection
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.limits_now import limits
 from loadframe.kinds.mariadb import control as mariadb_control

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.connections.mariadb_connection import Reach
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
@@ -19,7 +20,6 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
 from loadframe.kinds.mariadb.control import Control
 from loadframe.kinds.mariadb.target import MariadbTarget, check_settings
-from loadframe.mariadb_connection import Reach
 from loadframe.model import TargetState
 
 pytestmark = pytest.mark.server

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.address import is_here
+from loadframe.connections.address import is_here
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance

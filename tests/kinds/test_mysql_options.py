@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe import named_files
 from loadframe.errors import TargetError
+from loadframe.formats import named_files
 from loadframe.kinds.mariadb.options import (
     CLIENT_GROUPS,
     MOST_FILES,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from loadframe import postgres_programs
+from loadframe.connections import postgres_programs
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe import postgres_connection
+from loadframe.connections import postgres_connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from loadframe.connections.postgres_connection import patient
 from loadframe.errors import TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
@@ -15,7 +16,6 @@ from loadframe.kinds import registry
 from loadframe.kinds.mariadb import control as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
 from loadframe.model import TargetState
-from loadframe.postgres_connection import patient
 from loadframe.workloads import databases
 
 

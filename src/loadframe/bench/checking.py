@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from loadframe.address import is_here
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.surroundings import check_host
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
+from loadframe.connections.address import is_here
 from loadframe.errors import MissingTool, StudyError
 from loadframe.host.processes import available_cpus
 from loadframe.kinds import attached

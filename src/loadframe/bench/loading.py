@@ -11,15 +11,15 @@ from pathlib import Path
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, out_of_memory
 from loadframe.bench.rig import Rig
+from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
+from loadframe.formats.json_text import write_json
 from loadframe.host.own_user import User, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
-from loadframe.json_text import write_json
 from loadframe.recording.control import Recorder
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.study.load_tables import MeasureTable
-from loadframe.unix_socket import LET_IT_GO_ON
 from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.request_log import Requests
 

@@ -18,8 +18,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from loadframe.errors import ChangeError, StudyError
+from loadframe.formats.plain_numbers import whole
 from loadframe.model import SettingValue
-from loadframe.plain_numbers import whole
 
 ROOT = Path("/")
 

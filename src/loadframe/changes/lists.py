@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import ChangeError
+from loadframe.formats.json_text import write_json
 from loadframe.host import identity
 from loadframe.host.identity import Identity
 from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
 from loadframe.host.state import Damaged, held, private_folder, read_file, remove_torn, state_directory, write_durably
-from loadframe.json_text import write_json
 from loadframe.model import ChangeRecord, SettingValue
 
 KIND, VERSION = "standing", 2

@@ -15,11 +15,11 @@ from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened
 from loadframe.cli.terminal import answer, emit
-from loadframe.csv_text import STDIN
 from loadframe.errors import SampleError, StudyError
+from loadframe.formats.csv_text import STDIN
+from loadframe.formats.sampled import arrange
+from loadframe.formats.samples import read_sample
 from loadframe.model import Comparison, Margin, Verdict
-from loadframe.sampled import arrange
-from loadframe.samples import read_sample
 
 FAILED = 3
 """Exit code of a verdict that the user asked to fail on."""

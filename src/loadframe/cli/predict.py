@@ -13,8 +13,8 @@ from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, ope
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import SampleError
+from loadframe.formats.said import words
 from loadframe.model import Forecast
-from loadframe.said import words
 
 KINDS = {"clients": "closed", "rate": "rate"}
 UNIT = "units of load"

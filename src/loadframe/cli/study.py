@@ -11,7 +11,7 @@ import loadframe
 from loadframe.bench.checking import check_study
 from loadframe.cli.common import Json, Sets, command
 from loadframe.cli.terminal import answer, emit
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 
 app = typer.Typer(no_args_is_help=True, help="Print the schema of study files, or check one.")
 

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, TextIO, cast
 
 from loadframe.errors import OutputError
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

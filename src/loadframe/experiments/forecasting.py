@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.errors import SampleError
+from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
 from loadframe.model import Calibration, Forecast, Limit, Observations
-from loadframe.plain_numbers import LARGEST, SMALLEST
 from loadframe.prediction import forecasting, scoring
 from loadframe.prediction.system import Kind
 from loadframe.runs import scores

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from loadframe.errors import TargetError
+from loadframe.formats.named_files import read_up_to
 from loadframe.host.processes import online_cpus
 from loadframe.kinds.mariadb.options import parse_options
 from loadframe.kinds.ndb.case import Case, Hosts, SqlNode
@@ -19,7 +20,6 @@ from loadframe.kinds.ndb.config import Config, read_config
 from loadframe.kinds.ndb.rules import check
 from loadframe.kinds.ndb.settings import POOL
 from loadframe.model import NdbDataNode, NdbReport, NdbServer, NdbThreads
-from loadframe.named_files import read_up_to
 from loadframe.runs.host import read_host
 
 PROGRAMS = ("ndb_mgmd", "ndbmtd", "ndbd")

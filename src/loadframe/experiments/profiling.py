@@ -14,7 +14,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 from loadframe.model import (
     Profile,
     ProfileBaseline,

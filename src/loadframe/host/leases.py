@@ -23,6 +23,7 @@ from types import TracebackType
 
 from loadframe.cages import groups
 from loadframe.errors import CageError
+from loadframe.formats.json_text import write_json
 from loadframe.host import identity, own_user, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.own_user import make_private
@@ -37,7 +38,6 @@ from loadframe.host.state import (
     writable,
     write_durably,
 )
-from loadframe.json_text import write_json
 
 KIND, VERSION = "lease", 3
 """Version 1 had no machine, no namespaces of its processes, and no sign of life beside it; 2 had no mounts."""

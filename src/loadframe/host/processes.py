@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO
 
 from loadframe.errors import CageError, MissingTool
+from loadframe.formats.plain_numbers import whole
 from loadframe.host.environment import NO_FOLDER, environment, located
 from loadframe.host.own_user import User, ids_of
-from loadframe.plain_numbers import whole
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")

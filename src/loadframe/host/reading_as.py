@@ -9,10 +9,10 @@ import subprocess
 from pathlib import Path
 
 from loadframe.errors import CageError, MissingTool
+from loadframe.formats.named_files import read_up_to
+from loadframe.formats.plain_numbers import whole
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.processes import Allowance, spawn
-from loadframe.named_files import read_up_to
-from loadframe.plain_numbers import whole
 
 PATIENCE_S = 5.0
 """A file that is not read by then is none: reading a pipe waits for whoever writes."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
+from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.host.identity import Identity
 from loadframe.host.state import Damaged, read_file
-from loadframe.json_text import JsonError, parse_json
 
 MOST_PID = 2**22
 """PID_MAX_LIMIT of 64-bit kernels (linux/threads.h)."""

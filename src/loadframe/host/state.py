@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from loadframe.errors import CageError
+from loadframe.formats.path_text import REMEDY, why_no_text
 from loadframe.host.trust import others_write, user, weak_point
-from loadframe.path_text import REMEDY, why_no_text
 
 TORN = ".tmp"
 ALIVE = ".alive"

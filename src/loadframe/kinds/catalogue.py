@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from loadframe.errors import StudyError
+from loadframe.formats.plain_numbers import finite, whole
+from loadframe.formats.said import words
 from loadframe.model import CounterSpec, SettingValue
-from loadframe.plain_numbers import finite, whole
-from loadframe.said import words
 from loadframe.switches import switch
 
 Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]

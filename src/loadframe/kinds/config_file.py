@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from loadframe.errors import ChangeError, TargetError, UserError
+from loadframe.formats.json_text import write_json
 from loadframe.host import identity
-from loadframe.json_text import write_json
 from loadframe.kinds.attached import Attached, again, attachable
 from loadframe.model import SettingValue
 

@@ -21,13 +21,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from loadframe.entry_points import AUTHOR, KINDS_GROUP, Flaw, Offer, offers, shown
 from loadframe.errors import OutsideFault
+from loadframe.formats.said import words
 from loadframe.knowledge.frame import CLASSES, FrameRow
 from loadframe.knowledge.limit import LAYERS, LimitRule
 from loadframe.knowledge.metric import Agreement, Derived
 from loadframe.knowledge.remedy import Builder, Situation
 from loadframe.knowledge.signature import Condition, Signature, Trace
 from loadframe.model import Remedy
-from loadframe.said import words
 
 Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 

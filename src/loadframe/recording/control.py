@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from loadframe.errors import RecordingError
+from loadframe.formats.json_text import write_json
 from loadframe.host.environment import NO_FOLDER, environment, python
 from loadframe.host.processes import marked
 from loadframe.host.suspended import told
-from loadframe.json_text import write_json
 
 ANSWER_TIMEOUT_S = 30.0
 """A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import zstandard
 
 from loadframe.errors import RecordingError
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 from loadframe.recording.frames import (
     BLOCK_HEADER,
     BLOCK_MAGIC,

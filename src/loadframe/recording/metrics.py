@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loadframe.errors import RecordingError
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from loadframe.errors import RecordingError
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import UNRECORDED, Facts
 from loadframe.recording.held_files import Descriptors, used_up

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 from loadframe.errors import RecordingError
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 from loadframe.recording import procfs
 from loadframe.recording.cage_metrics import CAGE, IO
 from loadframe.recording.derivation import Derivation, Metrics

@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from loadframe.json_text import write_json
+from loadframe.formats.json_text import write_json
 from loadframe.model import Investigation, Ladder, Tuning
 from loadframe.reporting import (
     facts,

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from loadframe.errors import RunError
-from loadframe.json_text import parse_json
+from loadframe.formats.json_text import parse_json
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "

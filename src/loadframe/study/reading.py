@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from loadframe.errors import StudyError
-from loadframe.named_files import read_up_to
+from loadframe.formats.named_files import read_up_to
+from loadframe.formats.toml_text import LONGEST_KEY, TomlError, check_characters, parse_toml
 from loadframe.study.declaration import Study
-from loadframe.toml_text import LONGEST_KEY, TomlError, check_characters, parse_toml
 
 LARGEST_BYTES = 100_000
 """A study is a page or two; whatever is larger was given by mistake."""

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
+from loadframe.formats.said import words
 from loadframe.host.processes import Allowance
-from loadframe.http_connection import ERRORS, Connection, body
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.said import words
 from loadframe.workloads import http_driver, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver

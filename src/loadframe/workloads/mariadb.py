@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from loadframe import mariadb_connection
-from loadframe.address import Place
+from loadframe.connections import mariadb_connection
+from loadframe.connections.address import Place
+from loadframe.connections.mariadb_connection import Reach
+from loadframe.connections.unix_socket import LET_IT_GO_ON, stopped
 from loadframe.errors import TargetError
-from loadframe.mariadb_connection import Reach
+from loadframe.formats.said import words
 from loadframe.model import Endpoint
-from loadframe.said import words
-from loadframe.unix_socket import LET_IT_GO_ON, stopped
 
 if TYPE_CHECKING:
     import pymysql

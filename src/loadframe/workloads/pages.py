@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from loadframe.bounds import shown
+from loadframe.connections.bounds import shown
 from loadframe.errors import TargetError
 from loadframe.host.own_user import User
 from loadframe.workloads import step_files

@@ -20,13 +20,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadframe.connections.postgres_programs import program as postgres_program
 from loadframe.errors import StudyError, TargetError
+from loadframe.formats.named_files import read_up_to
+from loadframe.formats.said import words
 from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.named_files import read_up_to
-from loadframe.postgres_programs import program as postgres_program
-from loadframe.said import words
 from loadframe.workloads import databases, postgres, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver, run_to_end

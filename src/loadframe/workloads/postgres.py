@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from loadframe import postgres_connection
+from loadframe.connections import postgres_connection
+from loadframe.connections.postgres_connection import CARRIED, NUMBER
+from loadframe.connections.unix_socket import LET_IT_GO_ON, stopped
 from loadframe.errors import TargetError
+from loadframe.formats.said import words
 from loadframe.model import Endpoint
-from loadframe.postgres_connection import CARRIED, NUMBER
-from loadframe.said import words
-from loadframe.unix_socket import LET_IT_GO_ON, stopped
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -10,11 +10,11 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from loadframe.formats.json_text import write_json
 from loadframe.host.environment import python
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.json_text import write_json
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
 from loadframe.kinds.bulk_loader.settings import CATALOGUE, DEFAULTS, SHARD
 from loadframe.kinds.postgres import server as postgres_server

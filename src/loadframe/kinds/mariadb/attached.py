@@ -10,21 +10,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadframe.address import decide
+from loadframe.connections.address import decide
+from loadframe.connections.host_port import joined, parted
+from loadframe.connections.mariadb_connection import Reach, tls_of
+from loadframe.connections.unix_socket import peer
 from loadframe.errors import TargetError
+from loadframe.formats.named_files import read_up_to
+from loadframe.formats.plain_numbers import whole
+from loadframe.formats.said import words
 from loadframe.host.reading_as import user_of
-from loadframe.host_port import joined, parted
 from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
 from loadframe.kinds.mariadb.control import Control
 from loadframe.kinds.mariadb.counters import COUNTERS, STATUS, VARIABLES, counted
 from loadframe.kinds.mariadb.options import configured_options, read_client_options
 from loadframe.kinds.mariadb.settings import CATALOGUE
-from loadframe.mariadb_connection import Reach, tls_of
 from loadframe.model import CounterSpec, Endpoint, SettingValue
-from loadframe.named_files import read_up_to
-from loadframe.plain_numbers import whole
-from loadframe.said import words
-from loadframe.unix_socket import peer
 
 PASSWORD = "MYSQL_PWD"
 """The environment variable in which MariaDB's own clients look for a password."""

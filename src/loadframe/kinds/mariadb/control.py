@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from loadframe.bounds import MIB
+from loadframe.connections.bounds import MIB
+from loadframe.connections.mariadb_connection import CANNOT_CONNECT, GARBLED, Reach, connect, driver
 from loadframe.errors import TargetError
+from loadframe.formats.said import words
 from loadframe.kinds import database
 from loadframe.kinds.database import Answer
-from loadframe.mariadb_connection import CANNOT_CONNECT, GARBLED, Reach, connect, driver
-from loadframe.said import words
 
 TIMEOUT_S, ANSWER_BYTES = 30.0, 4 * MIB
 """A server under load may take its time; one that does not answer for this long counts as hung. What it says of itself

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from loadframe.formats.plain_numbers import finite
 from loadframe.kinds.catalogue import count, gauge
-from loadframe.plain_numbers import finite
 
 _gauge, _count = partial(gauge, "mariadb"), partial(count, "mariadb")
 

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from loadframe.errors import TargetError
+from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.host.reading_as import read_as
-from loadframe.named_files import LARGEST_OPTION_FILE, read_text_up_to
 
 CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
 SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")

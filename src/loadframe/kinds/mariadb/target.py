@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from loadframe.connections.mariadb_connection import Reach, driver
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds import passed_on
@@ -15,7 +16,6 @@ from loadframe.kinds.mariadb.server import PACKAGE, Server, known_options
 from loadframe.kinds.mariadb.settings import CATALOGUE, RESERVED
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, run_by
-from loadframe.mariadb_connection import Reach, driver
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from loadframe.formats.plain_numbers import whole
 from loadframe.kinds.ndb.cluster import LOCAL, Cluster
 from loadframe.kinds.ndb.settings import MANUAL, POOL
 from loadframe.model import NdbSeverity
-from loadframe.plain_numbers import whole
 
 STORY = 'Mikael Ronström, "How to speed up Sysbench on MySQL Cluster by 14x" (2010)'
 CONFIG_INFO = "ConfigInfo.cpp of MySQL Cluster"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from loadframe.formats.plain_numbers import whole
 from loadframe.kinds.ndb.case import STORY, Case, Found, SqlNode
 from loadframe.kinds.ndb.cluster import on_hosts
 from loadframe.kinds.ndb.settings import MANUAL, POOL, POOL_MOST
-from loadframe.plain_numbers import whole
 
 OPTIONS = MANUAL + "25.4.3.9.1"
 STARTING = MANUAL + "25.4.3.2"

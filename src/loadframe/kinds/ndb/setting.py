@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from loadframe.plain_numbers import whole
+from loadframe.formats.plain_numbers import whole
 
 NodeValue = int | bool | str
 Type = Literal["integer", "bytes", "boolean", "word", "text", "cpus"]

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from loadframe.formats.plain_numbers import whole
 from loadframe.kinds.ndb.setting import read_cpus
 from loadframe.model import NdbThreads as Threads
 from loadframe.model import cpu_list
-from loadframe.plain_numbers import whole
 
 SOURCE = "thr_config.cpp of MySQL Cluster"
 MOST = {

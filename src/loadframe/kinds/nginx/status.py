@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from loadframe.http_connection import ERRORS, Connection, body
+from loadframe.connections.http_connection import ERRORS, Connection, body
 
 TIMEOUT_S = 5.0
 """A worker that is busy for longer will not tell in time."""

@@ -9,10 +9,13 @@ import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadframe.address import decide
+from loadframe.connections.address import decide
+from loadframe.connections.host_port import joined, parted
+from loadframe.connections.postgres_connection import CARRIED, NUMBER, check_parameters, guarded
 from loadframe.errors import StudyError, TargetError
+from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
+from loadframe.formats.said import words
 from loadframe.host.identity import parent_of
-from loadframe.host_port import joined, parted
 from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.counters import Looks, statement
@@ -20,9 +23,6 @@ from loadframe.kinds.postgres.server import OLDEST, PORT, word
 from loadframe.kinds.postgres.settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
 from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
 from loadframe.model import CounterSpec, Endpoint, SettingValue
-from loadframe.named_files import LARGEST_OPTION_FILE, read_text_up_to
-from loadframe.postgres_connection import CARRIED, NUMBER, check_parameters, guarded
-from loadframe.said import words
 
 PASSWORD = "PGPASSWORD"
 """The environment variable in which libpq looks for a password."""

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from loadframe.bounds import MIB
+from loadframe.connections.bounds import MIB
+from loadframe.connections.postgres_connection import connect, driver
+from loadframe.connections.unix_socket import listening, peer
 from loadframe.errors import TargetError
 from loadframe.kinds import database
 from loadframe.kinds.database import Answer
 from loadframe.kinds.silence import BUSY_REMEDY
-from loadframe.postgres_connection import connect, driver
-from loadframe.unix_socket import listening, peer
 
 TIMEOUT_S = 30
 """A server under load may take its time; one that says nothing for this long counts as hung."""

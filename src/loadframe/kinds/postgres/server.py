@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from loadframe.connections.postgres_programs import program
 from loadframe.errors import MissingTool
 from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
@@ -20,7 +21,6 @@ from loadframe.kinds.package import Package, ask
 from loadframe.kinds.postgres.settings import CATALOGUE
 from loadframe.kinds.private_server import Account, PrivateServer, write_readable, write_secret
 from loadframe.model import Requirement, SettingValue, TargetState
-from loadframe.postgres_programs import program
 
 PACKAGE = Package(
     "PostgreSQL",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loadframe.connections.postgres_connection import driver
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
@@ -26,7 +27,6 @@ from loadframe.kinds.postgres.settings import (
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, run_by
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.postgres_connection import driver
 
 RELOAD_TIMEOUT_S = 30.0
 

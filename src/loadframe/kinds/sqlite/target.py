@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loadframe.errors import StudyError, TargetError
+from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.own_user import ids_of, make_private
 from loadframe.host.processes import Allowance
-from loadframe.json_text import write_json
 from loadframe.kinds.sqlite.settings import (
     CATALOGUE,
     COUNTERS,

@@ -6,7 +6,7 @@ import http.client
 import re
 import threading
 
-from loadframe.http_connection import ERRORS, Connection, body
+from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, GAUGES
 from loadframe.model import SettingValue
 

@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from loadframe import address
+from loadframe.connections import address
+from loadframe.connections.host_port import joined
+from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import StudyError, TargetError
-from loadframe.host_port import joined
-from loadframe.http_connection import ERRORS, Connection
+from loadframe.formats.said import words
 from loadframe.kinds.url.settings import CATALOGUE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.said import words
 
 TIMEOUT_S = 10.0
 PATH = re.compile(r"/[!-~]*")

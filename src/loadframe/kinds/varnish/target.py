@@ -9,10 +9,10 @@ import http.client
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.http_connection import ERRORS, Connection
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, run_by

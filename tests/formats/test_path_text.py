@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import CageError, RunError
+from loadframe.formats.path_text import why_no_text
 from loadframe.host.state import private_folder, writable
-from loadframe.path_text import why_no_text
 from loadframe.runs.folder import RunFolder
 
 BYTES = os.fsdecode(b"r\xffns")

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loadframe.bounds import MIB, Bound
-from loadframe.host_port import parted
-from loadframe.unix_socket import open_socket
+from loadframe.connections.bounds import MIB, Bound
+from loadframe.connections.host_port import parted
+from loadframe.connections.unix_socket import open_socket
 
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 10.0
 """Of what a server says of itself: the longest page of any of them has some KiB."""

@@ -12,7 +12,7 @@ import re
 import tomllib
 from typing import Any
 
-from loadframe.json_text import JsonError, check_depth
+from loadframe.formats.json_text import JsonError, check_depth
 
 DEEPEST = 16
 """Levels of nesting. A study has four."""

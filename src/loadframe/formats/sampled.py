@@ -8,8 +8,8 @@ from functools import partial
 
 from loadframe.analysis import quantity, samples
 from loadframe.analysis.interleaving import taken_in_turns
+from loadframe.formats.samples import Sample
 from loadframe.model import Quantity, Verdict
-from loadframe.samples import Sample
 
 APART = "Without blocks or times, a change of the machine between the two samples counts as a difference."
 NOT_IN_TURNS = (

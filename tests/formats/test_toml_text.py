@@ -7,7 +7,7 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.toml_text import DEEPEST, LONGEST_KEY, TomlError, parse_toml
+from loadframe.formats.toml_text import DEEPEST, LONGEST_KEY, TomlError, parse_toml
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 VALUES = st.recursive(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from loadframe.connections.host_port import joined, parted
 from loadframe.errors import StudyError
-from loadframe.host_port import joined, parted
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb
 

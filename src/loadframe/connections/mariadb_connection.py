@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from loadframe.address import Place
-from loadframe.bounds import MIB, Bound
+from loadframe.connections.address import Place
+from loadframe.connections.bounds import MIB, Bound
+from loadframe.connections.unix_socket import open_socket
 from loadframe.errors import MissingTool, TargetError
-from loadframe.unix_socket import open_socket
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.json_text import DEEPEST, JsonError, parse_json, write_json
+from loadframe.formats.json_text import DEEPEST, JsonError, parse_json, write_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats(allow_nan=False, allow_infinity=False)

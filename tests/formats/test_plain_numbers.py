@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.plain_numbers import finite, whole
+from loadframe.formats.plain_numbers import finite, whole
 
 
 @given(st.integers(-(2**64) + 1, 2**64 - 1))

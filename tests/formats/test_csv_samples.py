@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe import csv_text
 from loadframe.errors import SampleError
-from loadframe.samples import LARGEST, SMALLEST, parse_sample, read_sample
+from loadframe.formats import csv_text
+from loadframe.formats.samples import LARGEST, SMALLEST, parse_sample, read_sample
 
 
 @given(st.lists(st.just(0.0) | st.floats(SMALLEST, LARGEST), min_size=1, max_size=50))

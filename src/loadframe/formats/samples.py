@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadframe.csv_text import Row, beginning, header, name_of, number, read_text, rows
 from loadframe.errors import SampleError
+from loadframe.formats.csv_text import Row, beginning, header, name_of, number, read_text, rows
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Beyond these, squares and ratios leave what a double can hold."""

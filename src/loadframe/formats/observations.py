@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from loadframe.csv_text import Row, beginning, header, name_of, number, read_text, rows
 from loadframe.errors import SampleError
+from loadframe.formats.csv_text import Row, beginning, header, name_of, number, read_text, rows
+from loadframe.formats.plain_numbers import LARGEST, SMALLEST, plausible
 from loadframe.model import Observation, Observations
-from loadframe.plain_numbers import LARGEST, SMALLEST, plausible
 
 COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
 REMEDY = f"The first line names the columns: {COLUMNS}."

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import SampleError
-from loadframe.named_files import read_up_to
-from loadframe.plain_numbers import finite
+from loadframe.formats.named_files import read_up_to
+from loadframe.formats.plain_numbers import finite
 
 STDIN = "-"
 LARGEST_BYTES = 50_000_000

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from loadframe import address
+from loadframe.connections import address
 from loadframe.errors import StudyError
 
 ELSEWHERE = "203.0.113.7"

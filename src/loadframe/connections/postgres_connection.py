@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadframe.bounds import MIB, Bound
+from loadframe.connections.bounds import MIB, Bound
 from loadframe.errors import MissingTool, TargetError
 
 if TYPE_CHECKING:

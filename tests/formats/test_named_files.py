@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe import named_files
-from loadframe.named_files import read_up_to
+from loadframe.formats import named_files
+from loadframe.formats.named_files import read_up_to
 
 
 def test_one_byte_more_than_the_bound_tells_that_there_is_more(tmp_path: Path) -> None:

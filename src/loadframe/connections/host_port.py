@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from loadframe.errors import StudyError
-from loadframe.plain_numbers import whole
-from loadframe.said import words
+from loadframe.formats.plain_numbers import whole
+from loadframe.formats.said import words
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
