@@ -247,6 +247,7 @@ def test_the_process_imports_nothing_heavy() -> None:
     ours = {name for name in loaded if name.startswith("loadframe.")}
     assert ours == {
         "loadframe.errors",
+        "loadframe.formats",
         "loadframe.formats.json_text",
         "loadframe.version",
         "loadframe.recording",
