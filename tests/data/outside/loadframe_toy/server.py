@@ -1,4 +1,5 @@
-"""A server that answers over a Unix socket: `slots` clients are served at once, each for `delay_ms`.
+"""A server that answers over a Unix socket: `slots` clients are served at once, each for `delay_ms` on average
+(half to one and a half times that).
 
 Run as `python -m loadframe_toy.server SOCKET SLOTS DELAY_MS`. It answers "get" with "ok"; "counters" with the answers
 since its start, those of them that waited for a slot, the most slots in use at once since "reset", and the slots;
@@ -8,6 +9,7 @@ since its start, those of them that waited for a slot, the most slots in use at 
 from __future__ import annotations
 
 import os
+import random
 import socketserver
 import sys
 import threading
@@ -30,7 +32,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self.freed.wait_for(lambda: self.used < self.slots)
             self.used += 1
             self.most = max(self.most, self.used)
-        time.sleep(self.delay_s)
+        time.sleep(self.delay_s * random.uniform(0.5, 1.5))
         with self.freed:
             self.used -= 1
             self.served += 1
