@@ -257,7 +257,7 @@ class PrivateServer:
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
     ) -> None:
         """Return when `done` says yes. TargetError where it dies or gives up meanwhile (new: what would not start), or
-        with this fact where it is not done within so many seconds."""
+        with this fact where it takes longer than that many seconds."""
         deadline = time.monotonic() + within_s
         while not done():
             if (error := self.died()) is not None:

@@ -56,7 +56,7 @@ class Control(database.Control):
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
         """Have the server read its configuration, and return once it has: the postmaster reads it before its children.
-        TargetError where it has not within so many seconds; who: as that calls it. log: what it has said."""
+        TargetError where it has not within that many seconds; who: as that calls it. log: what it has said."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")
