@@ -15,6 +15,7 @@ import pytest
 
 Start = Callable[..., Any]
 
+# Blocks for minutes: on a busy machine a short ladder had ended before it was interrupted.
 STUDY = """
 [study]
 name = "tiny"
@@ -28,7 +29,7 @@ axis = "{axis}"
 levels = [1]
 [measure]
 window = "300ms"
-blocks = {{ min = 2, max = 2 }}
+blocks = {{ min = 50, max = 50 }}
 budget = "5m"
 profile = "off"
 [[change]]
