@@ -138,7 +138,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Me
         book.tries_remedies = False
         effective = read_back(book, run, "A")
         curve = first_sweep(book, "A")
-        clamped = clamped_in(study.target.kind, book.bench.start_state, effective)
+        clamped = clamped_in(book.bench.start_state, effective)
     end = finish(run)
     run.close()
     return Measurement(run.path, curve, run.axis_unit(), clamped, end.warnings, end.quality)
@@ -192,7 +192,7 @@ def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progre
         note(Climbed(()))
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
-        cut = clamped_in(study.target.kind, states.of(climbed.kept), read_back(book, run, top))
+        cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
     return ladder_writing.write_down(run)

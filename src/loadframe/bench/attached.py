@@ -17,7 +17,8 @@ from loadframe.host.identity import identify
 from loadframe.kinds.attached import BY_STUDY, attach
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
-from loadframe.kinds.registry import setting
+from loadframe.kinds.kind import KindOfTarget
+from loadframe.kinds.registry import of_study
 from loadframe.kinds.settings_file import written
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
@@ -45,6 +46,7 @@ class AttachedTarget:
         if table.config is not None:
             self._config = ConfigFile(Path(table.config), table.restart, self._server.address, self._server.words)
         self.kind = table.kind
+        self._row = of_study(study)
         self.counter_specs: tuple[CounterSpec, ...] = self._server.counter_specs
 
     def create(self) -> None:
@@ -70,7 +72,7 @@ class AttachedTarget:
         that is changed which the study itself names."""
         changed = differing(self._state.settings, state.settings)
         unable = [name for name in state.limits if name not in self._named]
-        unable += [name for name in changed if not is_dynamic(self.kind, name) and self._config is None]
+        unable += [name for name in changed if not is_dynamic(self._row, name) and self._config is None]
         if unable:
             raise TargetError(
                 f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not "
@@ -117,7 +119,7 @@ class AttachedTarget:
         self._undo(self._server)
         before = self._server.effective()
         if then:
-            _, text = written(self.kind, then)
+            _, text = written(self._row, then)
             lines = [line for line in text.splitlines() if not line.startswith("[")]
             self._durable.set(self._config, NAME, BETWEEN.join(lines))
         else:
@@ -131,7 +133,7 @@ class AttachedTarget:
             )
 
     def _at_start(self, state: TargetState) -> dict[str, SettingValue]:
-        return {name: value for name, value in state.settings.items() if not is_dynamic(self.kind, name)}
+        return {name: value for name, value in state.settings.items() if not is_dynamic(self._row, name)}
 
     def _apply_to_processes(self, now: Mapping[str, SettingValue], then: Mapping[str, SettingValue]) -> None:
         if now == then:
@@ -231,7 +233,7 @@ def _of_processes(state: TargetState) -> dict[str, SettingValue]:
     return {**state.limits, **{name: cpus for name, cpus in state.cpus.items() if name == CPUS}}
 
 
-def is_dynamic(kind: str, name: str) -> bool:
+def is_dynamic(row: KindOfTarget, name: str) -> bool:
     """Whether a running server accepts a new value."""
-    spec = setting(kind, name)
+    spec = row.setting(name)
     return spec is not None and spec.dynamic

@@ -57,6 +57,7 @@ class RealBench:
 
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
         """say: is told at once what ends and is put back where it is left by Ctrl-C."""
+        study = targets.canonical(study)
         self.study = study
         self.run = run
         self._say = say
@@ -88,8 +89,8 @@ class RealBench:
     @property
     def start_state(self) -> TargetState:
         """The state that the study declares."""
-        settings = targets.check_settings(self.study.target.kind, self.study.target.settings)
-        return TargetState(settings, self.study.target_limits, host=self._start_host, cpus=self.study.target_cpus)
+        study = self.study
+        return TargetState(study.target.settings, study.target_limits, host=self._start_host, cpus=study.target_cpus)
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -207,11 +208,10 @@ class RealBench:
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> None:
-        """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. Settings are
-        spelt as the target answers them. cold_of: the treatment of which this is the cold one: a cache whose steps all
-        begin with nothing cached. remedy: the one that has led to the state: what the journal says of its changes."""
+        """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. Its settings
+        are in canonical form. cold_of: the treatment of which this is the cold one: a cache whose steps all begin with
+        nothing cached. remedy: the one that has led to the state: what the journal says of its changes."""
         kind = kind or self.study.target.kind
-        state = replace(state, settings=targets.check_settings(kind, state.settings))
         self._reasons.note(name, title, state, remedy)
         self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
@@ -219,8 +219,7 @@ class RealBench:
     def check(self, state: TargetState, kind: str | None = None) -> None:
         """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
         kind = kind or self.study.target.kind
-        settings = targets.check_settings(kind, state.settings)
-        self._rigs[kind].check(replace(state, settings=settings, host={}))
+        self._rigs[kind].check(replace(state, host={}))
 
     def use(self, name: str) -> dict[str, SettingValue]:
         """Bring the target to a declared state and answer what it really uses."""

@@ -190,7 +190,7 @@ def make_target(study: Study, lease: Lease, kind: str, driver: User | None) -> C
     if shards is None:
         held = _of_target(study.cage, cages[0])
         held = replace(held, user=driver) if targets.kind_named(kind).embedded else held
-        target = targets.make(kind, lease=lease, allowance=held)
+        target = targets.of_study(study, kind).make(lease, held)
         return CagedTarget(target, *cages, cpus=cpus_of(study.cage))
     split = len(cages) - shards
     allowances = {cage.component: allowance(study.allowed(cage.component), cage, driver) for cage in cages[:split]}

@@ -31,10 +31,11 @@ def check_study(study: Study) -> None:
             remedy=f"load.axis may be: {', '.join(sorted(axes))}.",
         )
     workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
+    row = targets.of_study(study)
     _check_attached(study)
-    targets.check_settings(study.target.kind, study.target.settings)
+    row.check_settings(study.target.settings)
     _check_loads(study, workload)
-    if study.cage.open_files is not None and targets.kind_named(study.target.kind).embedded:
+    if study.cage.open_files is not None and row.embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Omit it.",
@@ -206,8 +207,8 @@ def _check_attached(study: Study) -> None:
     _check_restart(study)
     others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
     for settings in (target.settings, *others):
-        names = targets.kind_named(target.kind).catalogue.check(settings)
-        restart = [name for name in names if not is_dynamic(target.kind, name)]
+        row = targets.of_study(study)
+        restart = [name for name in row.catalogue.check(settings) if not is_dynamic(row, name)]
         if restart and target.config is None:
             raise StudyError(
                 f"target.settings.{restart[0]}: {target.kind} must be restarted to change it, and this one is not "
@@ -244,7 +245,8 @@ def unseen(study: Study) -> tuple[str, ...]:
     row = targets.KINDS.get(study.target.kind)  # of a run that was measured with more kinds than there are now, None
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None else ()
     checked = str(study.workload.options.get("checked")) if study.workload.kind == http.Http.kind else ""
-    return (*target, *((http.UNCHECKED[checked],) if checked in http.UNCHECKED else ()))
+    notes = targets.of_study(study).notes if row is not None else ()
+    return (*target, *notes, *((http.UNCHECKED[checked],) if checked in http.UNCHECKED else ()))
 
 
 def _check_alternatives(study: Study, workload: Workload) -> None:
@@ -255,7 +257,7 @@ def _check_alternatives(study: Study, workload: Workload) -> None:
         if kind != study.target.kind:
             _check_other_kind(study, workload, alternative.name, kind)
         own = study.target.settings if kind == study.target.kind else {}
-        targets.check_settings(kind, {**own, **alternative.target.settings})
+        targets.of_study(study, kind).check_settings({**own, **alternative.target.settings})
         _check_cage_of(study, kind, f"alternative {alternative.name!r}", alternative.cage)
 
 
@@ -277,10 +279,11 @@ def _check_cold(study: Study, workload: Workload) -> None:
 
 def _check_changes(study: Study) -> None:
     """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
-    kind, settings = study.target.kind, targets.check_settings(study.target.kind, study.target.settings)
+    kind, row = study.target.kind, targets.of_study(study)
+    settings = row.check_settings(study.target.settings)
     limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
     for change in study.change:
-        after = targets.check_settings(kind, {**settings, **change.target.settings})
+        after = row.check_settings({**settings, **change.target.settings})
         others = {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}, {**host, **change.host.settings}
         if (after, *others) == (settings, limits, cpus, host):
             raise StudyError(
@@ -288,7 +291,7 @@ def _check_changes(study: Study) -> None:
                 remedy="Omit it, or give it other values.",
             )
         _check_cage_of(study, kind, f"change {change.name!r}", change.cage)
-        given_up = targets.gives_up(kind, change.target.settings)
+        given_up = row.gives_up(change.target.settings)
         if given_up is not None and study.remedies.durability == "keep":
             raise StudyError(
                 f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
@@ -342,7 +345,7 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
 
 def _check_programs(study: Study) -> None:
     kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
-    needed = [requirement for kind in kinds for requirement in targets.requirements(kind)]
+    needed = [requirement for kind in kinds for requirement in targets.needs(targets.of_study(study, kind))]
     needed = needed if study.target.attach is None else []
     needed += workloads.check(study.workload.kind)
     missing = [requirement for requirement in needed if requirement.found is None]

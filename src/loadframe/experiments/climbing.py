@@ -100,7 +100,7 @@ def _try(
 
 def _rung(book: Bookkeeping, states: LadderStates, before: State, change: ChangeTable, *, kept: bool) -> Rung:
     changes = states.changes(before, (*before, change.name))
-    given_up = targets.gives_up(book.bench.study.target.kind, change.target.settings)
+    given_up = targets.of_study(book.bench.study).gives_up(change.target.settings)
     return Rung(change.name, changes, kept, gives_up=given_up)
 
 

@@ -16,7 +16,6 @@ from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.host.processes import most_open_files
-from loadframe.kinds.registry import KINDS, check_settings
 from loadframe.ledger.reading import Series, clamped, read_limits
 from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
 
@@ -66,7 +65,7 @@ def examine(
             findings=findings,
             tried=(),
             untried=(),
-            clamped=clamped_in(target_kind, state, effective),
+            clamped=clamped_in(state, effective),
             ruled_out=ruled_out,
         ),
         situation=Situation(
@@ -82,11 +81,9 @@ def examine(
     )
 
 
-def clamped_in(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """What the target did not grant as the state asks for it, in words. Of a run whose kind is not available here, as
-    far as both are spelt alike."""
-    asked = check_settings(target_kind, state.settings) if target_kind in KINDS else state.settings
-    return clamped({**asked, **state.limits}, effective)
+def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
+    """What the target did not grant as the state asks for it, in words. A bench's states are in canonical form."""
+    return clamped({**state.settings, **state.limits}, effective)
 
 
 def _with_exhaustion(series: Series, highest_level: float) -> Limit:

@@ -55,8 +55,8 @@ class LadderStates:
 
     def _restart_part(self, state: TargetState) -> Hashable:
         """What of a state a running target cannot be brought to."""
-        kind = self.book.bench.study.target.kind
-        specs = {name: targets.setting(kind, name) for name in state.settings}
+        row = targets.of_study(self.book.bench.study)
+        specs = {name: row.setting(name) for name in state.settings}
         at_start = [name for name, spec in specs.items() if not (spec and spec.dynamic and not spec.sized_at_start)]
         return (
             frozenset((name, state.settings[name]) for name in at_start),

@@ -184,6 +184,7 @@ def _attached(server: Attached, pid: int | None) -> Subject:
 
 def _private(stack: ExitStack, study: Study) -> Subject:
     """The study's target in the state that the study declares; it ends with the stack."""
+    study = targets.canonical(study)
     kind, shards = study.target.kind, study.target.shards
     if shards is not None:  # they are all alike
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
@@ -193,13 +194,13 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     stack.callback(target.destroy)
     stack.push(partial(_say_ending, kind))
     target.create()
-    state = TargetState(targets.check_settings(kind, study.target.settings), study.target_limits)
+    state = TargetState(study.target.settings, study.target_limits)
     target.start(state)
     pid = next(iter(target.pids()), None)
     words = f"{target.version()}, started for study {study.study.name}"
     words += f" as one of its {shards} shards" if shards is not None else ""
     asked, used = {**state.settings, **state.limits}, target.effective()
-    row = targets.kind_named(kind)
+    row = targets.of_study(study)
     kinds = frozenset({"process", rows_of(kind), rows_of(row.ruled_as or kind)})
     if pid is None:
         place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")

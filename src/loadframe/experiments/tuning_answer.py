@@ -11,6 +11,7 @@ from loadframe.experiments.tuning_proof import Proof
 from loadframe.experiments.tuning_space import may_lose
 from loadframe.experiments.tuning_trials import Trials
 from loadframe.kinds import registry as targets
+from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.settings_file import written
 from loadframe.model import SettingWorth, TunedSetting, Tuning, TuningEnd, TuningProof
 from loadframe.study import Study
@@ -50,7 +51,7 @@ class Answers:
         if not proofs or not proofs[-1].told.held:
             return self.stopped(proofs)
         found = replace(self._proved(proofs[-1], "gained"), failed_proofs=_told(proofs[:-1]))
-        return with_file(found, self.trials.book.bench.study.target.kind)
+        return with_file(found, targets.of_study(self.trials.book.bench.study))
 
     def _proved(self, proof: Proof, end: TuningEnd) -> Tuning:
         told = proof.told
@@ -89,15 +90,15 @@ class Answers:
         )
 
 
-def with_file(found: Tuning, kind: str) -> Tuning:
+def with_file(found: Tuning, row: KindOfTarget | None) -> Tuning:
     """What was found, with its settings as the file of that kind of target has them, where they are proved: name and
-    text are worked out here, and never taken from a record. Without them where the kind is not available here.
+    text are worked out here, and never taken from a record. Without them where the kind is not available here (None).
     StudyError for settings that no such target has."""
-    if found.end != "gained" or kind not in targets.KINDS:
+    if found.end != "gained" or row is None:
         return replace(found, file_name="", file_text="")
     changed = {each.name: each.after for each in found.settings if each.after != each.before}
-    targets.check_settings(kind, changed)
-    name, text = written(kind, changed)
+    row.check_settings(changed)
+    name, text = written(row, changed)
     return replace(found, file_name=name, file_text=text)
 
 
@@ -111,10 +112,11 @@ def _worth(each: Dimension, place: int, gain: float, spread: float) -> SettingWo
 
 
 def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:
-    spec = targets.setting(study.target.kind, each.name)
+    row = targets.of_study(study)
+    spec = row.setting(each.name)
     assert spec is not None, "only settings of the catalogue are varied"
     after = each.values[place]
-    loses = place != each.start and may_lose(study.target.kind, each.name, after)
+    loses = place != each.start and may_lose(row, each.name, after)
     return TunedSetting(
         name=each.name,
         before=each.values[each.start],

@@ -123,8 +123,7 @@ def _prove(
     )
     told = TuningProof(changes, expected, verdict, ratios, _objective(trials, name, taken))
     told = replace(told, verdict=replace(verdict, may_overstate=told.held))
-    kind = book.bench.study.target.kind
-    return Proof(point, told, tuple(taken), clamped_in(kind, TargetState(changes, {}), effective))
+    return Proof(point, told, tuple(taken), clamped_in(TargetState(changes, {}), effective))
 
 
 def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:

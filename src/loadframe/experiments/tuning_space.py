@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from loadframe.bench.attached import is_dynamic
 from loadframe.errors import StudyError
 from loadframe.kinds import registry as targets
+from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.tunable import Tunable
 from loadframe.model import CLIENT_AXES, SettingValue
 from loadframe.study import Study
@@ -32,8 +33,7 @@ class Varied:
 
 def check(study: Study) -> None:
     """StudyError where there is nothing to vary, or where the study asks for what it does not allow."""
-    kind = study.target.kind
-    if not _tunables(kind) or study.target.shards is not None:
+    if not targets.of_study(study).tunables or study.target.shards is not None:
         known = ", ".join(sorted(name for name, row in targets.KINDS.items() if row.tunables))
         raise StudyError(
             f"Loadframe knows no settings to tune for a {study.target.form}",
@@ -49,9 +49,9 @@ def vary(
     """The space: what the study names, or the target's table; settings in `first` come first. effective: what the
     target uses at the start. memory_bytes: of its cage or its machine; None where unknown here: then no range
     of memory is searched that the study does not give. StudyError where nothing is left to vary."""
-    kind = study.target.kind
+    known = targets.of_study(study)
     connections = _connections(study, effective)
-    named = list(study.tune.settings) or [row.name for row in _tunables(kind)]
+    named = list(study.tune.settings) or [row.name for row in known.tunables]
     names = sorted(named, key=lambda name: first.index(name) if name in first else len(first))
     dimensions: list[Dimension] = []
     left_out: dict[str, str] = {}
@@ -60,13 +60,16 @@ def vary(
         if row.name not in effective:
             left_out[name] = "the target does not report the value in use"
             continue
-        if study.target.attach is not None and study.target.config is None and not is_dynamic(kind, row.name):
+        if study.target.attach is not None and study.target.config is None and not is_dynamic(known, row.name):
             left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
             continue
         if memory_bytes is None and row.unit_bytes and not row.values:
             left_out[name] = "the memory of its machine is not known here: give its values in tune.settings"
             continue
-        values = [*_values(row, memory_bytes or 0.0), *(row.relaxed if study.remedies.durability == "relax" else ())]
+        values = [
+            *_values(row, memory_bytes or 0.0, _whole(known, row)),
+            *(row.relaxed if study.remedies.durability == "relax" else ()),
+        ]
         start = effective[row.name]
         ordered = not isinstance(start, str)
         each = row.unit_bytes * (connections if row.per == "connection" else 1)
@@ -83,21 +86,17 @@ def vary(
     return Varied(Space(tuple(dimensions), most), left_out)
 
 
-def _tunables(kind: str) -> tuple[Tunable, ...]:
-    return targets.kind_named(kind).tunables
-
-
 def _row(study: Study, name: str) -> Tunable:
     """How far a setting may be varied: as the study says, else as the table does."""
-    kind, asked = study.target.kind, study.tune.settings
+    known, asked = targets.of_study(study), study.tune.settings
     canonical = name.strip().lower().replace("-", "_")
-    row = next((each for each in _tunables(kind) if each.name == canonical), None)
-    spec = targets.setting(kind, canonical)
+    row = next((each for each in known.tunables if each.name == canonical), None)
+    spec = known.setting(canonical)
     given = asked[name] if isinstance(asked, dict) else []
     if spec is None:
         raise StudyError(
-            f"tune.settings: {kind} has no setting {name!r} that Loadframe knows well enough to vary",
-            remedy=f"Known: {', '.join(each.name for each in _tunables(kind))}.",
+            f"tune.settings: {known.kind} has no setting {name!r} that Loadframe knows well enough to vary",
+            remedy=f"Known: {', '.join(each.name for each in known.tunables)}.",
         )
     if not given:
         if row is None:
@@ -107,8 +106,8 @@ def _row(study: Study, name: str) -> Tunable:
             )
         return row
     ends = [given.low, given.high] if isinstance(given, TuneRange) else given
-    checked = [targets.check_settings(kind, {canonical: value})[canonical] for value in ends]
-    losing = [value for value in checked if may_lose(kind, canonical, value)]
+    checked = [known.check_settings({canonical: value})[canonical] for value in ends]
+    losing = [value for value in checked if may_lose(known, canonical, value)]
     if losing and study.remedies.durability == "keep":
         raise StudyError(
             f"tune.settings.{name}: {losing[0]!r} may give up durability ({spec.gives_up})",
@@ -125,18 +124,23 @@ def _row(study: Study, name: str) -> Tunable:
     return Tunable(canonical, spread(low, high, whole=spec.kind != "number"), unit_bytes=unit, per=per)
 
 
-def may_lose(kind: str, name: str, value: SettingValue) -> bool:
+def may_lose(row: KindOfTarget, name: str, value: SettingValue) -> bool:
     """Whether durability may be given up with a value."""
-    spec = targets.setting(kind, name)
+    spec = row.setting(name)
     assert spec is not None, "only settings of the catalogue are varied"
     return spec.weakens(value)
 
 
-def _values(row: Tunable, memory_bytes: float) -> tuple[SettingValue, ...]:
+def _whole(known: KindOfTarget, row: Tunable) -> bool:
+    spec = known.setting(row.name)
+    return spec is None or spec.kind != "number"
+
+
+def _values(row: Tunable, memory_bytes: float, whole: bool) -> tuple[SettingValue, ...]:
     if row.values:
         return row.values
     high = LARGEST_SHARE * memory_bytes if row.high is None else row.high
-    return spread(row.low, max(high, row.low))
+    return spread(row.low, max(high, row.low), whole=whole)
 
 
 def _connections(study: Study, effective: Mapping[str, SettingValue]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.tuning_answer import with_file
 from loadframe.experiments.writing import finish
+from loadframe.kinds import registry
 from loadframe.model import Tuning
 from loadframe.reporting.page import render_tuning_page
 from loadframe.runs.folder import RunFolder
@@ -24,7 +25,8 @@ def save(run: RunFolder, found: Tuning) -> None:
 def _with_file(run: RunFolder, found: Tuning) -> Tuning:
     """With the settings to copy. RunError where the record names some that the study's target cannot have."""
     try:
-        return with_file(found, run.declared().target.kind)
+        study = run.declared()
+        return with_file(found, registry.of_study(study) if study.target.kind in registry.KINDS else None)
     except StudyError as error:
         raise RunError(f"{run.place(FILE)}: {error.fact}", remedy=DAMAGED) from error
 

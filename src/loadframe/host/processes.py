@@ -119,6 +119,26 @@ def unprivileged_user(preferred: Sequence[str]) -> str | None:
     return next((name for name in preferred if name in known), "nobody")
 
 
+def runnable(program: str, user: User | None, shared_group: int | None = None) -> str | None:
+    """Where a program is that this user may run: of those in PATH the first one, as a home that is closed to others
+    may have one before it. None where there is none."""
+    for folder in os.get_exec_path():
+        path = Path(folder) / program
+        if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
+            continue
+        if all(_may_run(each, user, shared_group) for each in (path, path.resolve())):
+            return str(path)
+    return None
+
+
+def _may_run(path: Path, user: User | None, shared_group: int | None) -> bool:
+    if user is None:
+        return True
+    status, ids = path.stat(), ids_of(user)
+    bit = stat.S_IXUSR if status.st_uid == ids.uid else stat.S_IXGRP if status.st_gid in ids.groups else stat.S_IXOTH
+    return bool(status.st_mode & bit) and unreachable(path.parent, user, shared_group) is None
+
+
 def unreachable(path: Path, user: User | None, shared_group: int | None = None) -> Path | None:
     """The first folder on the way to `path` that `user` may not enter, None where the way is free."""
     if user is None:

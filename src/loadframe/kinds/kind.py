@@ -10,9 +10,10 @@ from pathlib import Path
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Attach, Target
-from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.catalogue import Catalogue, SettingSpec
 from loadframe.kinds.tunable import Tunable
-from loadframe.model import Requirement, SettingValue
+from loadframe.model import Knob, Requirement, SettingValue
+from loadframe.study.declaration import TargetTable
 
 Settings = Mapping[str, SettingValue]
 
@@ -63,7 +64,9 @@ class KindOfTarget:
     base.Cache. tunables: what `tune` may vary, the most promising first. file: how what it found is written; kinds with
     tunables have one. worked_out: settings that the server sets to what it needs and gets, so that the value in use
     says nothing of what was asked. ruled_as: the kind whose rules of the ledger hold for it too. loaded_by: workloads
-    that load it besides those whose `target_kinds` name it: its endpoint has what they need.
+    that load it besides those whose `target_kinds` name it: its endpoint has what they need. declared: of a kind whose
+    settings each study declares: its record as that study sees it; StudyError. knobs: what was declared, as remedies
+    are made from it. notes: what a study of it is told, in sentences.
     """
 
     kind: str
@@ -82,6 +85,22 @@ class KindOfTarget:
     worked_out: frozenset[str] = frozenset()
     ruled_as: str = ""
     loaded_by: frozenset[str] = frozenset()
+    declared: Callable[[KindOfTarget, TargetTable], KindOfTarget] | None = None
+    knobs: tuple[Knob, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def setting(self, name: str) -> SettingSpec | None:
+        """What the catalogue knows of a setting, None for one that is only passed through."""
+        return self.catalogue.get(name)
+
+    def gives_up(self, settings: Settings) -> str | None:
+        """The durability that these settings give up, in words; None where they give up none. StudyError."""
+        said = []
+        for name, value in self.check_settings(settings).items():
+            spec = self.setting(name)
+            if spec is not None and spec.weakens(value):
+                said.append(f"{name} = {value}; {spec.gives_up}")
+        return "; ".join(said) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import socket as sockets
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -204,10 +204,19 @@ class PrivateServer:
 
     # --- its life ---------------------------------------------------------------------------------------------------
 
-    def launch(self, command: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start it and return when `answers` says yes.
+    def launch(
+        self,
+        command: Sequence[str],
+        allowance: Allowance,
+        answers: Callable[[], bool],
+        *,
+        within_s: float = START_TIMEOUT_S,
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """Start it and return when `answers` says yes. folder: where it begins; None: the lease's.
 
-        TargetError with the last log lines where it ends instead, or does not answer within START_TIMEOUT_S.
+        TargetError with the last log lines where it ends instead, or does not answer within that many seconds.
         """
         self.command = tuple(command)
         if self.socket is not None:
@@ -218,11 +227,12 @@ class PrivateServer:
                 self._in_folder(allowance),
                 stdout=log,
                 stderr=log,
-                cwd=self._lease.folder,
+                cwd=folder or self._lease.folder,
+                env=env,
                 death_signal=self.death_signal,
             )
         self._lease.add_process(self._process.pid)
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + within_s
         while not ((self.socket is None or self.socket.exists()) and answers()):
             if (error := self.died("would not start")) is not None:
                 self._process = None
@@ -233,7 +243,7 @@ class PrivateServer:
             if time.monotonic() > deadline:
                 self.kill()
                 raise TargetError(
-                    f"{self.name} does not answer after {START_TIMEOUT_S:.0f} s",
+                    f"{self.name} does not answer after {within_s:.0f} s",
                     remedy=LAST_LINES,
                     details=self.log_tail(),
                 )

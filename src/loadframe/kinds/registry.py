@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from typing import TypeVar
 
 from loadframe import kinds
 from loadframe.entry_points import KINDS_GROUP, Flaw, Registry
@@ -15,10 +16,12 @@ from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target, shard_name
-from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.kind import KindOfTarget, OnlyRead
 from loadframe.knowledge.kinds import flaw
-from loadframe.model import Requirement, SettingValue
+from loadframe.model import Requirement
+from loadframe.study.declaration import StateTable, Study, TargetTable
+
+State = TypeVar("State", bound=StateTable)
 
 
 @cache
@@ -69,30 +72,45 @@ def components(kind: str, shards: int | None) -> tuple[str, ...]:
     return (*kind_named(kind).before, *(shard_name(number) for number in range(1, shards + 1)))
 
 
-def check_settings(kind: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """The settings in the form in which `effective` answers, so that the two can be compared. StudyError."""
-    return kind_named(kind).check_settings(settings)
+def of_study(study: Study, kind: str = "") -> KindOfTarget:
+    """What is known of a kind as a study declares it: of its target's, or of another one that it names. StudyError."""
+    named, target = kind or study.target.kind, study.target
+    row = kind_named(named)
+    if row.declared is not None:
+        return row.declared(row, target if named == target.kind else TargetTable(kind=named))
+    if named == target.kind and (given := target.service_keys):
+        kinds = " or ".join(sorted(name for name, one in KINDS.items() if one.declared is not None))
+        raise StudyError(
+            f"target.{given[0]} is for a target of kind {kinds}, and this one is of kind {named}",
+            remedy=f"Omit it, or set target.kind to {kinds}.",
+        )
+    return row
 
 
-def setting(kind: str, name: str) -> SettingSpec | None:
-    """What the catalogue knows of a setting, None for one that is only passed through."""
-    return kind_named(kind).catalogue.get(name)
+def canonical(study: Study) -> Study:
+    """The study with all settings of its targets in the form in which `effective` answers, so that the two can be
+    compared: here, once, so that all behind it can take them as they are. StudyError."""
+    target = study.target.model_copy(update={"settings": of_study(study).check_settings(study.target.settings)})
+    tables = {
+        name: [_with_canonical(study, each) for each in getattr(study, name)] for name in ("alternative", "change")
+    }
+    return study.model_copy(update={"target": target, **tables})
 
 
-def gives_up(kind: str, settings: Mapping[str, SettingValue]) -> str | None:
-    """The durability that these settings give up, in words; None where they give up none. StudyError."""
-    said = []
-    for name, value in check_settings(kind, settings).items():
-        spec = setting(kind, name)
-        if spec is not None and spec.weakens(value):
-            said.append(f"{name} = {value}; {spec.gives_up}")
-    return "; ".join(said) or None
+def _with_canonical(study: Study, table: State) -> State:
+    row = of_study(study, getattr(table.target, "kind", None) or "")
+    settings = row.check_settings(table.target.settings)
+    return table.model_copy(update={"target": table.target.model_copy(update={"settings": settings})})
 
 
 def requirements(kind: str) -> list[Requirement]:
     """What a kind needs on this machine, and whether it is there. StudyError for an unknown kind."""
-    kind_named(kind)
-    return KINDS.needs(kind, lambda row: row.requirements())
+    return needs(kind_named(kind))
+
+
+def needs(row: KindOfTarget) -> list[Requirement]:
+    """The same of a kind as a study declares it."""
+    return KINDS.needs(row.kind, lambda _: row.requirements())
 
 
 def check() -> list[Requirement]:

@@ -6,31 +6,31 @@ from collections.abc import Mapping
 
 from loadframe.errors import StudyError
 from loadframe.kinds import registry
-from loadframe.kinds.kind import SettingsFile
+from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.model import SettingValue
 
 
-def written(kind: str, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
+def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
     """The settings as the target's own file has them: its name and its text. StudyError for a kind that has no such
     file, and for a name or a word that would be more than a part of a line."""
-    form = registry.kind_named(kind).file
+    form = row.file
     if form is None:
-        known = ", ".join(name for name, row in registry.KINDS.items() if row.file is not None)
-        raise StudyError(f"no settings of {kind} are searched", remedy=f"Those of {known} are.")
+        known = ", ".join(name for name, one in registry.KINDS.items() if one.file is not None)
+        raise StudyError(f"no settings of {row.kind} are searched", remedy=f"Those of {known} are.")
     for word in (word for setting_ in settings.items() for word in setting_ if isinstance(word, str)):
         if not word.isprintable():
             raise StudyError(
                 f"{word!a} does not belong in a line of {form.file}", remedy="Give it without such characters."
             )
-    lines = (form.line.format(name=name, value=_word(kind, form, name, value)) for name, value in settings.items())
+    lines = (form.line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items())
     return form.file, form.head + "".join(f"{line}\n" for line in lines)
 
 
-def _word(kind: str, form: SettingsFile, name: str, value: SettingValue) -> str:
+def _word(row: KindOfTarget, form: SettingsFile, name: str, value: SettingValue) -> str:
     if isinstance(value, bool):
         return form.words[value]
     if isinstance(value, str):
         return f"{form.quotes}{value}{form.quotes}"
-    spec = registry.setting(kind, name)
+    spec = row.setting(name)
     sized = spec is not None and spec.kind == "bytes" and value >= 0
     return f"{form.quotes}{value}{form.size}{form.quotes}" if sized and form.size else str(value)

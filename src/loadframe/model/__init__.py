@@ -15,6 +15,7 @@ from loadframe.model.curve import *
 from loadframe.model.finding import *
 from loadframe.model.forecast import *
 from loadframe.model.investigation import *
+from loadframe.model.knob import *
 from loadframe.model.ladder import *
 from loadframe.model.latency import *
 from loadframe.model.limit import *
@@ -71,6 +72,7 @@ __all__ = [
     "Host",
     "Interaction",
     "Investigation",
+    "Knob",
     "Ladder",
     "LadderStep",
     "Latency",
@@ -142,5 +144,6 @@ __all__ = [
     "Verdict",
     "WarmRestart",
     "Witness",
+    "amount",
     "cpu_list",
 ]

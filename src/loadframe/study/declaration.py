@@ -12,6 +12,7 @@ from loadframe.model import SettingValue
 from loadframe.study.cage_tables import CageTable, ChangeCage, ComponentCage
 from loadframe.study.fields import Table
 from loadframe.study.load_tables import TIMES_OF_A_STEP, LoadTable, MeasureTable, ObjectiveTable
+from loadframe.study.service_tables import ServiceKeys
 
 
 class About(Table):
@@ -22,7 +23,7 @@ class About(Table):
     story: str = Field("", description="a sentence or two of background for the report")
 
 
-class TargetTable(Table):
+class TargetTable(ServiceKeys):
     kind: str
     settings: dict[str, SettingValue] = Field(default_factory=dict, description="the state it starts in")
     shards: int | None = Field(

@@ -68,7 +68,7 @@ class Http(Common[HttpOptions]):
     """The workload. Options: HttpOptions."""
 
     kind = "http"
-    target_kinds = frozenset({"nginx", "nginx-cache", "squid", "url", "varnish"})
+    target_kinds = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish"})
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
@@ -213,7 +213,7 @@ class HttpByWorkingSet(Http):
     """The same requests for more and more objects: the level is how many MiB they have together. Not of a server that
     is attached: it has the pages that it has."""
 
-    target_kinds = Http.target_kinds - {"url"}
+    target_kinds = Http.target_kinds - {"service", "url"}
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
 

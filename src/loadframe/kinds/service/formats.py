@@ -1,0 +1,191 @@
+"""One key of a configuration file set to a value: TOML, YAML, JSON, INI and properties. All else stays as it was,
+comments too, but in JSON, which has none."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.kinds.service.settings import shown
+from loadframe.model import SettingValue
+
+ENDINGS = {
+    ".toml": "toml",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".ini": "ini",
+    ".cfg": "ini",
+    ".conf": "ini",
+    ".properties": "properties",
+}
+PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
+"""What reads and writes a format with its comments."""
+
+
+def of_name(name: str) -> str:
+    """The format of a file, by how its name ends. ValueError where that says none."""
+    found = ENDINGS.get(Path(name).suffix.lower())
+    if found is None:
+        raise ValueError(f"what format {name} has is not known; give `format`")
+    return found
+
+
+def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
+    """The text with this key, with dots between its parts, set to the value. ValueError where the text is not of that
+    format, or has no place for the key."""
+    return _EDITORS[format_](text, key, value)
+
+
+def found(text: str, format_: str, key: str) -> SettingValue | None:
+    """What stands under a key; None for nothing, and for what is no single value. ValueError as `edited`."""
+    value = _READERS[format_](text, key)
+    return value if isinstance(value, str | bool | int | float) else None
+
+
+def _put(tables: Any, key: str, value: SettingValue) -> None:
+    """Into tables in tables, made where they are not there."""
+    *path, last = key.split(".")
+    for part in path:
+        if not isinstance(tables, dict):
+            break
+        tables = tables.setdefault(part, {})
+    if not isinstance(tables, dict):
+        raise ValueError(f"{key} is below a single value")
+    if isinstance(tables.get(last), dict | list):
+        raise ValueError(f"{key} is a table or a list")
+    tables[last] = value
+
+
+def _pick(tables: Any, key: str) -> Any:
+    for part in key.split("."):
+        tables = tables.get(part) if isinstance(tables, dict) else None
+    return tables
+
+
+def _toml(text: str) -> Any:
+    tomlkit = importlib.import_module(PACKAGES["toml"])
+    return tomlkit.parse(text)  # its errors are ValueError
+
+
+def _edit_toml(text: str, key: str, value: SettingValue) -> str:
+    tomlkit, tables = importlib.import_module(PACKAGES["toml"]), _toml(text)
+    _put(tables, key, value)
+    return str(tomlkit.dumps(tables))
+
+
+def _yaml(text: str) -> tuple[Any, Any]:
+    yaml = importlib.import_module(PACKAGES["yaml"])
+    round_trip = yaml.YAML(typ="rt")
+    round_trip.preserve_quotes = True
+    try:
+        return round_trip, round_trip.load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _edit_yaml(text: str, key: str, value: SettingValue) -> str:
+    round_trip, tables = _yaml(text)
+    tables = {} if tables is None else tables
+    _put(tables, key, value)
+    out = io.StringIO()
+    round_trip.dump(tables, out)
+    return out.getvalue()
+
+
+def _edit_json(text: str, key: str, value: SettingValue) -> str:
+    tables = _json(text)
+    _put(tables, key, value)
+    return json.dumps(tables, indent=2, ensure_ascii=False) + "\n"
+
+
+def _json(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except JsonError as error:
+        raise ValueError(str(error)) from error
+
+
+SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
+LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:]\s*)(.*)")
+
+
+def _edit_ini(text: str, key: str, value: SettingValue) -> str:
+    """SECTION.KEY, or KEY before the first section; a key that is not there is added to its section."""
+    section, _, name = key.rpartition(".")
+    lines, at = text.splitlines(), ""
+    end = None if section else 0
+    for number, line in enumerate(lines):
+        if heading := SECTION.fullmatch(line):
+            at = heading[1].strip()
+        elif at == section and (parts := LINE.fullmatch(line)) and parts[2].strip() == name:
+            lines[number] = f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}"
+            return _joined(lines)
+        if at == section:
+            end = number + 1
+    if end is None:
+        return _joined([*lines, f"[{section}]", f"{name} = {_line(value)}"])
+    return _joined([*lines[:end], f"{name} = {_line(value)}", *lines[end:]])
+
+
+def _ini(text: str, key: str) -> str | None:
+    section, _, name = key.rpartition(".")
+    at = ""
+    for line in text.splitlines():
+        if heading := SECTION.fullmatch(line):
+            at = heading[1].strip()
+        elif at == section and (parts := LINE.fullmatch(line)) and parts[2].strip() == name:
+            return parts[4].strip()
+    return None
+
+
+def _edit_properties(text: str, key: str, value: SettingValue) -> str:
+    """The whole key, dots and all, as Java has it."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        parts = LINE.fullmatch(line)
+        if parts is not None and not line.lstrip().startswith("!") and parts[2].strip() == key:
+            lines[number] = f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}"
+            return _joined(lines)
+    return _joined([*lines, f"{key}={_line(value)}"])
+
+
+def _properties(text: str, key: str) -> str | None:
+    for line in text.splitlines():
+        parts = LINE.fullmatch(line)
+        if parts is not None and not line.lstrip().startswith("!") and parts[2].strip() == key:
+            return parts[4].strip()
+    return None
+
+
+def _line(value: SettingValue) -> str:
+    told = shown(value)
+    if not told.isprintable():
+        raise ValueError(f"{told!r} is more than a part of a line")
+    return told
+
+
+def _joined(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+_EDITORS: Mapping[str, Callable[[str, str, SettingValue], str]] = {
+    "toml": _edit_toml,
+    "yaml": _edit_yaml,
+    "json": _edit_json,
+    "ini": _edit_ini,
+    "properties": _edit_properties,
+}
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "toml": lambda text, key: _pick(_toml(text).unwrap(), key),
+    "yaml": lambda text, key: _pick(_yaml(text)[1], key),
+    "json": lambda text, key: _pick(_json(text), key),
+    "ini": _ini,
+    "properties": _properties,
+}

@@ -1,0 +1,97 @@
+"""The value of a setting that a service really uses, as its study says where to read it."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from loadframe.connections import address
+from loadframe.connections.host_port import joined
+from loadframe.connections.http_connection import ERRORS, Connection, body
+from loadframe.errors import StudyError, TargetError
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.said import words
+from loadframe.model import SettingValue
+from loadframe.study.service_tables import ReadBackTable
+
+MOST_BYTES, WITHIN_S = 1 << 20, 10.0
+Run = Callable[[Sequence[str]], str]
+"""Runs a command as the service's user, and answers what it prints. TargetError."""
+
+
+def place_of(url: str) -> tuple[str, int, str]:
+    """Host, port and path of an address of this machine. StudyError for what is not http://HOST:PORT/PATH."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, http.client.HTTP_PORT if parts.port is None else parts.port
+    except ValueError as error:
+        raise StudyError(f"{url!r}: {error}", remedy=FORM) from error
+    if parts.scheme != "http" or not host or not port or parts.username is not None or not url.isprintable():
+        raise StudyError(f"{url!r} is not http://HOST:PORT/PATH", remedy=FORM)
+    path = parts.path or "/"
+    return host, port, f"{path}?{parts.query}" if parts.query else path
+
+
+FORM = "For example http://127.0.0.1:{port}/config."
+
+
+def get(url: str, *, most_bytes: int = MOST_BYTES, within_s: float = WITHIN_S) -> tuple[int, bytes]:
+    """One GET to this machine: a study may come from someone else. Status and body. ERRORS, StudyError."""
+    host, port, path = place_of(url)
+    place = here(host, port)
+    connection = Connection(
+        joined(place.number, port), host=joined(host, port), most_bytes=most_bytes, within_s=within_s, silent_s=within_s
+    )
+    try:
+        answer = connection.get(path)
+        return answer.status, body(answer)
+    finally:
+        connection.close()
+
+
+def here(host: str, port: int) -> address.Place:
+    """Where a service of this machine is. StudyError for another machine."""
+    place = address.decide(host, port)
+    if not place.here:
+        raise StudyError(f"{host} is not this machine", remedy="A service of this machine is asked on 127.0.0.1.")
+    return place
+
+
+def read(name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str]) -> SettingValue:
+    """The value in use. fill: puts values into what stands in braces. TargetError where it cannot be read."""
+    if table.command:
+        said = run([fill(word) for word in table.command]).strip()
+        if not said or len(said) > 1000:
+            raise _unread(name, f"`{table.command[0]}` printed {words(repr(said), 80)}")
+        return words(said)
+    return _of_json(name, fill(table.json_), table.field)
+
+
+def _of_json(name: str, url: str, field: str) -> SettingValue:
+    try:
+        status, text = get(url)
+        found: Any = parse_json(text)
+    except (*ERRORS, JsonError) as error:
+        raise _unread(name, f"{url} answers {words(error) or type(error).__name__}") from error
+    if status != http.client.OK:
+        raise _unread(name, f"{url} answers with status {status}")
+    return picked(name, found, field, url)
+
+
+def picked(name: str, found: Any, field: str, where: str) -> SettingValue:
+    """What stands at a field with dots between its parts. TargetError where that is no single value."""
+    for part in field.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    if isinstance(found, str):
+        return words(found)
+    if not isinstance(found, bool | int | float):
+        raise _unread(name, f"{where} has no single value at {field}")
+    return found
+
+
+def _unread(name: str, why: str) -> TargetError:
+    return TargetError(
+        f"target.setting.{name}.read_back: {why}", remedy="Correct it, or omit it: then the value is not read back."
+    )

@@ -1,0 +1,102 @@
+"""A service of the reader's own, started privately: its command, in a cage, as an unprivileged user."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from loadframe.host import identity
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.kinds.service.counting import Counters
+from loadframe.kinds.service.read_back import read
+from loadframe.kinds.service.server import Server
+from loadframe.kinds.service.settings import KIND
+from loadframe.kinds.service.words import filled
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.study.declaration import TargetTable
+
+
+class ServiceTarget(PrivateTarget[Server]):
+    """See targets.base.Target. Its settings are those that the study declares."""
+
+    kind = KIND
+
+    def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, allowance: Allowance) -> None:
+        """target: as the study has it, checked. allowance: without a user, "nobody" when we are root."""
+        allowance = run_by(allowance)
+        server = Server(lease, allowance.user, target)
+        super().__init__(server, allowance, data=server.data)
+        self.catalogue = catalogue
+        self._target = target
+        self._counters = Counters(target)
+        self.counter_specs: tuple[CounterSpec, ...] = self._counters.specs
+        self._effective: dict[str, SettingValue] = {}
+
+    def effective(self) -> dict[str, SettingValue]:
+        """Each setting as the study says where it is read, else as it was asked for."""
+        self._running()
+        return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
+
+    def counters(self) -> dict[str, float]:
+        """Those that the study names. TargetError where it has died."""
+        self._running()
+        return self._counters.read()
+
+    def pids(self) -> tuple[int, ...]:
+        """Its first process, and all that come from it now."""
+        first = self._server.pid
+        if first is None:
+            return ()
+        return (first, *sorted(each.pid for each in identity.family(first) if each.pid != first))
+
+    def endpoint(self) -> Endpoint:
+        """options: as of a server that is known by its address: it has pages of its own."""
+        address = f"127.0.0.1:{self._server.port}"
+        return Endpoint(self.kind, address, {"paths": self._target.paths or "/", "host": address})
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        self._server.start(wanted, allowance)
+        self._run_commands(wanted, wanted.settings, allowance)
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        """Without a restart: files that it watches, commands. What a state leaves to the service only a start has."""
+        if any(name not in wanted.settings for name in changed):
+            PrivateTarget.stop(self)
+            self.start(wanted)
+            return
+        self._server.files.write(wanted, self._server.values(wanted))
+        self._run_commands(wanted, changed, self._allowed(wanted))
+        self._entered(wanted)
+
+    def _run_commands(self, wanted: TargetState, names: Iterable[str], allowance: Allowance) -> None:
+        values = self._server.values(wanted)
+        for name in names:
+            command = self._target.setting[name].command
+            if command:
+                with_value = {**values, "value": values[name]}
+                self._server.run([filled(word, with_value) for word in command], allowance, f"{name} was not applied")
+
+    def _answers(self) -> bool:
+        return self._server.accepts()
+
+    def _entered(self, state: TargetState) -> None:
+        """After a start or a change: remember what is in use. TargetError where that cannot be read."""
+        self._effective = dict(state.settings)
+        values = self._server.values(state)
+        run = functools.partial(self._server.run, allowance=self._allowed(state), fact="A setting was not read back")
+        for name, table in self._target.setting.items():
+            if table.read_back is not None:
+                found = read(name, table.read_back, run, lambda text: filled(text, values))
+                self._effective[name] = self.catalogue.shown(name, _told(found))
+        self._state = replace(state)
+
+
+def _told(value: SettingValue) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

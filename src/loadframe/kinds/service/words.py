@@ -1,0 +1,19 @@
+"""What stands in braces in a command, an address or a template of a study: {port}, {data}, a setting by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
+"""Not `${name}`, which is a shell's."""
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """With a value in each place that has one; others stay as they are."""
+    return PLACE.sub(lambda found: values.get(found[1], found[0]), text)
+
+
+def places(texts: Iterable[str]) -> tuple[str, ...]:
+    """The names that stand in braces, each once."""
+    return tuple(dict.fromkeys(name for text in texts for name in PLACE.findall(text)))

@@ -1,0 +1,117 @@
+"""What a study declares of a service of the reader's own: how it is started, when it is ready, and its settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from loadframe.model import SettingValue
+from loadframe.study.fields import Duration, Table
+
+Apply = Literal["environment", "argument", "file", "command"]
+Format = Literal["", "toml", "yaml", "json", "ini", "properties", "template"]
+SettingName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+Command = list[Word]
+
+
+class ReadyTable(Table):
+    """When a service that was started is ready: exactly one of the four."""
+
+    http: str = Field("", description="this address answers a GET with a status below 500")
+    tcp: str = Field("", description="HOST:PORT accepts a connection")
+    log: str = Field("", description="its output contains these words")
+    command: Command = Field(default_factory=list, description="this command exits with 0")
+    within: Duration = Field(30.0, gt=0, le=3600)
+
+    @model_validator(mode="after")
+    def _one(self) -> ReadyTable:
+        given = [name for name in ("http", "tcp", "log", "command") if getattr(self, name)]
+        if len(given) > 1:
+            raise ValueError(f"target.ready has {' and '.join(given)}; give one of http, tcp, log and command")
+        return self
+
+
+class ReadBackTable(Table):
+    """Where the value in use is read: exactly one of command, file and json."""
+
+    command: Command = Field(default_factory=list, description="a command that prints the value alone")
+    file: str = Field("", description="a file that has the value under `key`")
+    key: str = Field("", description="file: the key, with dots between its parts")
+    json_: str = Field("", alias="json", description="an address whose JSON has the value at `field`")
+    field: str = Field("", description="json: the field, with dots between its parts")
+
+    @model_validator(mode="after")
+    def _one(self) -> ReadBackTable:
+        ways = (("command", bool(self.command)), ("file", bool(self.file)), ("json", bool(self.json_)))
+        given = [name for name, there in ways if there]
+        if len(given) != 1:
+            raise ValueError("read_back takes exactly one of command, file and json")
+        if bool(self.file) != bool(self.key) or bool(self.json_) != bool(self.field):
+            raise ValueError("read_back: a file takes `key`, a json address takes `field`")
+        return self
+
+
+class SettingTable(Table):
+    """A setting of a service: the values that it may have, and how one is applied."""
+
+    values: list[SettingValue] = Field(default_factory=list, description="the values that it may have, in rising order")
+    low: int | float | None = Field(None, alias="from", description="the least of any number up to `to`")
+    high: int | float | None = Field(None, alias="to", description="the most")
+    apply: Apply
+    name: str = Field("", pattern=r"^[^\x00]*$", description="environment: the variable; argument: the word before it")
+    file: str = Field("", description="file: the file of yours; the service gets a private copy, at {file}")
+    key: str = Field("", description="file: the key, with dots between its parts; none: {NAME} stands in the file")
+    format: Format = Field("", description="file: its format, where its name does not end with it")
+    command: Command = Field(default_factory=list, description="command: applies {value} to the running service")
+    restart: bool | None = Field(None, description="whether it takes a restart; none: all but command do")
+    read_back: ReadBackTable | None = Field(None, description="where the value in use is read")
+    gives_up: str = Field("", description="what may be lost with values other than the first")
+    raises: str = Field("", description="the limit or the cause that a larger value lifts, such as service.parallelism")
+
+    @model_validator(mode="after")
+    def _fits(self) -> SettingTable:
+        ranged = self.low is not None and self.high is not None
+        if bool(self.values) == ranged or (self.low is None) != (self.high is None):
+            raise ValueError("a setting takes either `values` or both `from` and `to`")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(f"from = {self.low} is not below to = {self.high}")
+        if self.gives_up and ranged:
+            raise ValueError("`gives_up` takes `values`: the first of them gives nothing up")
+        if (self.apply == "file") != bool(self.file):
+            raise ValueError('`file` belongs to apply = "file", which takes it')
+        if (self.apply == "command") != bool(self.command):
+            raise ValueError('`command` belongs to apply = "command", which takes it')
+        if self.apply in ("environment", "argument") and self.restart is False:
+            raise ValueError(f'apply = "{self.apply}" takes a restart; without one there are "file" and "command"')
+        if self.apply == "command" and self.restart:
+            raise ValueError('apply = "command" is for the running service, which a restart would end')
+        return self
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the service has to start again for another value."""
+        return self.apply != "command" if self.restart is None else self.restart
+
+
+class ServiceKeys(Table):
+    """The keys of [target] that declare a service."""
+
+    command: Command = Field(default_factory=list, description="kind service: what starts it, with {port}")
+    environment: dict[str, Word] = Field(default_factory=dict, description="kind service: further variables for it")
+    folder: str = Field("", description="kind service: where its command begins; none: where Loadframe does")
+    ready: ReadyTable | None = Field(None, description="kind service: when it is; none: once its port accepts")
+    paths: str = Field("", description="kind service: what the workload http requests, separated by blanks; none: /")
+    stop_within: Duration = Field(10.0, gt=0, le=3600, description="kind service: then it is killed")
+    setting: dict[SettingName, SettingTable] = Field(default_factory=dict, description="kind service: what may be set")
+
+    @property
+    def service_keys(self) -> tuple[str, ...]:
+        """Which of these differ from what they are without being given."""
+        fields = ServiceKeys.model_fields
+        return tuple(
+            fields[name].alias or name
+            for name in fields
+            if getattr(self, name) != fields[name].get_default(call_default_factory=True)
+        )
