@@ -18,7 +18,8 @@ from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
 from loadframe.experiments.proof import by_level
 from loadframe.experiments.trying import Attempt, afterwards_s
-from loadframe.model import Change, Control, Remedy, Round, SettingValue, Step, Trial, Verdict
+from loadframe.kinds import registry
+from loadframe.model import Change, Control, Knob, Remedy, Round, SettingValue, Step, Trial, Verdict
 
 BLOCKS = 3
 """Of each control: two have one degree of freedom."""
@@ -110,7 +111,7 @@ def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
     """None where what is changed is no number, or has nothing between."""
-    half = halved(trial.remedy)
+    half = halved(trial.remedy, registry.of_study(book.bench.study).knobs)
     if half is None or trial.verdict.decision != "better":
         return None
     if not _affords(book, one, levels):
@@ -141,10 +142,12 @@ def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
     return None, f"{said}, which is not distinguishable from {'all of it' if dose.low > 1 else 'nothing of it'}"
 
 
-def halved(remedy: Remedy) -> Remedy | None:
+def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
     """Half the way of a remedy of which every needed change is a number: between two positive ones the geometric mean,
-    as what is felt of a size are its doublings. None for others, and where a half is one of the ends."""
-    changes = [_half(change) for change in remedy.changes if change.needed]
+    as what is felt of a size are its doublings; of a setting whose values a study declares, the nearest of these. None
+    for others, and where a half is one of the ends."""
+    declared = {knob.name: knob.values for knob in knobs}
+    changes = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
     known = [change for change in changes if change is not None]
     if not known or len(known) < len(changes):
         return None
@@ -152,7 +155,7 @@ def halved(remedy: Remedy) -> Remedy | None:
     return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {told}", changes=tuple(known))
 
 
-def _half(change: Change) -> Change | None:
+def _half(change: Change, declared: Sequence[SettingValue]) -> Change | None:
     before, after = _number(change.before), _number(change.after)
     if before is None or after is None:
         return None
@@ -160,6 +163,11 @@ def _half(change: Change) -> Change | None:
     if after.is_integer():
         grain = MIB if before % MIB == after % MIB == 0 else 1  # sizes in bytes stay whole pages
         middle = round(middle / grain) * grain
+    if declared:
+        low, high = sorted((before, after))
+        between = [value for value in map(_number, declared) if value is not None and low < value < high]
+        middle = min(between, key=lambda value: abs(value - middle), default=before)
+        middle = int(middle) if middle.is_integer() else middle
     return None if middle in (before, after) else replace(change, after=middle)
 
 

@@ -17,7 +17,7 @@ from loadframe.diagnosis.windows import look
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.host.processes import most_open_files
 from loadframe.ledger.reading import Series, clamped, read_limits
-from loadframe.model import Curve, Limit, Round, SettingValue, Step, TargetState
+from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, TargetState
 
 FORESIGHT = 10.0
 """Beyond this many times the highest level tested, nothing is said about when a limit runs out."""
@@ -43,8 +43,9 @@ def examine(
     target_kind: str,
     highest_level: float,
     free_disk_bytes: float = math.inf,
+    knobs: tuple[Knob, ...] = (),
 ) -> Examined:
-    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes: as of a Situation."""
+    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as of a Situation."""
     steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
@@ -76,6 +77,7 @@ def examine(
             ceilings={limit.id: limit.ceiling for limit in limits},
             most_open_files=most_open_files(),
             free_disk_bytes=free_disk_bytes,
+            knobs=knobs,
         ),
         bend=windows.bend,
     )

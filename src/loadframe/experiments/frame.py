@@ -20,6 +20,7 @@ from loadframe.experiments import dry_run
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.reading import measured_ladder, measured_tuning
 from loadframe.experiments.writing import partial, write_down
+from loadframe.kinds import registry
 from loadframe.machine import check_address_space
 from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
 from loadframe.panics import reserve
@@ -123,6 +124,7 @@ def looked_at(
         target_kind=book.bench.study.target.kind,
         highest_level=book.bench.study.levels[-1],
         free_disk_bytes=book.bench.free_disk_bytes,
+        knobs=registry.of_study(book.bench.study).knobs,
     )
 
 

@@ -77,6 +77,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         target_kind=examined.situation.target_kind,
         highest_level=book.bench.study.levels[-1],
         free_disk_bytes=examined.situation.free_disk_bytes,
+        knobs=examined.situation.knobs,
     )
     return Attempt(applied, trial, tuple(steps), seen)
 

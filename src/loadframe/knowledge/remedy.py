@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loadframe.model import Change, Layer, Price, Remedy, SettingValue, TargetState
+from loadframe.model import Change, Knob, Layer, Price, Remedy, SettingValue, TargetState
 
 OTHER_FILES = 100
 """Files besides connections and cached tables. mysqld's arithmetic takes 10 for itself; MariaDB 10.11 was seen to take
@@ -22,7 +22,8 @@ class Situation:
 
     demands: limit id -> the use expected at the highest level if nothing capped it (None: not estimable).
     ceilings: limit id -> the ceiling in effect. most_open_files: what this machine lets a process have at most.
-    free_disk_bytes: of the file system that holds what the target stores; infinite where that is not known.
+    free_disk_bytes: of the file system that holds what the target stores; infinite where that is not known. knobs: the
+    settings that the study declares.
     """
 
     target_kind: str
@@ -32,6 +33,7 @@ class Situation:
     ceilings: Mapping[str, float]
     most_open_files: int = 2**31 - 1
     free_disk_bytes: float = math.inf
+    knobs: tuple[Knob, ...] = ()
 
 
 Builder = Callable[[Situation], Remedy | None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis.remedies import cage
+from loadframe.diagnosis.remedies import cage, declared
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.remedy import Builder, Builders, Situation
 from loadframe.model import Change, Finding, Price, Remedy, TargetState
@@ -25,10 +25,12 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Remedies for these findings, those of the first finding first; among one finding's, the free ones first."""
+    """Remedies for these findings, those of the first finding first; among one finding's, the free ones first, and
+    those that are known before settings of which only the study knows."""
     chosen: dict[str, Remedy] = {}
     for finding in findings:
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
+        remedies += declared.remedies(finding, situation)
         for remedy in sorted(remedies, key=lambda remedy: remedy.price.durability is not None):
             chosen.setdefault(remedy.id, remedy)
     return tuple(chosen.values())

@@ -1,0 +1,136 @@
+"""Remedies of settings that a study declares. What such a setting does only its service knows, so those that may matter
+are proposed in an order, the most likely first, and a trial tells what each does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from loadframe.knowledge.remedy import Situation, round_up
+from loadframe.model import Change, Finding, Knob, Price, Remedy, SettingValue, amount
+
+FURTHER = 4.0
+"""A larger value is felt, and small against a machine; it is the first that is declared from there on."""
+MOST = 6
+"""Settings that are tried for one cause: each trial takes its share of the budget and of the error."""
+IN_SERVICE = "workload.in_service"
+"""The evidence that says how many requests are in service at once."""
+NEAR = 0.1
+"""Of that number: it is measured, and may be told as one that is not whole."""
+
+PARALLELISM = ("service.parallelism", "service.serial")
+NAMED: Mapping[str, tuple[str, ...]] = {
+    "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
+    "service.serial": ("lock", "shard", "stripe", "worker", "thread", "pool", "parallel", "concurren", "serial"),
+    "cpu.hot_thread": ("worker", "process", "thread", "cluster", "shard"),
+    "process.open_files": ("open_files", "nofile", "files", "descriptor", "cache"),
+    "disk.fsync": ("sync", "flush", "durab", "commit", "batch", "journal"),
+    "net.delayed_ack": ("nodelay", "no_delay", "nagle", "buffer", "cork", "flush"),
+    "net.accept_queue": ("backlog", "accept", "listen", "queue"),
+    "net.ports": ("keep", "reuse", "pool", "persist", "idle"),
+    "runtime.garbage_collection": ("heap", "memory", "mem", "xmx", "space", "gc"),
+    "peer.slow": ("cache", "pool", "batch", "timeout", "connection"),
+    "growth.requests": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "size"),
+    "growth.time": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "interval"),
+}
+"""Causes inside a service, each with parts of the names that settings for it usually have. They decide the order
+alone: a trial decides what a setting does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A setting, with the rank of what speaks for it: the lower, the earlier it is tried."""
+
+    rank: int
+    knob: Knob
+    after: SettingValue
+    why: str
+
+
+def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
+    """Changes of declared settings that may remove a cause, the most likely first. None for a cause that no declared
+    setting is named for and that is not one inside a service."""
+    found = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
+    return tuple(_remedy(finding, situation, one) for one in sorted(found, key=lambda one: one.rank)[:MOST])
+
+
+def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | None:
+    now = situation.effective.get(knob.name)
+    if now is None or (finding.id not in NAMED and knob.raises != finding.id):
+        return None
+    larger, other = _larger(knob, now), _other(knob, now)
+    after = larger if larger is not None else other
+    if after is None:
+        return None
+    if knob.raises == finding.id:
+        return _Ranked(0, knob, after, f"the study says that it raises {finding.id}")
+    size = _in_service(finding)
+    if size is not None and larger is not None:
+        if _is(amount(now), size):
+            return _Ranked(1, knob, larger, f"it is {now}, and {size:g} requests are in service at once")
+        if any(_is((amount(now) or 0.0) * each, size) for each in _amounts(situation, knob)):
+            return _Ranked(2, knob, larger, f"{now} times another setting is {size:g}, the requests in service at once")
+    named = any(part in knob.name for part in NAMED.get(finding.id, ()))
+    why = "its name suggests it" if named else "the study declares it; what it does is not known"
+    return _Ranked((3 if named else 4) + 2 * (larger is None and amount(now) is not None), knob, after, why)
+
+
+def _in_service(finding: Finding) -> float | None:
+    """How many requests are in service at once, by the finding's evidence; None for other causes."""
+    if finding.id not in PARALLELISM:
+        return None
+    return next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
+
+
+def _is(have: float | None, size: float) -> bool:
+    return have is not None and abs(have - size) <= NEAR * size
+
+
+def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
+    """Of the other numbers that are declared, from 2 on."""
+    for knob in situation.knobs:
+        size = amount(situation.effective.get(knob.name, ""))
+        if knob is not but and size is not None and size >= 2:
+            yield size
+
+
+def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:
+    """The value to raise it to; None where it is no size, or at its most."""
+    have = amount(now)
+    if have is None:
+        return None
+    if knob.values:
+        above = knob.above(now)
+        return next(
+            (value for value in above if (amount(value) or 0.0) >= FURTHER * have), above[-1] if above else None
+        )
+    most = knob.high if knob.high is not None else FURTHER * have
+    after = min(most, float(round_up(FURTHER * have)) if have > 0 else most)
+    if after <= have:
+        return None
+    return int(after) if isinstance(now, int) and float(after).is_integer() else after
+
+
+def _other(knob: Knob, now: SettingValue) -> SettingValue | None:
+    """Another value where there is no larger one: of words and switches the next that is declared, of numbers the
+    smallest."""
+    others = [value for value in knob.values if value != now]
+    if not others:
+        return knob.low if not knob.values and knob.low is not None and knob.low != now else None
+    if amount(now) is not None:
+        return min(others, key=lambda value: amount(value) or 0.0)
+    behind = knob.above(now)
+    return behind[0] if behind else others[0]
+
+
+def _remedy(finding: Finding, situation: Situation, one: _Ranked) -> Remedy:
+    knob, before = one.knob, situation.effective.get(one.knob.name)
+    lost = knob.gives_up if knob.gives_up is not None and one.after != knob.values[0] else None
+    return Remedy(
+        id=f"service.{knob.name}.{one.after}",
+        title=f"{knob.name} = {one.after}",
+        addresses=(finding.id,),
+        changes=(Change("server", knob.name, before, one.after, needed=True, why=one.why),),
+        price=Price(durability=lost),
+        source=f"target.setting.{knob.name}",
+    )
