@@ -89,7 +89,7 @@ def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
 
 @pytest.mark.server
 def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
-    """2,000 tables are asked for; under 1,024 files the server takes fewer and says so to nobody."""
+    """2,000 tables are asked for; under 1,024 files the server takes fewer and reports it nowhere."""
     overrides = [
         "cage.open_files=1024",
         "target.settings.table_open_cache=2000",

@@ -242,8 +242,8 @@ class RealBench:
 
     @property
     def free_disk_bytes(self) -> float:
-        """Of the file system that holds what the target of the treatment in use stores; infinite where that is somebody
-        else's."""
+        """Of the file system that holds what the target of the treatment in use stores; infinite where Loadframe
+        did not start it."""
         return shutil.disk_usage(self._lease.folder).free if self._target.private else math.inf
 
     @property

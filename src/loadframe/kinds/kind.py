@@ -1,4 +1,4 @@
-"""What there is to say of a kind of server: the record by which it registers itself, in `kinds/NAME/kind.py`, or in
+"""A kind of server: the record by which it registers itself, in `kinds/NAME/kind.py`, or in
 another distribution by an entry point of the group `loadframe.kinds`."""
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ function driver.next_arrival_s()
     return arrival[0], arrival[1]
 end
 
--- A file for records. watched: each is there at once, for somebody who counts them while they come.
+-- A file for records. watched: each is there at once, for a reader that counts them while they come.
 function driver.open_records(path, watched)
     local file, problem = io.open(path, "wb")
     if file == nil then error("cannot write the request log: " .. problem) end

@@ -1,4 +1,4 @@
-"""What there is to say of a workload: the record by which it registers itself, as `KIND` in its own module, or in
+"""A workload: the record by which it registers itself, as `KIND` in its own module, or in
 another distribution by an entry point of the group `loadframe.workloads`."""
 
 from __future__ import annotations

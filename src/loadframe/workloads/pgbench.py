@@ -229,7 +229,7 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
         )
     try:
         script = read_up_to(Path(options.file).expanduser().absolute(), MOST_SCRIPT_BYTES)
-    except (OSError, RuntimeError) as error:  # the latter for a ~name that nobody has
+    except (OSError, RuntimeError) as error:  # the latter for a ~name without a user
         why = getattr(error, "strerror", error)
         raise StudyError(
             f"workload.options.file = {options.file!r}: there is no such file that can be read ({why}).",

@@ -106,7 +106,7 @@ local function complete(job)
     connection:query("DROP TABLE " .. table.concat(names, ", "))
 end
 
--- Reads until all are read or the time is up: an unfinished list is nobody's answer and is not logged. A job that
+-- Reads until all are read or the time is up: an unfinished list is no answer and is not logged. A job that
 -- another thread completes meanwhile is no longer active: the list goes on without it.
 local function list()
     for job = 1, sysbench.opt.jobs do

@@ -3,7 +3,7 @@
 --
 -- Job 1 is there from the start; job j submits the jobs fan_out * (j - 1) + 2 .. fan_out * j + 1, so every parent has a
 -- smaller number than its children. Worker t runs the jobs t + 1, t + 1 + workers, ... in that order, each as soon as
--- it was submitted; since the smallest job not yet run always has a parent that was run, somebody can always go on.
+-- it was submitted; since the smallest job not yet run always has a parent that was run, a worker can always go on.
 -- Who was submitted is told between the workers through a shared file: byte j is job j's, written by one worker only;
 -- byte 0 says that some worker failed, so that the others do not wait for ever for the jobs it will not submit.
 

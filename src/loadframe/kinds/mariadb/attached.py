@@ -160,7 +160,8 @@ class AttachedMariadb(AttachedDatabase["_Control"]):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedMariadb would connect to, "" where that is a socket. Raises as that does, asks nobody."""
+    """The host that AttachedMariadb would connect to, "" where that is a socket. Raises as that does; contacts no
+    server."""
     return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
 
 

@@ -203,7 +203,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
 
 def host_of(address: str, option_file: Path | None) -> str:
     """The host that AttachedPostgres would connect to (libpq goes to its hostaddr where there is one), "" where that is
-    a socket. Raises as that does, asks nobody."""
+    a socket. Raises as that does; contacts no server."""
     where = _where(address, _options(option_file))
     return "" if where["host"].startswith("/") else where.get(NUMBER, where["host"])
 
