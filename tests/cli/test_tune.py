@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,15 +50,3 @@ def test_what_cannot_be_tuned_is_refused(loadframe: Command, study: Path, more: 
     refused = loadframe("tune", str(study), *more)
     assert refused.code == 1
     assert words in refused.err
-
-
-def test_a_search_that_was_killed_is_shown_as_far_as_it_went(loadframe: Command, start: Command, study: Path) -> None:
-    long = ["--set", "measure.budget=10m", "--set", "load.levels=[1]"]
-    running = start("tune", str(study), *long, steps=1, file="trials.jsonl")
-    running.end(signal.SIGKILL)
-    run = running.run()
-    document = loadframe("report", str(run), "--json").json
-    assert (document["end"], document["verdict"], document["best"]) == ("stopped", None, {})
-    assert len(document["trials"]) >= 1 and document["settings"]
-    page = (run / "report.html").read_text()
-    assert "Stopped after " in page and 'id="chart-trials"' in page
