@@ -37,6 +37,7 @@ kind = "{kind}"
 attach = "{address}"
 option_file = "{option_file}"
 {target}[measure]
+warmup = "150ms"
 window = "300ms"
 profile = "off"
 """

@@ -22,6 +22,7 @@ kind = "http"
 axis = "concurrency"
 levels = [1]
 [measure]
+warmup = "150ms"
 window = "300ms"
 budget = "20s"
 """

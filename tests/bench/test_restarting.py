@@ -132,8 +132,9 @@ def test_a_search_tries_what_only_a_start_reads_and_leaves_no_trace(server: Rest
 
 
 @pytest.mark.server
+@pytest.mark.parametrize("server", ["mariadb"], indirect=True)
 def test_with_what_a_server_does_not_come_up_the_search_goes_on(server: Restartable, tmp_path: Path) -> None:
-    """Its owner's command fails as long as our file is there."""
+    """Its owner's command fails as long as our file is there, whatever kind of server it restarts."""
     before, (at_start, at_once) = settings(server), SEARCHED[server.kind]
     own = parse(server.study()).target.restart
     restart = ["sh", "-c", f'test ! -e {server.config} || exit 3; exec "$@"', "sh", *own]

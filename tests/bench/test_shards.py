@@ -30,6 +30,7 @@ kind = "{workload}"
 axis = "concurrency"
 levels = [2]
 [measure]
+warmup = "150ms"
 window = "400ms"
 """
 

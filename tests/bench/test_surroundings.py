@@ -35,6 +35,7 @@ kind = "job-queue"
 axis = "concurrency"
 levels = [1]
 [measure]
+warmup = "150ms"
 window = "300ms"
 [remedies]
 allow = ["target", "host"]

@@ -40,6 +40,7 @@ backlog = 50
 axis = "concurrency"
 levels = [1, 2]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = { min = 2, max = 2 }
 budget = "30s"

@@ -28,6 +28,7 @@ kind = "{workload}"
 axis = "{axis}"
 levels = [1]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = {{ min = 50, max = 50 }}
 budget = "5m"

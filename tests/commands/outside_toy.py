@@ -27,6 +27,7 @@ kind = "toy-load"
 axis = "concurrency"
 levels = [1, 4]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = { min = 2, max = 2 }
 budget = "30s"

@@ -35,6 +35,7 @@ kind = "http"
 axis = "concurrency"
 levels = [1, 2, 4]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = {{ min = 2, max = 2 }}
 budget = "15s"

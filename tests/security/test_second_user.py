@@ -44,6 +44,7 @@ kind = "{workload}"
 axis = "{axis}"
 levels = [2]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = {{ min = 2, max = 2 }}
 budget = "30s"

@@ -33,6 +33,7 @@ kind = "job-queue"
 axis = "concurrency"
 levels = [2]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = { min = 3, max = 3 }
 budget = "2m"

@@ -24,6 +24,7 @@ kind = "job-queue"
 axis = "concurrency"
 levels = [1, 2, 4]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = { min = 3, max = 3 }
 budget = "25s"
@@ -82,6 +83,7 @@ connections = 2
 axis = "working_set"
 levels = [1, 2]
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = { min = 2, max = 2 }
 budget = "2m"

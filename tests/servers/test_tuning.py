@@ -22,6 +22,7 @@ levels = [2]
 [objective]
 within = { latency_p95_ms = 60000 }
 [measure]
+warmup = "150ms"
 window = "300ms"
 blocks = { min = 2, max = 2 }
 budget = "30s"
