@@ -15,6 +15,7 @@ from typing import Self
 
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import DRIVER_CPUS, CagedTarget, allowance, cpus_of, make_cage, make_target, pinned
+from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
@@ -48,7 +49,6 @@ from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, Workload
 
 
@@ -179,7 +179,7 @@ class RealBench:
 
     def _make_workload(self, allowance: Allowance) -> Workload:
         study = self.study
-        return workloads.make(study.workload.kind, study.workload.options, allowance, axis=study.load.axis)
+        return workload_of(study, allowance)
 
     def quality(self, seconds: float, steps: Sequence[Step], repeated: int) -> RunQuality:
         """How the run went; ends the recording."""

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
+from loadframe.bench.declared import workload_of
 from loadframe.bench.surroundings import check_host
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
@@ -30,7 +31,7 @@ def check_study(study: Study) -> None:
             f"workload {study.workload.kind!r} has no axis {study.load.axis!r}",
             remedy=f"load.axis may be: {', '.join(sorted(axes))}.",
         )
-    workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
+    workload = workload_of(study)
     row = targets.of_study(study)
     _check_attached(study)
     row.check_settings(study.target.settings)
@@ -56,7 +57,7 @@ def _check_loads(study: Study, workload: Workload) -> None:
     kind, form, axis = study.workload.kind, study.target.form, study.load.axis
     if _loads(workload, form):
         return
-    known = {name: workloads.make(kind, study.workload.options, axis=name) for name in sorted(workloads.axes(kind))}
+    known = {name: workload_of(study, axis=name) for name in sorted(workloads.axes(kind))}
     others = [name for name, other in known.items() if _loads(other, form)]
     raise StudyError(
         f"workload {kind!r} cannot load a target of kind {form!r}" + (f" on the axis {axis!r}" if others else ""),

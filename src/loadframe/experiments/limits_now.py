@@ -18,6 +18,7 @@ import numpy as np
 from loadframe.analysis.trend import runs_out_in
 from loadframe.bench.caged import make_target
 from loadframe.bench.checking import check_consent
+from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
 from loadframe.errors import TargetError
 from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full
@@ -40,7 +41,6 @@ from loadframe.recording.derivation import PAGE_BYTES
 from loadframe.recording.process_metrics import memory
 from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
 from loadframe.study import Study
-from loadframe.workloads import registry as workloads
 
 SOURCES: tuple[Source, ...] = (
     *snapshot_machine.SOURCES,
@@ -189,7 +189,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     if shards is not None:  # they are all alike
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
-    workload = workloads.make(study.workload.kind, study.workload.options, axis=study.load.axis)
+    workload = workload_of(study)
     target = make_target(study, lease, kind, driver_user(study, workload, lease).number)
     stack.callback(target.destroy)
     stack.push(partial(_say_ending, kind))

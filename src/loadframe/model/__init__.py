@@ -21,6 +21,7 @@ from loadframe.model.latency import *
 from loadframe.model.limit import *
 from loadframe.model.ndb import *
 from loadframe.model.profile import *
+from loadframe.model.requests import *
 from loadframe.model.step import *
 from loadframe.model.target import *
 from loadframe.model.tuning import *
@@ -49,6 +50,7 @@ __all__ = [
     "Change",
     "ChangeRecord",
     "ChangeStatus",
+    "Checked",
     "ClassShare",
     "Cliff",
     "Comparison",
@@ -58,6 +60,7 @@ __all__ = [
     "Curve",
     "CurvePoint",
     "Decision",
+    "Declared",
     "Ending",
     "Endpoint",
     "Estimate",
@@ -85,6 +88,7 @@ __all__ = [
     "Limit",
     "LimitStatus",
     "LoadInterval",
+    "Login",
     "Margin",
     "Mechanism",
     "NdbDataNode",
@@ -114,6 +118,7 @@ __all__ = [
     "Quantity",
     "Reached",
     "Remedy",
+    "Request",
     "Requirement",
     "Round",
     "RuledOut",
@@ -130,6 +135,7 @@ __all__ = [
     "Step",
     "StudySummary",
     "TargetState",
+    "Think",
     "Trial",
     "TrialReason",
     "TunedSetting",

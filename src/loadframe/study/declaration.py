@@ -8,10 +8,11 @@ import tomli_w
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from loadframe.metrics import MOST_SHARDS
-from loadframe.model import SettingValue
+from loadframe.model import Declared, SettingValue
 from loadframe.study.cage_tables import CageTable, ChangeCage, ComponentCage
 from loadframe.study.fields import Table
 from loadframe.study.load_tables import TIMES_OF_A_STEP, LoadTable, MeasureTable, ObjectiveTable
+from loadframe.study.request_tables import MOST_REQUESTS, LoginTable, RequestTable, ThinkTime
 from loadframe.study.service_tables import ServiceKeys
 
 
@@ -53,6 +54,29 @@ class TargetTable(ServiceKeys):
 class WorkloadTable(Table):
     kind: str
     options: dict[str, SettingValue] = Field(default_factory=dict)
+    request: list[RequestTable] = Field([], max_length=MOST_REQUESTS, description="the requests, chosen by weight")
+    login: LoginTable | None = None
+    think_time: ThinkTime | None = Field(
+        None, description="the pause of a user between an answer and the next request: 500ms, or { mean, spread }"
+    )
+
+    @field_validator("request")
+    @classmethod
+    def _told_apart(cls, requests: list[RequestTable]) -> list[RequestTable]:
+        names = [one.record().name for one in requests]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two requests are called {name!r}; give each a name of its own")
+        return requests
+
+    @property
+    def declared(self) -> Declared:
+        """The tables as the workload takes them."""
+        return Declared(
+            request=tuple(one.record() for one in self.request),
+            login=None if self.login is None else self.login.record(),
+            think_time=None if self.think_time is None else self.think_time.record(),
+        )
 
 
 class RemediesTable(Table):

@@ -6,21 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from loadframe.host.processes import Allowance
 from loadframe.model import Requirement, SettingValue
 from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule
 
-Make = Callable[[Mapping[str, SettingValue], Allowance], Workload]
+Make = Callable[..., Workload]
+"""Called with the options and the allowance; with what the study declares too (Declared) where the kind has `tables`.
+"""
 
 
 @dataclass(frozen=True)
 class KindOfWorkload:
     """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
-    other_axes: how it is made for load axes other than the usual one."""
+    other_axes: how it is made for load axes other than the usual one. tables: which tables of `[workload]` it takes, by
+    their names in Declared; a study that has others is refused."""
 
     kind: str
     make: Make
     options: Mapping[str, tuple[OptionRule, SettingValue]]
     requirements: Callable[[str], tuple[Requirement, ...]]
     other_axes: Mapping[str, Make] = field(default_factory=dict)
+    tables: frozenset[str] = frozenset()

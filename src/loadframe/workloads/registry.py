@@ -11,7 +11,7 @@ from loadframe import workloads
 from loadframe.entry_points import WORKLOADS_GROUP, Registry
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
-from loadframe.model import Requirement, SettingValue
+from loadframe.model import Declared, Requirement, SettingValue
 from loadframe.workloads.base import Workload
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import did_you_mean
@@ -29,12 +29,25 @@ KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 
 def make(
-    kind: str, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str | None = None
+    kind: str,
+    options: Mapping[str, SettingValue],
+    allowance: Allowance | None = None,
+    *,
+    axis: str | None = None,
+    declared: Declared | None = None,
 ) -> Workload:
-    """The workload of this kind with these options, its driver under the allowance (None: no restriction), for a load
-    axis (None: its usual one). StudyError for an unknown kind or an option that does not fit."""
-    known = _kind(kind)
-    return known.other_axes.get(axis or "", known.make)(options, allowance or Allowance())
+    """The workload of this kind with these options and what the study declares beside them (None: nothing), its driver
+    under the allowance (None: no restriction), for a load axis (None: its usual one). StudyError for an unknown kind,
+    and for an option or a table that does not fit."""
+    known, declared = _kind(kind), declared or Declared()
+    if others := [name for name in declared.given if name not in known.tables]:
+        takers = [name for name in KINDS.own if others[0] in KINDS.own[name].tables]
+        raise StudyError(
+            f"workload.{others[0]}: the workload {kind} does not take it.",
+            remedy=f"Omit it, or choose a workload that does: {', '.join(takers) or 'none here does'}.",
+        )
+    made, allowance = known.other_axes.get(axis or "", known.make), allowance or Allowance()
+    return made(options, allowance, declared) if known.tables else made(options, allowance)
 
 
 def axes(kind: str) -> frozenset[str]:
