@@ -77,7 +77,7 @@ def test_a_login_of_one_request_may_be_its_table() -> None:
         (Request("login 1", "POST", "/login", body="pw={ENV:PW}"),), "data.token"
     )
     several = read(
-        '[workload.login]\n[[workload.login.request]]\npath = "/form"\n[[workload.login.request]]\npath="/x"'
+        '[workload.login]\n[[workload.login.request]]\npath = "/form"\n[[workload.login.request]]\npath="/b"'
     )
     assert several.workload.declared.login == Login(
         (Request("login 1", "GET", "/form"), Request("login 2", "GET", "/b"))

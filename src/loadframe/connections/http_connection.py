@@ -6,7 +6,7 @@ from __future__ import annotations
 import http.client
 import io
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,20 @@ class Connection(http.client.HTTPConnection):
 
     def get(self, path: str) -> http.client.HTTPResponse:
         """Ask with no more headers than wrk sends, as answers may depend on them. ERRORS."""
+        return self.send_as("GET", path)
+
+    def send_as(
+        self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), content: bytes = b""
+    ) -> http.client.HTTPResponse:
+        """The same with another method, these headers and a body. ERRORS."""
         self.bound.begin()
-        self.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
+        self.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         self.putheader("Host", self._header)
-        self.endheaders()
+        for name, value in headers:
+            self.putheader(name, value)
+        if method != "GET" or content:
+            self.putheader("Content-Length", str(len(content)))
+        self.endheaders(content or None)
         return self.getresponse()
 
 

@@ -137,7 +137,9 @@ class ThinkTable(Table):
     @classmethod
     def _bearable(cls, mean: float) -> float:
         if not 0 < mean <= LONGEST_THINK_S:
-            raise ValueError(f"think_time: a user thinks for more than 0 s and at most {LONGEST_THINK_S:g} s, not {mean:g} s")
+            raise ValueError(
+                f"think_time = {mean:g} s: a user thinks for more than 0 s, and for {LONGEST_THINK_S:g} s at most"
+            )
         return mean
 
     def record(self) -> Think:

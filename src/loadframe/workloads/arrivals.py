@@ -2,8 +2,8 @@
 that they share, so each arrival is taken by one thread, in the order of all of them. It is written once all are ready,
 into the file that was made before: a driver could have put another one in its place.
 
-A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC, s). For each thread one that arrives at
-the end follows: there it stops.
+A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC, s); of a replay a third one says which
+request arrives. For each thread one that arrives at the end follows: there it stops.
 """
 
 from __future__ import annotations
@@ -43,6 +43,19 @@ def open_loop(file: IO[bytes], rate: float, duration_s: float, threads: int) -> 
     return arrivals
 
 
+def replay(
+    file: IO[bytes], offsets: NDArray[np.float64], numbers: NDArray[np.int64], duration_s: float, threads: int
+) -> NDArray[np.float64]:
+    """Let requests arrive as they once did, for so long. offsets: when, in rising order from 0 (s); numbers: which.
+    Their arrivals (CLOCK_MONOTONIC, s)."""
+    import numpy as np
+
+    begin_s = time.monotonic() + HEAD_START_S
+    arrivals = begin_s + offsets
+    _write(file, arrivals, begin_s + duration_s, threads, np.append(numbers, np.zeros(threads, dtype=np.int64)))
+    return arrivals
+
+
 def closed_loop(file: IO[bytes], duration_s: float, threads: int) -> float:
     """Let all threads begin at one instant and work for so long; when it is over (CLOCK_MONOTONIC, s)."""
     import numpy as np
@@ -60,8 +73,15 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
     return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))
 
 
-def _write(file: IO[bytes], arrivals: NDArray[np.float64], end_s: float, threads: int) -> None:
+def _write(
+    file: IO[bytes],
+    arrivals: NDArray[np.float64],
+    end_s: float,
+    threads: int,
+    numbers: NDArray[np.int64] | None = None,
+) -> None:
     import numpy as np
 
     times = np.append(arrivals, np.full(threads, end_s))
-    step_files.write_whole(file, np.column_stack([times, np.full(len(times), end_s)]).astype("<f8").tobytes())
+    columns = [times, np.full(len(times), end_s), *([] if numbers is None else [numbers])]
+    step_files.write_whole(file, np.column_stack(columns).astype("<f8").tobytes())

@@ -28,13 +28,14 @@ function driver.sleep_s(seconds)
     ffi.C.loadframe_usleep(seconds * 1e6)
 end
 
-local arrival = ffi.new("double[2]")
+local arrival = ffi.new("double[3]")
 
--- When the next request should begin and when the step ends (arrivals.py). All threads read the same standard input, so
--- each arrival is one thread's. Nothing is there until all threads are ready.
-function driver.next_arrival_s()
-    while ffi.C.loadframe_read(0, arrival, 16) < 16 do driver.sleep_s(0.001) end
-    return arrival[0], arrival[1]
+-- When the next request should begin and when the step ends (arrivals.py); of a replay also which request it is. All
+-- threads read the same standard input, so each arrival is one thread's. Nothing is there until all threads are ready.
+function driver.next_arrival_s(replayed)
+    local size = replayed and 24 or 16
+    while ffi.C.loadframe_read(0, arrival, size) < size do driver.sleep_s(0.001) end
+    return arrival[0], arrival[1], replayed and arrival[2] or nil
 end
 
 -- A file for records. watched: each is there at once, for a reader that counts them while they come.

@@ -1,11 +1,18 @@
--- http: GET requests for objects whose contents are known, for wrk. Started by http_driver.py.
+-- http: requests whose answers are known, for wrk. Started by http_driver.py.
 -- A thread has one connection, so that each answer is the answer to the thread's last request.
 
 local ffi = require("ffi")
 local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "driver.lua")
 
+-- As in objects.py and asks.py.
 ffi.cdef [[
 typedef struct { double up_to; uint64_t offset; uint64_t size; } loadframe_object;
+typedef struct { uint64_t offset; uint64_t size; } loadframe_piece;
+typedef struct { uint64_t asks; uint64_t sessions; } loadframe_block;
+typedef struct {
+    double up_to; double think_s; loadframe_piece head; loadframe_piece body; loadframe_piece wanted;
+    uint32_t operation; uint16_t lowest; uint16_t highest; uint32_t checked; uint32_t repeatable;
+} loadframe_ask;
 int loadframe_open(const char *path, int flags) __asm__("open");
 int loadframe_close(int file) __asm__("close");
 long loadframe_lseek(int file, long offset, int whence) __asm__("lseek");
@@ -17,11 +24,17 @@ int loadframe_getpid() __asm__("getpid");
 
 local C = ffi.C
 local O_RDONLY, SEEK_END, PROT_READ, MAP_SHARED, SIGINT = 0, 2, 1, 1, 2
-local GET = 0
 -- In the order of http_driver.OUTCOMES.
 local DONE, NO_ANSWER, WRONG_STATUS, WRONG_LENGTH, WRONG_BYTES = 0, 1, 2, 3, 4
+-- In the order of asks.CHECKED.
+local CHECKED = { status = 0, length = 1, bytes = 2 }
 -- A thread whose connection is refused or cut asks again after this long; each time is a request that failed.
 local REFUSED_PAUSE_S = 0.01
+-- A server may close a connection on which nothing came for so long. What is sent then has not been read, and is sent
+-- once more, as browsers do (RFC 9112, 9.3.1).
+local IDLE_S = 1
+-- Requests of a block that is no longer than this are put together once.
+local KEPT_BYTES = 1048576
 
 local threads = 0
 
@@ -31,56 +44,104 @@ function setup(thread)
     threads = threads + 1
 end
 
-local log, sizes, objects, count, contents
-local all_threads, ended_path, open_loop, checked, compared, tail
-local object, path, paths, start_s, deadline_s
-local size = ffi.new("uint64_t[1]")
+local log, sizes, records, count, contents, block, session
+local all_threads, ended_path, open_loop, order, checked, compared, tail
+local think_s, exponential = 0, false
+local at, ask, place, start_s, deadline_s, answered_s, idle
+local kept, texts, size = false, {}, ffi.new("uint64_t[1]")
 local pending, over, verified, answered, complained = false, false, false, nil, {}
 
-local function map(file_path)
-    local file = C.loadframe_open(file_path, O_RDONLY)
+local function map_file(file)
     local length = C.loadframe_lseek(file, 0, SEEK_END)
-    if length <= 0 then error("cannot read " .. file_path) end
-    local place = C.loadframe_mmap(nil, length, PROT_READ, MAP_SHARED, file, 0)
-    if ffi.cast("intptr_t", place) == -1 then error("cannot map " .. file_path) end
-    C.loadframe_close(file)
-    return place, tonumber(length)
+    if length <= 0 then error("cannot read a file of the step") end
+    local begin = C.loadframe_mmap(nil, length, PROT_READ, MAP_SHARED, file, 0)
+    if ffi.cast("intptr_t", begin) == -1 then error("cannot map a file of the step") end
+    return ffi.cast("const char *", begin), tonumber(length)
 end
 
--- arguments: the step's folder, how many threads there are, the table of objects, their contents, open or closed, what
--- of an answer is checked, one in how many is compared, keep-alive or close, a file with a path in each line ("-": the
--- objects have our own).
+local function map(path)
+    local file = C.loadframe_open(path, O_RDONLY)
+    local begin, length = map_file(file)
+    C.loadframe_close(file)
+    return begin, length
+end
+
+local function piece(where) return ffi.string(block + where.offset, where.size) end
+
+-- The requests and this thread's session in a block of asks.py; its descriptor is that of all threads.
+local function map_block(descriptor)
+    local length
+    block, length = map_file(descriptor)
+    local first = ffi.cast("const loadframe_block *", block)
+    records, count = ffi.cast("const loadframe_ask *", first + 1), tonumber(first.asks)
+    local sessions = ffi.cast("const loadframe_piece *", records + count)
+    session = number < tonumber(first.sessions) and piece(sessions[number]) or ""
+    kept = length <= KEPT_BYTES
+end
+
+-- arguments: the step's folder, how many threads there are, the table of objects ("-": the requests are in a block),
+-- the contents of answers, open or closed, what of an answer is checked of objects, one in how many is compared,
+-- keep-alive or close, the descriptor of the block, how requests follow ("draw": by their weights; "walk": one after the
+-- other; "replay": as their arrivals say), for how long users think (s), fixed or exponential.
 function init(arguments)
-    local folder, table_path, contents_path, loop, connection, paths_path
-    folder, all_threads, table_path, contents_path, loop, checked, compared, connection, paths_path = unpack(arguments)
-    all_threads, compared, open_loop = tonumber(all_threads), tonumber(compared), loop == "open"
-    local place, length = map(table_path)
-    objects = ffi.cast("const loadframe_object *", place)
-    count = length / ffi.sizeof("loadframe_object")
-    contents = ffi.cast("const char *", (map(contents_path)))
+    local folder, table_path, contents_path, loop, connection, descriptor, spread
+    folder, all_threads, table_path, contents_path, loop, checked, compared, connection, descriptor, order, think_s, spread =
+        unpack(arguments)
+    all_threads, compared, think_s = tonumber(all_threads), tonumber(compared), tonumber(think_s)
+    open_loop, exponential = loop == "open", spread == "exponential"
+    contents = map(contents_path)
+    if table_path == "-" then
+        map_block(tonumber(descriptor))
+    else
+        local length
+        records, length = map(table_path)
+        records, count = ffi.cast("const loadframe_object *", records), length / ffi.sizeof("loadframe_object")
+        checked = CHECKED[checked]
+    end
     tail = string.format(" HTTP/1.1\r\nHost: %s\r\n%s\r\n", wrk.headers["Host"],
                          connection == "close" and "Connection: close\r\n" or "")
-    if paths_path ~= "-" then
-        paths = {}
-        for line in io.lines(paths_path) do paths[#paths + 1] = line end
-    end
     -- Threads begin to count at different places, as in a short step none of them may come to `compared` answers.
     answered = math.floor(number * compared / all_threads)
     ended_path = folder .. "/ended"
     math.randomseed(number + driver.now_s() * 1e6)
+    place = math.random(0, count - 1)
+    answered_s = driver.now_s()
     sizes = driver.open_records(string.format("%s/bytes-%d.log", folder, number), open_loop)
     log = driver.open_log(string.format("%s/requests-%d.log", folder, number), open_loop)
 end
 
--- An object by its popularity; up_to adds up the weights.
+-- A record by its weight; up_to adds up the weights.
 local function draw()
-    local weight = math.random() * objects[count - 1].up_to
+    local weight = math.random() * records[count - 1].up_to
     local low, high = 0, count - 1
     while low < high do
         local middle = math.floor((low + high) / 2)
-        if objects[middle].up_to > weight then high = middle else low = middle + 1 end
+        if records[middle].up_to > weight then high = middle else low = middle + 1 end
     end
     return low
+end
+
+-- What the next request is for. arrived: of a replay, its number.
+local function choose(arrived)
+    if order == "walk" then
+        place = (place + 1) % count
+        at = place
+    else
+        at = order == "replay" and arrived or draw()
+    end
+    ask = block and records[at] or nil
+end
+
+-- How long a user waits before that request.
+local function pause_s()
+    local mean_s = think_s + (order == "walk" and ask.think_s or 0)
+    if mean_s == 0 then return 0 end
+    return exponential and -mean_s * math.log(1 - math.random()) or mean_s
+end
+
+-- Before the first one: users do not begin at one instant.
+local function first_pause_s()
+    return exponential and pause_s() or math.random() * pause_s()
 end
 
 -- The last thread to end wakes wrk's main thread, which would sleep until its time is up.
@@ -100,30 +161,47 @@ end
 -- When the next request begins, and for what; false where there is none any more. after_s: the end of the last one.
 local function prepare(after_s)
     if open_loop or deadline_s == nil then
-        start_s, deadline_s = driver.next_arrival_s()
+        local arrived
+        start_s, deadline_s, arrived = driver.next_arrival_s(order == "replay")
+        if start_s < deadline_s then choose(arrived) end
+        if not open_loop then start_s = start_s + first_pause_s() end
     else
-        start_s = after_s
+        choose()
+        start_s = after_s + pause_s()
     end
     if math.max(start_s, after_s) >= deadline_s then
         finish()
         return false
     end
-    object = draw()
-    path = paths and paths[object + 1] or string.format("/objects/%d/%d", math.floor(object / 1000), object)
     return true
 end
 
 local function add(outcome, bytes)
     size[0] = bytes
     sizes:write(ffi.string(size, 8))
-    return log.add(GET, start_s, outcome)
+    answered_s = log.add(ask and ask.operation or 0, start_s, outcome)
+    return answered_s
+end
+
+local function path_of(object) return string.format("/objects/%d/%d", math.floor(object / 1000), object) end
+
+-- The whole request.
+local function text()
+    if ask == nil then return "GET " .. path_of(at) .. tail end
+    local found = texts[at]
+    if found == nil then
+        found = piece(ask.head) .. session .. "\r\n" .. piece(ask.body)
+        if kept then texts[at] = found end
+    end
+    return found
 end
 
 -- Each kind of wrong answer once: what a driver prints is shown where nothing succeeds.
 local function complain(outcome, words)
     if complained[outcome] then return end
     complained[outcome] = true
-    io.stderr:write(string.format("FATAL: %s: %s\n", path, words))
+    local asked = ask and piece(ask.head):match("^(.-) HTTP/") or path_of(at)
+    io.stderr:write(string.format("FATAL: %s: %s\n", asked, words))
 end
 
 function request()
@@ -133,7 +211,10 @@ function request()
     end
     if over then return "" end
     local ready = true
-    if pending then
+    if pending and idle then
+        idle = false
+        return text()
+    elseif pending then
         pending = false
         add(NO_ANSWER, 0)
         driver.sleep_s(REFUSED_PAUSE_S)
@@ -142,26 +223,32 @@ function request()
         ready = prepare(driver.now_s())
     end
     if not ready then return "" end
-    local early_s = start_s - driver.now_s()
-    if early_s > 0 then driver.sleep_s(early_s) end
+    local now_s = driver.now_s()
+    if start_s > now_s then
+        driver.sleep_s(start_s - now_s)
+        now_s = start_s
+    end
+    idle = now_s - answered_s > IDLE_S and (ask == nil or ask.repeatable == 1)
     pending = true
-    return "GET " .. path .. tail
+    return text()
 end
 
 local function judge(status, body)
-    if status ~= 200 then
+    local lowest, highest, check = 200, 200, checked
+    if ask then lowest, highest, check = ask.lowest, ask.highest, ask.checked end
+    if status < lowest or status > highest then
         complain(WRONG_STATUS, "status " .. status)
         return WRONG_STATUS
     end
-    if checked == "status" then return DONE end
-    local wanted = tonumber(objects[object].size)
-    if #body ~= wanted then
-        complain(WRONG_LENGTH, string.format("%d bytes instead of %d", #body, wanted))
+    if check == CHECKED.status then return DONE end
+    local wanted = ask and ask.wanted or records[at]
+    if #body ~= tonumber(wanted.size) then
+        complain(WRONG_LENGTH, string.format("%d bytes instead of %d", #body, tonumber(wanted.size)))
         return WRONG_LENGTH
     end
-    if checked == "length" then return DONE end
+    if check == CHECKED.length then return DONE end
     answered = answered + 1
-    if answered % compared == 0 and C.loadframe_memcmp(body, contents + objects[object].offset, #body) ~= 0 then
+    if answered % compared == 0 and C.loadframe_memcmp(body, contents + wanted.offset, #body) ~= 0 then
         complain(WRONG_BYTES, "other bytes than there should be")
         return WRONG_BYTES
     end

@@ -1,11 +1,12 @@
-"""http: GET requests for objects of a web server or a cache (targets: nginx; axes: concurrency = connections, rate =
-requests/s, working_set = MiB).
+"""http: requests to a web server, a cache or a service (axes: concurrency = connections, rate = requests/s,
+working_set = MiB).
 
-Each object's content follows from a seed. The status and the length of every answer are checked, and one in `compared`
-byte by byte: a wrong one is an error, and no throughput. Where pages change, `checked` asks for less. wrk runs
-http.lua: on the axes concurrency and working_set in a closed loop, where a request begins when the one before has
-ended; on the axis rate in an open loop, where requests begin when they should and `connections` serve them, first come,
-first served.
+A server of ours is asked for objects that we make; their contents follow from a seed. One that is known by its address
+is asked for paths, or for the requests that the study declares (by_address.py). The status and the length of every
+answer are checked, and one in `compared` byte by byte: a wrong one is an error, and no throughput. Where pages change,
+`checked` asks for less. wrk runs http.lua: on the axes concurrency and working_set in a closed loop, where a request
+begins when the one before has ended and its user has thought; on the axis rate in an open loop, where requests begin
+when they should and `connections` serve them, first come, first served.
 """
 
 from __future__ import annotations
@@ -18,31 +19,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
-from loadframe.connections.http_connection import ERRORS, Connection, body
+from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
 from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import http_driver, step_files
+from loadframe.model import Checked, Declared, Endpoint, Requirement, SettingValue
+from loadframe.workloads import by_address, http_driver, step_files
+from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
+from loadframe.workloads.asks import block
+from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
-from loadframe.workloads.options import choice, number, rules, switch, whole, whole_level
-from loadframe.workloads.pages import CHECKS, Pages, alike
+from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
+from loadframe.workloads.pages import CHECKS, alike
 from loadframe.workloads.requirements import demand, program
 
 MOST_CONNECTIONS = 1024
-"""Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
-LARGEST_OBJECT = 256 << 20
+"""wrk has a thread for each of them."""
 LARGEST_SET_MIB = 1 << 20
-TIMEOUT_S = 10.0
-"""Without a byte."""
-WHOLE_S = 60.0
-"""No answer takes longer from its first byte to its last, or it has no end."""
-HEADERS_BYTES = 1 << 20
-"""Of one answer, and what stands around its chunks."""
 ITS_LOG = "Its log says why."
 CLIENTS = 8
 """Who fill a cache together, at most: no more than `connections`, as a cache may be allowed few."""
@@ -62,13 +60,17 @@ class HttpOptions:
     checked: str = choice("bytes", CHECKS, "all of that, status and length, or the status alone, where pages change")
     seed: int = whole(1, 0, 2**32 - 1, "contents and sizes follow from it")
     connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: number of client connections")
+    paths: str = text(
+        "", "of a server known by its address: what is requested, separated by blanks; without it its own"
+    )
+    writes: bool = switch(False, "[[workload.request]] may have methods that change data of a server that runs already")
 
 
 class Http(Common[HttpOptions]):
     """The workload. Options: HttpOptions."""
 
     kind = "http"
-    target_kinds = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish"})
+    target_kinds = frozenset({"nginx", "nginx-cache", "squid", "varnish"}) | by_address.KINDS
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
@@ -76,9 +78,15 @@ class Http(Common[HttpOptions]):
     model = HttpOptions
     levels = (1, MOST_CONNECTIONS)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, SettingValue],
+        allowance: Allowance | None = None,
+        declared: Declared | None = None,
+    ) -> None:
+        """declared: requests, a login and a think time. StudyError for what does not fit."""
         super().__init__(options, allowance)
-        given = self.options
+        given, declared = self.options, declared or Declared()
         largest = given.largest_bytes or given.smallest_bytes
         if largest < given.smallest_bytes:
             raise StudyError(
@@ -87,7 +95,17 @@ class Http(Common[HttpOptions]):
             )
         exponent = given.exponent if given.popularity == "zipf" else 0.0
         self.objects = Objects(given.smallest_bytes, largest, exponent, given.seed)
-        self._pages: Pages | None = None
+        checked = cast(Checked, given.checked)
+        self._asked = ByAddress(declared, given.paths, checked, exponent, writes=given.writes)
+        if self._asked.given:
+            self.target_kinds = self.target_kinds & by_address.KINDS
+        self.operations = self.judged = self._asked.operations or Http.operations
+        self._think = declared.think_time
+        if self._think is not None and self.rate(self.levels[0]) is not None:
+            raise StudyError(
+                "workload.think_time: on the axis rate requests arrive when they should, whatever users think.",
+                remedy="Leave it out, or choose the axis concurrency.",
+            )
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
@@ -97,8 +115,9 @@ class Http(Common[HttpOptions]):
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
         that is attached learn the pages instead."""
         demand(requirements(self.kind))
-        self._pages = None
-        if self._pages_of(endpoint) is not None:
+        if not self._is_ours(endpoint):
+            self._asked.forget()
+            self._asked.check(endpoint)
             return
         ask(endpoint, "/")
         with _explained(endpoint):
@@ -111,36 +130,44 @@ class Http(Common[HttpOptions]):
         self._check_answer(endpoint)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start wrk; its threads begin at one instant and work for duration_s."""
+        """Start wrk; its threads begin at one instant and work for duration_s. Where there is a login, each connection
+        logs in before."""
         demand(requirements(self.kind))
         level = self.check_level(level)
         folder = folder.resolve()
-        table, text, paths = folder / "objects.bin", folder / "pages.bin", folder / "paths.txt"
-        pages = self._pages_of(endpoint)
-        if pages is None:
-            step_files.write(table, self.objects.table(self._count(level)).tobytes(), self.allowance.user)
-            text = self._folder(endpoint).text
-        else:
-            pages.write(table, text, paths, self.objects.exponent, self.allowance.user)
-        plan = http_driver.Plan(
-            endpoint.address,
-            host_of(endpoint),
-            table,
-            text,
-            self.options.checked,
-            self.options.compared,
-            self.options.keep_alive,
-            None if pages is None else paths,
-            self.objects.largest if pages is None else max(map(len, pages.bodies)),
-        )
         return http_driver.start(
             self.kind,
-            plan,
+            self._plan(endpoint, level, folder),
             allowance=self.allowance,
             connections=self.clients(level),
             folder=folder,
             duration_s=duration_s,
             rate=self.rate(level),
+        )
+
+    def _plan(self, endpoint: Endpoint, level: int, folder: Path) -> http_driver.Plan:
+        """What wrk is to ask for; the files that it needs are made."""
+        options = self.options
+        plan = partial(
+            http_driver.Plan,
+            address=endpoint.address,
+            host=host_of(endpoint),
+            compared=options.compared,
+            keep_alive=options.keep_alive,
+            think=self._think,
+        )
+        if self._is_ours(endpoint):
+            table = folder / "objects.bin"
+            step_files.write(table, self.objects.table(self._count(level)).tobytes(), self.allowance.user)
+            text = self._folder(endpoint).text
+            return plan(text=text, table=table, checked=options.checked, largest_bytes=self.objects.largest)
+        asked, text = self._asked.asks(endpoint, keep_alive=options.keep_alive), folder / "pages.bin"
+        step_files.write(text, by_address.contents(asked), self.allowance.user)
+        return plan(
+            text=text,
+            block=block(asked, self._asked.open_sessions(endpoint, self.clients(level))),
+            secret=self._asked.secret,
+            largest_bytes=max(max(len(one.wanted), one.size) for one in asked),
         )
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -175,33 +202,34 @@ class Http(Common[HttpOptions]):
     def _folder(self, endpoint: Endpoint) -> Folder:
         return Folder(Path(endpoint.options["files"]), self.objects)
 
-    def _pages_of(self, endpoint: Endpoint) -> Pages | None:
-        """The pages of a server that Loadframe did not start, learnt once; None where the objects are ours."""
-        if "paths" not in endpoint.options:
-            return None
-        if self._pages is None:
-            asked = partial(ask, endpoint)
-            self._pages = Pages.learn(endpoint.address, endpoint.options["paths"].split(), asked, self.options.checked)
-        return self._pages
+    def _is_ours(self, endpoint: Endpoint) -> bool:
+        """Whether the server has objects that we make. StudyError where it is to be asked for something else."""
+        ours = "files" in endpoint.options
+        if ours and self._asked.given:
+            raise StudyError(
+                f"A target of kind {endpoint.kind} serves the objects that Loadframe makes, and nothing else.",
+                remedy="Leave out [[workload.request]], [workload.login] and workload.options.paths, or load a target "
+                f"of kind {' or '.join(sorted(by_address.KINDS))}.",
+            )
+        return ours
 
     def _check_answer(self, endpoint: Endpoint) -> None:
         """TargetError where the server does not answer, or answers with something else than the first object."""
-        pages = self._pages_of(endpoint)
-        if pages is None:
-            (size,) = self.objects.sizes(1).tolist()
-            path, wanted = path_of(0), self.objects.content(0, size)
-            remedy = "Does it serve the folder that its endpoint names, and nothing else on this port?"
-        else:
-            path, wanted = pages.paths[0], pages.bodies[0]
-            remedy = 'Where it may change: workload.options.checked = "length", or "status".'
-        status, found = ask(endpoint, path)
-        if status != http.client.OK:
-            raise TargetError(f"The server at {endpoint.address} answers {path} with status {status}", remedy=ITS_LOG)
-        if not alike(found, wanted, self.options.checked):
+        if not self._is_ours(endpoint):
+            self._asked.check(endpoint)
+            return
+        (size,) = self.objects.sizes(1).tolist()
+        path, wanted = path_of(0), self.objects.content(0, size)
+        answer = ask(endpoint, path)
+        if answer.status != http.client.OK:
             raise TargetError(
-                f"The server at {endpoint.address} answers {path} with {len(found)} bytes, which are not the "
+                f"The server at {endpoint.address} answers {path} with status {answer.status}", remedy=ITS_LOG
+            )
+        if not alike(answer.body, wanted, cast(Checked, self.options.checked)):
+            raise TargetError(
+                f"The server at {endpoint.address} answers {path} with {len(answer.body)} bytes, which are not the "
                 f"{len(wanted)} that it should have",
-                remedy=remedy,
+                remedy="Does it serve the folder that its endpoint names, and nothing else on this port?",
             )
 
 
@@ -213,7 +241,7 @@ class HttpByWorkingSet(Http):
     """The same requests for more and more objects: the level is how many MiB they have together. Not of a server that
     is attached: it has the pages that it has."""
 
-    target_kinds = Http.target_kinds - {"service", "url"}
+    target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
 
@@ -317,33 +345,11 @@ def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) 
         connection.close()
 
 
-def host_of(endpoint: Endpoint) -> str:
-    """What stands in the header Host: the name of a server that is known by one."""
-    return endpoint.options.get("host", endpoint.address)
-
-
-def ask(endpoint: Endpoint, path: str) -> tuple[int, bytes]:
-    """One GET on a connection of its own: status and body. TargetError where no server answers, or the answer does not
-    end within WHOLE_S and LARGEST_OBJECT bytes."""
-    connection = Connection(
-        endpoint.address,
-        host=host_of(endpoint),
-        most_bytes=LARGEST_OBJECT + HEADERS_BYTES,
-        within_s=WHOLE_S,
-        silent_s=TIMEOUT_S,
-    )
-    try:
-        answer = connection.get(path)
-        return answer.status, body(answer)
-    except ERRORS as error:
-        raise TargetError(
-            f"The server at {endpoint.address} does not answer {path}: {words(error) or type(error).__name__}",
-            remedy="Check that it runs and listens there; its log says why it would not.",
-        ) from error
-    finally:
-        connection.close()
-
-
 KIND = KindOfWorkload(
-    Http.kind, Http, rules(HttpOptions), requirements, other_axes={"rate": HttpAtRate, "working_set": HttpByWorkingSet}
+    Http.kind,
+    Http,
+    rules(HttpOptions),
+    requirements,
+    other_axes={"rate": HttpAtRate, "working_set": HttpByWorkingSet},
+    tables=frozenset({"login", "request", "think_time"}),
 )

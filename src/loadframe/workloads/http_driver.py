@@ -8,38 +8,70 @@ this house (arrivals.py).
 from __future__ import annotations
 
 import math
+import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal
 
 from loadframe.host.environment import located
 from loadframe.host.processes import Allowance, spawn
-from loadframe.workloads import step_files
-from loadframe.workloads.arrivals import ARRIVALS, HEAD_START_S, READY_WITHIN_S, await_ready, closed_loop, open_loop
+from loadframe.model import Think
+from loadframe.workloads import asks, step_files
+from loadframe.workloads.arrivals import (
+    ARRIVALS,
+    HEAD_START_S,
+    READY_WITHIN_S,
+    await_ready,
+    closed_loop,
+    open_loop,
+    replay,
+)
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SCRIPT = Path(__file__).with_name("http.lua")
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes")
 """The outcome of a request, by the number in the request log."""
 
 
+Order = Literal["draw", "walk", "replay"]
+"""How requests follow one another: by their weights, one after the other, or as a schedule says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk is to ask for. address: host and port, as a number. host: of the header Host. table, text: files of the
-    objects (objects.py). checked: what of an answer (pages.CHECKS). compared: of this many answers one is compared
-    with its content. paths: of pages that are not ours, one in each line. largest_bytes: of an answer as it should
-    be."""
+    """What wrk is to ask for. address: host and port, as a number. host: of the header Host. text: the file with the
+    contents of answers. compared: of this many answers one is compared with its content. table: of objects, a file
+    (objects.py), with checked: what of an answer (asks.CHECKED); None where there are requests: the block of asks.py.
+    order: in which they are sent. think: the pause of a user before each. secret: variables of the environment that wrk
+    is not to have. largest_bytes: of an answer as it should be, or of a request."""
 
     address: str
     host: str
-    table: Path
     text: Path
-    checked: str
     compared: int
     keep_alive: bool
-    paths: Path | None = None
+    table: Path | None = None
+    checked: str = "status"
+    block: bytes = b""
+    order: Order = "draw"
+    think: Think | None = None
+    secret: frozenset[str] = frozenset()
     largest_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When requests arrive, and which. offsets: in rising order from 0 (s), shape (requests,); numbers: of the requests
+    in the block, as many."""
+
+    offsets: NDArray[np.float64]
+    numbers: NDArray[np.int64]
 
 
 OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
@@ -67,10 +99,10 @@ def start(
     connections: int,
     folder: Path,
     duration_s: float,
-    rate: float | None = None,
+    rate: float | Schedule | None = None,
 ) -> ProcessDriver:
     """Start wrk; each thread writes `requests-N.log` and `bytes-N.log` into `folder`. rate: requests per second in an
-    open loop; None: a closed loop."""
+    open loop, or when each is to begin; None: a closed loop."""
     folder = folder.resolve()
     logs, sizes = ([folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes"))
     for path in (*logs, *sizes, folder / "ended"):
@@ -81,22 +113,57 @@ def start(
     # of ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
     room = 2 * connections - 1
     command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
-    command += ["--header", f"Host: {plan.host}"]
-    command += ["--script", str(SCRIPT), f"http://{plan.address}/", "--", str(folder), str(connections)]
-    command += [str(plan.table), str(plan.text), "closed" if rate is None else "open", plan.checked]
-    command += [str(plan.compared), "keep-alive" if plan.keep_alive else "close", str(plan.paths or "-")]
+    command += ["--header", f"Host: {plan.host}", "--script", str(SCRIPT), f"http://{plan.address}/", "--"]
     printed, schedule = folder / "wrk.txt", folder / ARRIVALS
     with ExitStack() as files:
         output = files.enter_context(step_files.create(printed))
         to_come = files.enter_context(step_files.create(schedule))
         waiting = files.enter_context(schedule.open("rb", buffering=0))
-        held = _bounded(allowance, connections, plan)
-        process = spawn(command, held, stdin=waiting, stdout=output, stderr=output, cwd=folder)
+        block = None if plan.table is not None else asks.handed_over(plan.block)
+        if block is not None:
+            files.callback(os.close, block)
+        process = spawn(
+            [*command, *_arguments(plan, folder, connections, closed=rate is None, block=block)],
+            _bounded(allowance, connections, plan),
+            stdin=waiting,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env={name: value for name, value in os.environ.items() if name not in plan.secret},
+            pass_fds=[] if block is None else [block],
+        )
         await_ready(process, logs)
-        arrivals = None
-        if rate is None:
-            end_s = closed_loop(to_come, duration_s, connections)
-        else:
-            arrivals = open_loop(to_come, rate, duration_s, connections)
-            end_s = time.monotonic() + HEAD_START_S + duration_s
+        arrivals, end_s = _begin(to_come, rate, duration_s, connections)
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes)
+
+
+def _arguments(plan: Plan, folder: Path, connections: int, *, closed: bool, block: int | None) -> list[str]:
+    """Of http.lua's init."""
+    think = plan.think or Think(0.0, "fixed")
+    return [
+        str(folder),
+        str(connections),
+        "-" if plan.table is None else str(plan.table),
+        str(plan.text),
+        "closed" if closed else "open",
+        plan.checked,
+        str(plan.compared),
+        "keep-alive" if plan.keep_alive else "close",
+        "-" if block is None else str(block),
+        plan.order,
+        f"{think.mean_s:.9f}",
+        think.spread,
+    ]
+
+
+def _begin(
+    to_come: IO[bytes], rate: float | Schedule | None, duration_s: float, connections: int
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Let the requests come: when in an open loop (None in a closed one), and when it is over (CLOCK_MONOTONIC, s)."""
+    if rate is None:
+        return None, closed_loop(to_come, duration_s, connections)
+    if isinstance(rate, Schedule):
+        arrivals = replay(to_come, rate.offsets, rate.numbers, duration_s, connections)
+    else:
+        arrivals = open_loop(to_come, rate, duration_s, connections)
+    return arrivals, time.monotonic() + HEAD_START_S + duration_s

@@ -1,0 +1,205 @@
+"""What a server known by its address is asked for: paths, or the requests that a study declares, in sessions that log
+in first."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from loadframe.connections.http_words import METHODS, REPEATABLE, SAFE, wrong_path
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import Checked, Declared, Endpoint, Request
+from loadframe.workloads import asks, sessions
+from loadframe.workloads.asking import Answer, ask, host_of
+from loadframe.workloads.asks import Ask
+from loadframe.workloads.from_environment import body_of, headers_of, variables
+from loadframe.workloads.pages import Page, alike, learn
+
+KINDS = frozenset({"service", "url"})
+"""Of the targets that are known by their address: Loadframe has made nothing of what they serve."""
+PATHS = "workload.options.paths"
+WRITING = tuple(method for method in METHODS if method not in SAFE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request with its secrets, and what of its answers is checked. body: of a right answer, once it is known."""
+
+    request: Request
+    headers: tuple[tuple[str, str], ...]
+    content: bytes
+    checked: Checked
+    operation: int
+    wanted: bytes = b""
+
+    @property
+    def learnt(self) -> bool:
+        """Whether its page is asked for before the load."""
+        return self.request.method == "GET" and self.request.expect in (None, http.client.OK)
+
+
+class ByAddress:
+    """The requests of a workload, and what is known of their answers."""
+
+    def __init__(self, declared: Declared, paths: str, checked: Checked, exponent: float, *, writes: bool) -> None:
+        """paths: separated by blanks; "": those that the endpoint names. exponent: of Zipf's law, as these paths are
+        ordered. writes: whether the study says that data of others may be changed. StudyError."""
+        self._login, self._declared, self._paths = declared.login, declared.request, paths.split()
+        self._checked, self._exponent, self._writes = checked, exponent, writes
+        if paths and self._declared:
+            raise StudyError(
+                f"{PATHS} and [[workload.request]]: one of them is enough.", remedy="Make each path a request."
+            )
+        for path in self._paths:
+            if (why := wrong_path(path)) is not None:
+                raise StudyError(
+                    f"{PATHS}: {path[:100]!r} cannot be asked for: {why}.", remedy="For example '/ /about'."
+                )
+        self._refuse_two_sessions()
+        login = () if self._login is None else self._login.requests
+        self.secret = frozenset(name for one in (*self._declared, *login) for name in variables(one))
+        self._of_study = [self._sent(one, number) for number, one in enumerate(self._declared)]
+        self._steps = () if self._login is None else sessions.steps_of(self._login)
+        self._known: tuple[_Sent, ...] | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether the study has any of it, so that the target must be known by its address."""
+        return bool(self._declared or self._paths or self._login)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The names of the declared requests, as the log numbers them; () where there are paths alone."""
+        return tuple(one.name for one in self._declared)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of declared requests of whose answers the status alone is checked."""
+        return tuple(one.request.name for one in self._of_study if one.checked == "status")
+
+    def check_writes(self) -> None:
+        """StudyError where the load changes data of others, and the study does not say that it may."""
+        writing = [one for one in self._declared if one.method in WRITING]
+        if writing and not self._writes:
+            raise StudyError(
+                f"The request {writing[0].name!r} is a {writing[0].method}, which changes the data of a server that "
+                "Loadframe did not start.",
+                remedy="If its owner agrees: workload.options.writes = true. Loadframe does not undo what they change.",
+            )
+
+    def forget(self) -> None:
+        """The answers may have changed."""
+        self._known = None
+
+    def check(self, endpoint: Endpoint) -> None:
+        """Learn the answers, or compare one with what it was. StudyError where the load may not be; TargetError where
+        the server does not answer, or with something else."""
+        if endpoint.attached:
+            self.check_writes()
+        if self._known is None:
+            self._learn(endpoint)
+            return
+        page = next((one for one in self._known if one.learnt), None)
+        if page is None:
+            ask(endpoint, "/")
+            return
+        answer = self._answer(endpoint, page, self._session(endpoint))
+        path = page.request.path
+        if answer.status != http.client.OK:
+            raise TargetError(
+                f"The server at {endpoint.address} answers {path} with status {answer.status}",
+                remedy="Its log says why.",
+            )
+        if not alike(answer.body, page.wanted, page.checked):
+            raise TargetError(
+                f"The server at {endpoint.address} answers {path} with {len(answer.body)} bytes, which are not the "
+                f"{len(page.wanted)} that it should have",
+                remedy='Where it may change: workload.options.checked = "length", or "status".',
+            )
+
+    def asks(self, endpoint: Endpoint, *, keep_alive: bool) -> tuple[Ask, ...]:
+        """The requests as they are sent."""
+        if self._known is None:
+            self.check(endpoint)
+        assert self._known is not None, "they have just been learnt"
+        return tuple(_ask(one, host_of(endpoint), keep_alive) for one in self._known)
+
+    def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
+        """Further headers of each connection; none without a login. TargetError where the server refuses one."""
+        if self._login is None:
+            return []
+        opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
+        return ["".join(f"{name}: {value}\r\n" for name, value in one).encode("latin-1") for one in opened]
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _refuse_two_sessions(self) -> None:
+        """StudyError where a request has a header that the login sets."""
+        if self._login is None:
+            return
+        taken = {"cookie", *(("authorization",) if self._login.token else ())}
+        for one in self._declared:
+            if twice := [name for name, _ in one.headers if name.lower() in taken]:
+                raise StudyError(
+                    f"The request {one.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
+                    remedy="Leave one of them out.",
+                )
+
+    def _sent(self, request: Request, operation: int) -> _Sent:
+        of_get = self._checked if request.method == "GET" and request.expect in (None, http.client.OK) else "status"
+        return _Sent(request, headers_of(request), body_of(request), request.checked or of_get, operation)
+
+    def _all(self, endpoint: Endpoint) -> list[_Sent]:
+        if self._of_study:
+            return self._of_study
+        paths = self._paths or endpoint.options.get("paths", "/").split()
+        weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]
+        return [self._sent(one, 0) for one in weighed]
+
+    def _learn(self, endpoint: Endpoint) -> None:
+        sent = self._all(endpoint)
+        pages = [one for one in sent if one.learnt]
+        if not pages:
+            ask(endpoint, "/")
+        session = self._session(endpoint)
+        where = "[[workload.request]]" if self._declared else PATHS if self._paths else "target.settings.paths"
+
+        def answer(number: int) -> tuple[int, bytes]:
+            found = self._answer(endpoint, pages[number], session)
+            return found.status, found.body
+
+        wanted = learn(endpoint.address, [Page(one.request.path, one.checked, where) for one in pages], answer)
+        bodies = iter(wanted)
+        self._known = tuple(replace(one, wanted=next(bodies)) if one.learnt else one for one in sent)
+
+    def _session(self, endpoint: Endpoint) -> sessions.Headers:
+        if self._login is None:
+            return ()
+        return sessions.log_in(endpoint, self._steps, self._login.token)
+
+    @staticmethod
+    def _answer(endpoint: Endpoint, one: _Sent, session: sessions.Headers) -> Answer:
+        return ask(endpoint, one.request.path, one.request.method, (*one.headers, *session), one.content)
+
+
+def _ask(one: _Sent, host: str, keep_alive: bool) -> Ask:
+    request = one.request
+    head = asks.head(request.method, request.path, host, one.headers, close=not keep_alive)
+    lowest, highest = (200, 299) if request.method != "GET" else (http.client.OK, http.client.OK)
+    return Ask(
+        operation=one.operation,
+        head=asks.sized(head, request.method, one.content),
+        body=one.content,
+        weight=request.weight,
+        lowest=request.expect or lowest,
+        highest=request.expect or highest,
+        checked=one.checked,
+        wanted=one.wanted,
+        repeatable=request.method in REPEATABLE,
+    )
+
+
+def contents(asked: Sequence[Ask]) -> bytes:
+    """The bodies of right answers, as the records of a block refer to them."""
+    return b"".join(one.wanted for one in asked) + b"\0"  # of nothing there is no mapping

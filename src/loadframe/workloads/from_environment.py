@@ -1,0 +1,97 @@
+"""Secrets of requests: they come from the environment of Loadframe, and stay in its memory and in that of the driver.
+
+A study says {ENV:NAME} where the value of the variable NAME belongs. The run folder keeps what the study says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote_plus
+
+from loadframe.connections.http_words import wrong_header
+from loadframe.errors import StudyError
+from loadframe.formats.named_files import read_up_to
+from loadframe.model import Request
+
+NAMED = re.compile(r"\{ENV:([^{}]*)\}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+LONGEST_SECRET = 16 << 10
+LARGEST_BODY = 1 << 20
+ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("json", lambda value: json.dumps(value)[1:-1]),
+    ("x-www-form-urlencoded", quote_plus),
+)
+"""How a value is spelt in a body, by a word of its Content-Type."""
+
+
+def variables(request: Request) -> frozenset[str]:
+    """The variables that a request names."""
+    return frozenset(name for text in (request.body, *dict(request.headers).values()) for name in NAMED.findall(text))
+
+
+def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
+    """With the values. StudyError where a variable is not there, or its value cannot stand in a header."""
+    found = tuple((name, _filled(value, str)) for name, value in request.headers)
+    for name, value in found:
+        if (why := wrong_header(name, value)) is not None:
+            raise StudyError(
+                f"The header {name!r} of the request {request.name!r} cannot be sent with the value that the "
+                f"environment gives it: {why}.",
+                remedy="Correct the variable; the value is not shown.",
+            )
+    return found
+
+
+def body_of(request: Request) -> bytes:
+    """With the values, spelt as the Content-Type asks for. StudyError where a variable is not there, or the body cannot
+    be read or has more than LARGEST_BODY bytes."""
+    if request.body_file:
+        return _read(request)
+    kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")
+    spell = next((how for word, how in ESCAPED if word in kind), str)
+    return _filled(request.body, spell).encode()
+
+
+def _filled(text: str, spell: Callable[[str], str]) -> str:
+    return NAMED.sub(lambda found: spell(_value(found[1])), text)
+
+
+def _value(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise StudyError(
+            f"{{ENV:{name[:100]}}} names no variable of the environment.",
+            remedy="A name has letters, digits and underscores, for example {ENV:API_TOKEN}.",
+        )
+    value = os.environ.get(name)
+    if not value:
+        raise StudyError(
+            f"The study takes a secret from the environment variable {name}, which is not set.",
+            remedy=f"Set it for this command, for example: export {name}; it is not written anywhere.",
+        )
+    if len(value) > LONGEST_SECRET:
+        raise StudyError(
+            f"The environment variable {name} has {len(value):,} characters.",
+            remedy=f"A secret has at most {LONGEST_SECRET:,}.",
+        )
+    return value
+
+
+def _read(request: Request) -> bytes:
+    try:
+        content = read_up_to(Path(request.body_file).expanduser().absolute(), LARGEST_BODY)
+    except (OSError, RuntimeError) as error:  # the latter for a ~name that has no home
+        raise StudyError(
+            f"The body of the request {request.name!r} cannot be read from {request.body_file!r}: "
+            f"{getattr(error, 'strerror', None) or error}.",
+            remedy="Give the path of a file with the body, or body itself.",
+        ) from error
+    if len(content) > LARGEST_BODY:
+        raise StudyError(
+            f"The body of the request {request.name!r} has more than {LARGEST_BODY:,} bytes ({request.body_file!r}).",
+            remedy="Give a smaller one.",
+        )
+    return content

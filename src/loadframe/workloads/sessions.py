@@ -1,0 +1,120 @@
+"""Sessions: each connection of the load logs in once, before it; cookies and a bearer token are carried on.
+
+Loadframe itself logs in, so that the driver never has the secret: it gets the headers of each session alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from loadframe.connections.http_words import TOKEN, VALUE
+from loadframe.errors import TargetError
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.model import Endpoint, Login
+from loadframe.workloads.asking import Answer, ask
+from loadframe.workloads.from_environment import body_of, headers_of
+
+AT_ONCE = 16
+"""Logins that are under way together, at most: many a server makes them slow on purpose."""
+MOST_COOKIES, MOST_SESSION_BYTES = 50, 8 << 10
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request of a login, with its secrets. lowest, highest: the statuses of a right answer."""
+
+    method: str
+    path: str
+    headers: Headers
+    body: bytes
+    lowest: int
+    highest: int
+
+
+def steps_of(login: Login) -> tuple[Step, ...]:
+    """The requests with their secrets. StudyError where one is not there. A login may answer with a redirection."""
+    return tuple(
+        Step(one.method, one.path, headers_of(one), body_of(one), one.expect or 200, one.expect or 399)
+        for one in login.requests
+    )
+
+
+def open_sessions(endpoint: Endpoint, steps: Sequence[Step], token: str, count: int) -> list[Headers]:
+    """Log in so many times. TargetError where the server refuses it, or answers with what is no cookie or token."""
+    with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
+        opening = [pool.submit(log_in, endpoint, steps, token) for _ in range(count)]
+        try:
+            return [one.result() for one in opening]
+        finally:
+            for one in opening:
+                one.cancel()
+
+
+def log_in(endpoint: Endpoint, steps: Sequence[Step], token: str) -> Headers:
+    """The headers of one session: a cookie, and the bearer token where there is to be one. TargetError."""
+    cookies: dict[str, str] = {}
+    answer = Answer(0, b"")
+    for step in steps:
+        answer = ask(endpoint, step.path, step.method, (*step.headers, *_cookie(cookies)), step.body)
+        if not step.lowest <= answer.status <= step.highest:
+            raise TargetError(
+                f"The server at {endpoint.address} answers the login {step.method} {step.path} with status "
+                f"{answer.status}",
+                remedy="Check what [workload.login] sends, and the variables of the environment that it names.",
+            )
+        _keep(cookies, answer, endpoint)
+    found = (*_cookie(cookies), *(_bearer(answer.body, token, endpoint) if token else ()))
+    if not found:
+        raise TargetError(
+            f"The server at {endpoint.address} answers the login with neither a cookie nor a token, so there is no "
+            "session",
+            remedy="Name the token's field in workload.login.token, or leave [workload.login] out.",
+        )
+    return found
+
+
+def _cookie(cookies: dict[str, str]) -> Headers:
+    joined = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    return (("Cookie", joined),) if joined else ()
+
+
+def _keep(cookies: dict[str, str], answer: Answer, endpoint: Endpoint) -> None:
+    """What the answer sets, and no longer what it deletes. Where and how long a cookie holds is not looked at: all
+    requests go to one address, soon (RFC 6265, 5.2)."""
+    for header, line in answer.headers:
+        if header.lower() != "set-cookie":
+            continue
+        first, *attributes = line.split(";")
+        name, _, value = (part.strip() for part in first.partition("="))
+        if not TOKEN.fullmatch(name) or not VALUE.fullmatch(value):
+            raise _strange(endpoint, "a cookie that is none")
+        expired = any(attribute.strip().lower().replace(" ", "") == "max-age=0" for attribute in attributes)
+        if expired or not value:
+            cookies.pop(name, None)
+        else:
+            cookies[name] = value
+    if len(cookies) > MOST_COOKIES or sum(len(part) for pair in cookies.items() for part in pair) > MOST_SESSION_BYTES:
+        raise _strange(endpoint, f"more than {MOST_COOKIES} cookies or {MOST_SESSION_BYTES:,} bytes of them")
+
+
+def _bearer(body: bytes, token: str, endpoint: Endpoint) -> Headers:
+    try:
+        found = parse_json(body)
+    except JsonError as error:
+        raise _strange(endpoint, "what is no JSON, so there is no token in it") from error
+    for part in token.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    if not isinstance(found, str) or not found or not VALUE.fullmatch(found) or len(found) > MOST_SESSION_BYTES:
+        raise _strange(endpoint, f"JSON in which {token} is no token")
+    return (("Authorization", f"Bearer {found}"),)
+
+
+def _strange(endpoint: Endpoint, what: str) -> TargetError:
+    return TargetError(
+        f"The server at {endpoint.address} answers the login with {what}",
+        remedy="Check what [workload.login] sends, and workload.login.token.",
+    )

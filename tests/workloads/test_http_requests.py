@@ -1,0 +1,248 @@
+"""Requests that a study declares: sent as declared, as often as declared, and what is not right is an error."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from answering import Sent, Service, said, serving
+from loadframe.errors import StudyError, TargetError
+from loadframe.model import Declared, Endpoint, Request, SettingValue, Think
+from loadframe.workloads import registry
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.http_driver import OUTCOMES
+from loadframe.workloads.request_log import Requests
+
+SECONDS = 0.5
+server = pytest.mark.server
+
+LIST = Request("list", "GET", "/items", weight=3)
+ORDER = Request("order", "POST", "/orders", (("Content-Type", "application/json"),), '{"item": 7}')
+
+
+def shop(sent: Sent) -> bytes:
+    """A list that does not change, and orders."""
+    if sent.method == "GET":
+        return said(b"seven items")
+    return said(b'{"order": %d}' % time.monotonic_ns(), "201 Created")
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving(shop) as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "step").mkdir()
+    return tmp_path / "step"
+
+
+def drive(
+    endpoint: Endpoint,
+    folder: Path,
+    declared: Declared,
+    level: float = 3,
+    axis: str = "concurrency",
+    seconds: float = SECONDS,
+    **options: SettingValue,
+) -> ProcessDriver:
+    workload = registry.make("http", options, axis=axis, declared=declared)
+    workload.install(endpoint)
+    workload.set_level(endpoint, level)
+    driver = workload.start(endpoint, level, folder, seconds)
+    assert isinstance(driver, ProcessDriver)
+    try:
+        assert driver.wait(30)
+    finally:
+        driver.kill()
+    return driver
+
+
+def outcomes(requests: Requests, operation: int | None = None) -> Counter[str]:
+    of = requests.outcome if operation is None else requests.outcome[requests.operation == operation]
+    return Counter(OUTCOMES[code] for code in of)
+
+
+@server
+@pytest.mark.parametrize("axis", ["concurrency", "rate"])
+def test_requests_are_sent_as_declared_and_logged_by_their_names(service: Service, folder: Path, axis: str) -> None:
+    level = {"concurrency": 3, "rate": 200}[axis]
+    requests = drive(service.endpoint(), folder, Declared(request=(LIST, ORDER)), level, axis).requests()
+    assert outcomes(requests) == {"done": len(requests)}
+    orders = [sent for sent in service.sent if sent.method == "POST"]
+    assert {(sent.path, sent.body, sent.headers["content-type"]) for sent in orders} == {
+        ("/orders", b'{"item": 7}', "application/json")
+    }
+    assert {sent.headers["host"] for sent in service.sent} == {service.address}
+    logged = np.bincount(requests.operation, minlength=2)
+    assert abs(logged[1] - len(orders)) <= 3
+    share = logged[1] / logged.sum()
+    assert share == pytest.approx(0.25, abs=5 * (0.25 * 0.75 / logged.sum()) ** 0.5)
+
+
+def test_each_request_is_an_operation() -> None:
+    workload = registry.make("http", {}, declared=Declared(request=(LIST, ORDER)))
+    assert workload.operations == workload.judged == ("list", "order")
+    assert registry.make("http", {}).operations == ("get",)
+
+
+EXPECTED = {
+    "201 is a right answer of a POST": (None, "done"),
+    "it is the one that is expected": (201, "done"),
+    "another one is expected": (200, "wrong status"),
+}
+
+
+@server
+@pytest.mark.parametrize("case", EXPECTED)
+def test_the_status_that_is_expected_is_right(service: Service, folder: Path, case: str) -> None:
+    expect, outcome = EXPECTED[case]
+    order = Request("order", "POST", "/orders", expect=expect)
+    requests = drive(service.endpoint(), folder, Declared(request=(LIST, order))).requests()
+    assert outcomes(requests, 1).keys() == {outcome}
+    assert outcomes(requests, 0).keys() == {"done"}
+
+
+@server
+def test_a_page_that_is_another_one_under_load_is_an_error(service: Service, folder: Path) -> None:
+    learnt = Counter[str]()
+
+    def changing(sent: Sent) -> bytes:
+        learnt[sent.path] += 1
+        return said(b"seven items" if learnt[sent.path] <= 3 else b"eight items")
+
+    service.answer = changing
+    declared = Declared(request=(LIST, Request("status", "GET", "/status", checked="status")))
+    requests = drive(service.endpoint(), folder, declared, compared=1).requests()
+    assert outcomes(requests, 0).keys() == {"wrong bytes"}
+    assert outcomes(requests, 1).keys() == {"done"}
+
+
+@server
+def test_a_get_may_expect_another_status(service: Service, folder: Path) -> None:
+    service.answer = lambda sent: said(b"", "404 Not Found")
+    requests = drive(service.endpoint(), folder, Declared(request=(Request("x", "GET", "/", expect=404),))).requests()
+    assert outcomes(requests).keys() == {"done"}
+
+
+@server
+def test_paths_of_the_options_are_asked_for(service: Service, folder: Path) -> None:
+    requests = drive(service.endpoint(), folder, Declared(), paths="/a /b?c=1").requests()
+    assert outcomes(requests) == {"done": len(requests)}
+    assert {sent.path for sent in service.sent} >= {"/a", "/b?c=1"}
+    assert "/" not in {sent.path for sent in service.sent[4:]}
+
+
+@server
+def test_a_body_may_come_from_a_file(service: Service, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "body").write_bytes(bytes(range(256)))
+    order = Request("order", "PUT", "/orders", body_file=str(tmp_path / "body"))
+    drive(service.endpoint(), folder, Declared(request=(order,))).requests()
+    assert {sent.body for sent in service.sent if sent.method == "PUT"} == {bytes(range(256))}
+
+
+@server
+def test_connections_are_closed_where_they_should(service: Service, folder: Path) -> None:
+    requests = drive(service.endpoint(), folder, Declared(request=(ORDER,)), keep_alive=False).requests()
+    assert outcomes(requests) == {"done": len(requests)}
+    assert service.connections == pytest.approx(len(requests), abs=6)
+
+
+# --- whose data -------------------------------------------------------------------------------------------------------
+
+
+@server
+def test_data_of_others_are_changed_only_where_the_study_says_so(service: Service, folder: Path) -> None:
+    running = service.endpoint("url", attached=True)
+    with pytest.raises(StudyError, match="'order' is a POST") as caught:
+        drive(running, folder, Declared(request=(LIST, ORDER)))
+    assert "workload.options.writes = true" in caught.value.remedy
+    assert "POST" not in {sent.method for sent in service.sent}
+    requests = drive(running, folder, Declared(request=(LIST, ORDER)), writes=True).requests()
+    assert outcomes(requests, 1).keys() == {"done"}
+
+
+@server
+def test_a_server_with_our_objects_is_asked_for_nothing_else(web_server: Endpoint) -> None:
+    workload = registry.make("http", {}, declared=Declared(request=(LIST,)))
+    assert workload.target_kinds == {"service", "url"}
+    with pytest.raises(StudyError, match="serves the objects that Loadframe makes"):
+        workload.install(web_server)
+
+
+# --- users who think --------------------------------------------------------------------------------------------------
+
+
+@server
+@pytest.mark.parametrize("spread", ["fixed", "exponential"])
+def test_users_think_between_an_answer_and_the_next_request(service: Service, folder: Path, spread: str) -> None:
+    think_s, users = 0.05, 8
+    declared = Declared(request=(LIST,), think_time=Think(think_s, spread))  # type: ignore[arg-type]
+    requests = drive(service.endpoint(), folder, declared, users).requests()
+    begun_s = requests.end_s - requests.latency_ms / 1000
+    took_s = float(requests.latency_ms.mean()) / 1000
+    expected = users * SECONDS / (think_s + took_s)
+    assert len(requests) == pytest.approx(expected, abs=5 * expected**0.5), "N = X (R + Z)"
+    assert np.ptp(begun_s[np.argsort(begun_s)][:users]) > think_s / 4, "they do not begin at one instant"
+
+
+@server
+def test_a_connection_that_was_closed_while_its_user_thought_is_no_error(folder: Path) -> None:
+    with serving(shop, silent_s=1.2) as service:
+        declared = Declared(request=(LIST,), think_time=Think(1.5, "fixed"))
+        requests = drive(service.endpoint(), folder, declared, 2, seconds=3.5).requests()
+    assert outcomes(requests) == {"done": len(requests)}
+    assert len(requests) >= 3
+    assert service.connections > 4, "connections were closed, and opened again"
+
+
+@server
+def test_a_server_that_does_not_answer_after_a_pause_is_an_error(service: Service, folder: Path) -> None:
+    broken = time.monotonic() + 1.0
+
+    def dying(sent: Sent) -> bytes:
+        return said(b"seven items") if time.monotonic() < broken else b""
+
+    service.answer = dying
+    declared = Declared(request=(LIST,), think_time=Think(1.5, "fixed"))
+    requests = drive(service.endpoint(), folder, declared, 2, seconds=3.5).requests()
+    assert outcomes(requests)["no answer"] >= 1
+
+
+def test_at_a_rate_no_user_thinks() -> None:
+    with pytest.raises(StudyError, match="think_time"):
+        registry.make("http", {}, axis="rate", declared=Declared(think_time=Think(1.0, "fixed")))
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[dict[str, SettingValue], Declared, str]] = {
+    "paths and requests": ({"paths": "/a"}, Declared(request=(LIST,)), "one of them is enough"),
+    "no path": ({"paths": "/a b"}, Declared(), "must begin with /"),
+    "no such file": ({}, Declared(request=(Request("x", "PUT", "/", body_file="/none"),)), "cannot be read"),
+    "a file without an end": ({}, Declared(request=(Request("x", "PUT", "/", body_file="/dev/zero"),)), "more than"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_sent_is_refused_before_anything_is_started(case: str) -> None:
+    options, declared, why = REFUSED[case]
+    with pytest.raises(StudyError) as caught:
+        registry.make("http", options, declared=declared)
+    assert why in caught.value.fact
+
+
+@server
+def test_a_page_that_changes_must_be_checked_for_less(service: Service) -> None:
+    service.answer = lambda sent: said(b"%d" % time.monotonic_ns())
+    workload = registry.make("http", {}, declared=Declared(request=(LIST,)))
+    with pytest.raises(TargetError, match="different bytes each time") as caught:
+        workload.install(service.endpoint())
+    assert 'checked = "length"' in caught.value.remedy
