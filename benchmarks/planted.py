@@ -13,11 +13,17 @@ falsely. A file is a study with a table [planted]:
     sham       settings that give nothing, for a start of the server: they stand in for the change of every remedy.
                The cause is there and its evidence, but nothing may be confirmed, called helpful or kept
     strangers  how many processes outside the study use a CPU each
+    beside     what runs beside a service, of planted_programs.BESIDE
     flag       a flag that most steps must carry: a disturbance is not a cause, and has to be seen
 
+A study of a service of the reader's own (kind = "service", programs in benchmarks/planted/services) declares the
+settings that lift its cause and others that do nothing: these are its decoys, and none may be changed for good.
+planted_services.py shows without Loadframe that they are what they are said to be. A study whose programs are missing
+is skipped. Rules of one line (planted_rivals.py) are scored on the same measurements.
+
 A table is printed as the runs end, then the totals; it ends with 1 where a goal is missed: at least 90 % right first,
-no false confirmation. A study takes 20 to 90 s on two cores, a pair up to 5 minutes, all of them 75 to 100 minutes. On
-a machine that others use, `cpu.others` comes first in all of them, rightly. To add a cause, add a file.
+no false confirmation, no decoy. A study takes 20 to 90 s on two cores, a pair up to 5 minutes, all of them two hours.
+On a machine that others use, `cpu.others` comes first in all of them, rightly. To add a cause, add a file.
 """
 
 from __future__ import annotations
@@ -29,11 +35,13 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 import loadframe
+import planted_programs
+import planted_rivals
 from loadframe.diagnosis.remedies import BUILDERS, Situation
 from loadframe.errors import UserError
 from loadframe.model import Change, Finding, Investigation, Price, Remedy, SettingValue
@@ -41,7 +49,7 @@ from loadframe.study import Study, validate
 
 Kind = Literal["cause", "pair", "sham", "nothing", "stranger"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NOTHING = "nothing"
+NOTHING, SERVICE = "nothing", "service"
 FOLDER = Path(__file__).with_name("planted")
 RIGHT_FIRST = 0.9
 FALSE_CONFIRMATIONS = 0
@@ -65,6 +73,12 @@ class Planted:
     sham: Mapping[str, SettingValue] = field(default_factory=dict)
     strangers: int = 0
     flag: str = ""
+    beside: tuple[str, ...] = ()
+
+    @property
+    def decoys(self) -> frozenset[str]:
+        """The declared settings of a service that have nothing to do with its cause."""
+        return frozenset(self.study.target.setting).difference(self.settings)
 
     @property
     def kind(self) -> Kind:
@@ -81,39 +95,43 @@ class Planted:
 @dataclass(frozen=True)
 class Score:
     """How one run did. right: the planted cause comes first; proved: it has the status that it must have. false: what
-    was confirmed and may not be."""
+    was confirmed and may not be, and decoys that were changed for good. rivals: which rules of one line were right."""
 
     right: bool
     proved: bool
     false: tuple[str, ...] = field(default=())
+    rivals: Mapping[str, bool] = field(default_factory=dict)
 
 
 def read(path: Path) -> Planted:
     """A planted cause from its file."""
-    tables = tomllib.loads(path.read_text())
+    text = planted_programs.expanded(path.read_text())
+    tables = tomllib.loads(text)
     expected = tables.pop("planted")
-    for name in ("first", "settings"):
+    for name in ("first", "settings", "beside"):
         expected[name] = tuple(expected.get(name, ()))
-    return Planted(path.stem, validate(tables, text=path.read_text(), name=path.name), **expected)
+    return Planted(path.stem, validate(tables, text=text, name=path.name), **expected)
 
 
 def score(planted: Planted, found: Investigation) -> Score:
     """Compare what was found with what was planted."""
     findings = [finding for one in found.rounds for finding in one.findings]
     confirmed = {finding.id for finding in findings if finding.status == "confirmed"}
+    fooled = {f"decoy {name}" for name in kept_settings(found) & planted.decoys}
     first = first_finding(found)
     seen = not planted.flag or 2 * found.quality.flags.get(planted.flag, 0) >= found.quality.steps
     right = seen and first is not None and first.id in planted.first
     if not planted.first:
-        return Score(right=seen and not confirmed and found.gain is None, proved=True, false=tuple(sorted(confirmed)))
+        nothing = seen and not confirmed and found.gain is None
+        return Score(right=nothing, proved=True, false=tuple(sorted(confirmed | fooled)))
     statuses = {finding.status for finding in findings if finding.id in planted.first}
     if planted.sham:
         unmoved = found.gain is None and not statuses & {"confirmed", "helped"}
-        return Score(right=right, proved=unmoved, false=tuple(sorted(confirmed)))
+        return Score(right=right, proved=unmoved, false=tuple(sorted(confirmed | fooled)))
     return Score(
         right=right,
         proved=planted.status in statuses and kept_settings(found).issuperset(planted.settings),
-        false=tuple(sorted(confirmed.difference(planted.first))),
+        false=tuple(sorted(confirmed.difference(planted.first) | fooled)),
     )
 
 
@@ -186,12 +204,15 @@ def _word(holds: bool) -> str:
 def run(planted: Planted, runs: Path) -> Score:
     """Investigate one planted cause and print its line. A study that cannot be carried out is scored as missed."""
     try:
-        with strangers(planted.strangers), without_effect(planted):
+        with planted_programs.beside(planted.beside), strangers(planted.strangers), without_effect(planted):
             found = loadframe.investigate(planted.study, runs)
     except UserError as error:
         print(f"{planted.name:26} {error}", flush=True)
         return Score(right=False, proved=False)
     result = score(planted, found)
+    if planted.study.target.kind == SERVICE:
+        steps = loadframe.open_run(Path(found.run)).steps()
+        result = replace(result, rivals=planted_rivals.scored(planted, found.rounds[0].curve, steps))
     print(row(planted, found, result), flush=True)
     return result
 
@@ -202,6 +223,15 @@ def kinds(text: str) -> tuple[str, ...]:
     if unknown := [name for name in chosen if name not in KINDS]:
         raise argparse.ArgumentTypeError(f"there is no kind {unknown[0]!r}; there are: {', '.join(KINDS)}")
     return chosen
+
+
+def _skipped(planted: Planted) -> bool:
+    """Whether a program is missing, which is said."""
+    tables = planted_programs.studies().get(planted.name)
+    missing = planted_programs.lacking(tables) if tables is not None else []
+    if missing:
+        print(f"{planted.name:26} skipped: this machine has no {', '.join(missing)}", flush=True)
+    return bool(missing)
 
 
 def main() -> int:
@@ -222,7 +252,9 @@ def main() -> int:
             print(f"{planted.name:26} {planted.kind:9} {planted.cause}")
         return 0
     loadframe.sweep_leftovers()
+    planted_programs.build()
     print(HEAD, flush=True)
+    chosen = [one for one in chosen if not _skipped(one)]
     with tempfile.TemporaryDirectory() as folder:
         results = [run(one, arguments.runs or Path(folder)) for one in chosen for _ in range(arguments.times)]
     right, proved = (sum(getattr(one, name) for one in results) for name in ("right", "proved"))
@@ -231,6 +263,10 @@ def main() -> int:
         f"\nright first: {right} of {len(results)} (goal: {RIGHT_FIRST:.0%}); proved as far as it can be: {proved} of "
         f"{len(results)}; runs with a false confirmation: {false} (goal: {FALSE_CONFIRMATIONS})"
     )
+    for rule in planted_rivals.RULES:
+        tried = [one.rivals[rule] for one in results if rule in one.rivals]
+        if tried:
+            print(f"the rule `{rule}`: right in {sum(tried)} of {len(tried)}")
     return 0 if right >= RIGHT_FIRST * len(results) and false <= FALSE_CONFIRMATIONS else 1
 
 

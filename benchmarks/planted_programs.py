@@ -2,12 +2,14 @@
 study says without Loadframe's help.
 
 A study of benchmarks/planted/ with kind = "service" may name these places: {services} (the folder of the programs),
-{build} (what is compiled of them), {python} (this interpreter) and {bin} (the folder of its commands).
+{build} (what is compiled of them), {python} and {packages} (an interpreter and its packages), and NAME_port, of one of
+BESIDE.
 """
 
 from __future__ import annotations
 
 import configparser
+import functools
 import json
 import os
 import re
@@ -16,13 +18,14 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,7 @@ from typing import Any
 STUDIES = Path(__file__).with_name("planted")
 SERVICES = STUDIES / "services"
 BUILT = SERVICES / "build"
+SYSTEM_PYTHON = "/usr/bin/python3"
 COMPILERS = {".java": "javac", ".go": "go"}
 POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 READY_WITHIN_S, STOP_WITHIN_S = 30.0, 10.0
@@ -38,11 +42,29 @@ Settings = Mapping[str, Any]
 
 
 def expanded(text: str) -> str:
-    """A study's text with the places on this machine: {services}, {build}, {python} and {bin}, its folder."""
-    places = {"services": SERVICES, "build": BUILT, "python": sys.executable, "bin": Path(sys.executable).parent}
-    for name, place in places.items():
+    """A study's text with the places on this machine, and the ports of what runs beside the service."""
+    python, packages = interpreter()
+    places = {"services": SERVICES, "build": BUILT, "python": python, "packages": packages}
+    ports = {f"{name}_port": port_of(name) for name in BESIDE if f"{{{name}_port}}" in text}
+    for name, place in (places | ports).items():
         text = text.replace(f"{{{name}}}", str(place))
     return text
+
+
+@functools.cache
+def interpreter() -> tuple[str, str]:
+    """A Python that any user may run, as Loadframe runs services as an unprivileged one, and the folder of the packages
+    that it needs; the system's, where ours lies in a folder of ours."""
+    way = Path(sys.executable).resolve()
+    others_may = all(part.stat().st_mode & 0o001 for part in (way, *way.parents))
+    packages = sysconfig.get_paths()["purelib"]
+    return (sys.executable, packages) if others_may else (SYSTEM_PYTHON, packages)
+
+
+@functools.cache
+def port_of(name: str) -> int:
+    """Where one of BESIDE listens, throughout this process."""
+    return free_port()
 
 
 def studies() -> dict[str, Tables]:
@@ -53,14 +75,10 @@ def studies() -> dict[str, Tables]:
 
 def lacking(tables: Tables) -> list[str]:
     """The programs that a study's services need and this machine lacks."""
-    wanted = set()
-    for target in (tables["target"], *tables["target"].get("with", ())):
-        if target["kind"] == "postgres":
-            wanted.add(str(POSTGRESQL[-1] / "initdb") if POSTGRESQL else "initdb")
-            continue
-        words = target["command"]
-        built = [word for word in words if str(BUILT) in word]
-        wanted.add("javac" if words[0] == "java" else "go" if built else words[0])
+    words = tables["target"]["command"]
+    wanted = ["javac" if words[0] == "java" else "go" if words[0].startswith(str(BUILT)) else words[0]]
+    if "database" in tables["planted"].get("beside", ()):
+        wanted.append(str(POSTGRESQL[-1] / "initdb") if POSTGRESQL else "initdb")
     return sorted(name for name in wanted if shutil.which(name) is None)
 
 
@@ -102,39 +120,40 @@ class Running:
 
 
 @contextmanager
-def started(tables: Tables, settings: Settings, files: int | None = None) -> Iterator[Running]:
-    """A service and its helpers, as a study says. files: its limit of open files. RuntimeError where it does not
-    answer."""
-    target = tables["target"]
+def beside(names: Iterable[str]) -> Iterator[None]:
+    """What a study's service needs beside it, by the names of BESIDE."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
-        names: dict[str, Any] = {"data": folder}
-        environment = dict(os.environ)
-        for helper in target.get("with", ()):
-            if helper["kind"] == "postgres":
-                environment["DATABASE_URL"] = stack.enter_context(postgres(folder))
-            else:
-                names[f"{helper['name']}.port"] = stack.enter_context(started({"target": helper}, {})).port
-        yield stack.enter_context(_alone(target, dict(settings), names, environment, files))
+        for name in names:
+            stack.enter_context(BESIDE[name](port_of(name)))
+        yield
 
 
 @contextmanager
-def _alone(
-    target: Tables, settings: Settings, names: dict[str, Any], environment: dict[str, str], files: int | None
-) -> Iterator[Running]:
-    names = {**names, "port": free_port()}
+def started(tables: Tables, settings: Settings, files: int | None = None) -> Iterator[Running]:
+    """A service as a study says; what it needs beside it runs. files: its limit of open files. RuntimeError where it
+    does not answer."""
+    target = tables["target"]
     specs: Mapping[str, Tables] = target.get("setting", {})
-    for path in {spec["file"] for spec in specs.values() if spec["apply"] == "file"}:
-        keys = {spec["key"]: settings[name] for name, spec in specs.items() if spec.get("file") == path}
-        write(Path(filled(path, names)), keys)
-    environment |= {spec["name"]: str(settings[name]) for name, spec in specs.items() if spec["apply"] == "environment"}
-    command = [filled(word, {**names, **settings}) for word in target["command"]]
-    with tempfile.TemporaryFile() as log:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, tempfile.TemporaryFile() as log:
+        names: dict[str, Any] = {"data": folder, "port": free_port()}
+        for source in {spec["file"] for spec in specs.values() if spec["apply"] == "file"}:
+            keys = {spec["key"]: settings[name] for name, spec in specs.items() if spec.get("file") == source}
+            names["file"] = Path(folder, Path(source).name)
+            write(names["file"], keys)
+        variables = {
+            spec["name"]: str(settings[name]) for name, spec in specs.items() if spec["apply"] == "environment"
+        }
+        command = [filled(word, {**names, **settings}) for word in target["command"]]
         process = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=log, preexec_fn=lambda: _limit(files), cwd=names["data"]
+            command,
+            env={**os.environ, **target.get("environment", {}), **variables},
+            stdout=log,
+            stderr=log,
+            preexec_fn=lambda: _limit(files),
+            cwd=folder,
         )
+        running = Running(names["port"], process)
         try:
-            running = Running(names["port"], process)
             _await(running, log)
             for name, spec in specs.items():
                 if spec["apply"] == "command":
@@ -142,12 +161,17 @@ def _alone(
                     subprocess.run(change, check=True, stdout=log)
             yield running
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, and kill it where it does not."""
+    process.terminate()
+    try:
+        process.wait(STOP_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _limit(files: int | None) -> None:
@@ -204,27 +228,42 @@ def _toml(tree: Mapping[str, Any]) -> Iterator[str]:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """A PostgreSQL of its own, under a user who is not root; how to reach it (libpq)."""
-    port, data = free_port(), folder / "postgres"
-    data.mkdir()
-    account: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        folder.chmod(0o755)
-        shutil.chown(data, "nobody")
-        account = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
-    program = POSTGRESQL[-1]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", **account}
-    make: list[str | Path] = [program / "initdb", "--pgdata", data, "--username=postgres", "--auth=trust", "--no-sync"]
-    subprocess.run(make, check=True, **quiet)
-    options = ["-c", f"port={port}", "-c", "unix_socket_directories=", "-c", "fsync=off"]
-    process = subprocess.Popen([program / "postgres", "-D", data, *options], **quiet)
-    try:
-        end_s = time.monotonic() + READY_WITHIN_S
-        ask: list[str | Path] = [program / "pg_isready", "--quiet", "--host=127.0.0.1", f"--port={port}"]
-        while subprocess.run(ask, check=False).returncode and time.monotonic() < end_s:
-            time.sleep(0.05)
-        yield f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
-    finally:
-        process.terminate()
-        process.wait()
+def database(port: int) -> Iterator[None]:
+    """A PostgreSQL that trusts whoever comes, under a user who is not root."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        data, program = Path(folder, "postgres"), POSTGRESQL[-1]
+        data.mkdir()
+        account: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            Path(folder).chmod(0o755)
+            shutil.chown(data, "nobody")
+            account = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", **account}
+        make = [str(program / "initdb"), f"--pgdata={data}", "--username=postgres", "--auth=trust", "--no-sync"]
+        subprocess.run(make, check=True, **quiet)
+        options = ["-c", f"port={port}", "-c", "unix_socket_directories=", "-c", "fsync=off"]
+        process = subprocess.Popen([str(program / "postgres"), "-D", str(data), *options], **quiet)
+        ask = [str(program / "pg_isready"), "--quiet", "--host=127.0.0.1", f"--port={port}"]
+        try:
+            end_s = time.monotonic() + READY_WITHIN_S
+            while subprocess.run(ask, check=False).returncode and time.monotonic() < end_s:
+                time.sleep(0.05)
+            yield
+        finally:
+            end(process)
+
+
+@contextmanager
+def inventory(port: int) -> Iterator[None]:
+    """What the gateway asks, three at a time."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([sys.executable, str(SERVICES / "inventory.py"), str(port), "3"], stdout=log)
+        try:
+            _await(Running(port, process), log)
+            yield
+        finally:
+            end(process)
+
+
+BESIDE: Mapping[str, Callable[[int], AbstractContextManager[None]]] = {"database": database, "inventory": inventory}
+"""What may run beside a service, by its name: each is given a port."""

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import planted
+import planted_rivals
 from loadframe.bench.checking import check_study
 from loadframe.diagnosis.remedies import BUILDERS, Situation, propose
 from loadframe.diagnosis.signatures import SIGNATURES
@@ -50,7 +52,10 @@ def test_there_are_enough_of_them_of_every_kind() -> None:
     assert kinds["sham"] >= 4
     assert kinds["stranger"] >= 2
     servers = {one.study.target.kind for one in ONES}
-    assert servers >= {"sqlite", "mariadb", "postgres", "nginx", "varnish", "squid", "bulk-loader"}
+    assert servers >= {"sqlite", "mariadb", "postgres", "nginx", "varnish", "squid", "bulk-loader", "service"}
+    services = [one for one in ONES if one.study.target.kind == "service"]
+    assert len(services) >= 12
+    assert sum(bool(one.decoys) for one in services) >= 12
 
 
 def test_they_are_studies_of_different_things() -> None:
@@ -151,6 +156,44 @@ def test_in_a_sham_the_cause_that_is_there_may_not_be_confirmed_either() -> None
     result = planted.score(sham, found((cause, "helped"), gain=True))
     assert (result.right, result.proved, result.false) == (True, False, ())
     assert not planted.score(sham, found(("lock.row", "suspected"), gain=False)).right
+
+
+def test_a_decoy_that_was_changed_for_good_is_a_false_confirmation() -> None:
+    service = planted.read(PLANTED / "service-workers.toml")
+    assert service.decoys == {"cache_mb", "idle_timeout_s"}
+    confirmed = "service.parallelism", "confirmed"
+    result = planted.score(service, found(confirmed, changed=("workers",)))
+    assert (result.right, result.proved, result.false) == (True, True, ())
+    result = planted.score(service, found(confirmed, changed=("workers", "cache_mb")))
+    assert result.false == ("decoy cache_mb",)
+    nothing = planted.read(PLANTED / "nothing-service.toml")
+    assert planted.score(nothing, found(changed=("workers",), gain=True)).false == ("decoy workers",)
+
+
+def curve(*throughputs: float) -> Any:
+    """Of levels that double from 1."""
+    points = [SimpleNamespace(load=2.0**power, throughput=value) for power, value in enumerate(throughputs)]
+    return SimpleNamespace(points=points, treatment="as planted")
+
+
+def at(level: float, busy: float) -> Any:
+    """A step of the curve, with the share of the CPUs in use."""
+    metrics = {"system.cpu.utilization": busy}
+    return SimpleNamespace(level=level, metrics=metrics, purpose="curve", treatment="as planted")
+
+
+def test_rules_of_one_line_are_right_where_they_happen_to_be() -> None:
+    pool, lock, cpu, nothing = (
+        planted.read(PLANTED / f"{name}.toml")
+        for name in ("service-workers", "service-lock", "service-cpu", "nothing-service")
+    )
+    flat, linear = curve(50, 100, 101), curve(50, 100, 200)
+    idle, used_up = [at(4.0, 0.1)], [at(4.0, 0.99)]
+    assert planted_rivals.scored(pool, flat, idle) == {"busy": False, "a pool": True, "first knob": False}
+    assert planted_rivals.scored(lock, flat, idle) == {"busy": False, "a pool": False, "first knob": True}
+    assert set(planted_rivals.scored(cpu, flat, used_up).values()) == {True}
+    assert set(planted_rivals.scored(pool, flat, used_up).values()) == {False}
+    assert set(planted_rivals.scored(nothing, linear, idle).values()) == {True}
 
 
 def test_a_disturbance_has_to_be_seen() -> None:
