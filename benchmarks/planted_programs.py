@@ -210,6 +210,8 @@ def write(path: Path, keys: Mapping[str, Any]) -> None:
         place[last] = value
     if path.suffix == ".json":
         path.write_text(json.dumps(tree))
+    elif path.suffix == ".yaml":
+        path.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in tree.items()))
     elif path.suffix == ".ini":
         parser = configparser.ConfigParser()
         parser.read_dict(tree)
