@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import configparser
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -33,7 +34,8 @@ from typing import Any
 STUDIES = Path(__file__).with_name("planted")
 SERVICES = STUDIES / "services"
 BUILT = SERVICES / "build"
-SYSTEM_PYTHON = "/usr/bin/python3"
+SYSTEM_PYTHON = "/usr/bin/python{}.{}".format(*sys.version_info[:2])
+"""Our packages are for this version."""
 COMPILERS = {".java": "javac", ".go": "go"}
 POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 READY_WITHIN_S, STOP_WITHIN_S = 30.0, 10.0
@@ -79,7 +81,10 @@ def lacking(tables: Tables) -> list[str]:
     wanted = ["javac" if words[0] == "java" else "go" if words[0].startswith(str(BUILT)) else words[0]]
     if "database" in tables["planted"].get("beside", ()):
         wanted.append(str(POSTGRESQL[-1] / "initdb") if POSTGRESQL else "initdb")
-    return sorted(name for name in wanted if shutil.which(name) is None)
+    missing = [name for name in wanted if shutil.which(name) is None]
+    if "gunicorn" in words and importlib.util.find_spec("gunicorn") is None:
+        missing.append("gunicorn (pip install gunicorn)")
+    return missing
 
 
 def build() -> None:
