@@ -15,11 +15,11 @@ SERVERS := mariadb-server postgresql sysbench nginx squid varnish wrk
 install: $(RUN)
 
 $(RUN): pyproject.toml constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,dev
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,dev
 	@touch $(RUN) $@
 
 demo: install

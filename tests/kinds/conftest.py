@@ -18,6 +18,8 @@ from loadframe.kinds.base import Target
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 
+from .declaring import declared_of
+
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -123,7 +125,7 @@ def shared(form: str, kind: str, components: tuple[str, ...], request: pytest.Fi
 
 def _made(form: str, kind: str, components: Sequence[str], lease: Lease) -> Target:
     if form == kind:
-        return registry.make(kind, lease=lease, allowance=Allowance())
+        return declared_of(kind).make(lease, Allowance())
     return registry.make_shards(kind, lease=lease, allowances={name: Allowance() for name in components})
 
 

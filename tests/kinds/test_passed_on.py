@@ -35,7 +35,7 @@ POSTGRES = (
 @pytest.mark.parametrize("value", ["/tmp/x", "x"])
 def test_programs_libraries_files_and_hosts_are_refused(kind: str, name: str, value: str) -> None:
     with pytest.raises(StudyError, match=f"target.settings.{name}"):
-        registry.check_settings(kind, {name: value})
+        registry.kind_named(kind).check_settings({name: value})
 
 
 @pytest.mark.server
@@ -46,7 +46,7 @@ def test_programs_libraries_files_and_hosts_are_refused(kind: str, name: str, va
 def test_a_value_is_one_plain_line(kind: str, value: str) -> None:
     name = {"mariadb": "sql_mode", "postgres": "cluster_name"}[kind]
     with pytest.raises(StudyError, match=f"target.settings.{name}"):
-        registry.check_settings(kind, {name: value})
+        registry.kind_named(kind).check_settings({name: value})
 
 
 @pytest.mark.server
@@ -69,7 +69,7 @@ def test_a_value_is_one_plain_line(kind: str, value: str) -> None:
     ],
 )
 def test_what_is_harmless_is_passed_on(kind: str, name: str, value: SettingValue) -> None:
-    assert registry.check_settings(kind, {name: value}) == {name: value}
+    assert registry.kind_named(kind).check_settings({name: value}) == {name: value}
 
 
 def test_no_catalogue_takes_any_text() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadframe.kinds.mariadb.options import parse_options
-from loadframe.kinds.registry import KINDS, check_settings, setting
+from loadframe.kinds.registry import KINDS, kind_named
 from loadframe.kinds.settings_file import written
 from loadframe.kinds.tunable import Tunable
 
@@ -22,7 +22,7 @@ def test_every_value_is_one_that_the_target_takes(kind: str, row: Tunable) -> No
 
 @pytest.mark.parametrize(("kind", "row"), ROWS, ids=[f"{kind}-{row.name}" for kind, row in ROWS])
 def test_a_setting_that_may_give_durability_up_names_its_safe_values(kind: str, row: Tunable) -> None:
-    spec = setting(kind, row.name)
+    spec = KINDS[kind].setting(row.name)
     assert spec is not None
     if spec.gives_up is not None:
         assert row.values and row.relaxed, "its values must be told apart"
@@ -32,21 +32,25 @@ def test_a_setting_that_may_give_durability_up_names_its_safe_values(kind: str, 
 
 def test_what_is_tuned_can_be_written_to_a_file_of_the_target() -> None:
     tuned = {kind for kind, _ in ROWS}
-    assert tuned == set(KINDS.own) - {"bulk-loader", "url"}, "one is made of shards, the other is not changed"
+    assert tuned == set(KINDS.own) - {"bulk-loader", "service", "url"}, (
+        "made of shards; declared by each study; not changed"
+    )
     assert tuned == {kind for kind, known in KINDS.own.items() if known.file is not None}
 
 
 def test_what_is_written_for_mariadb_is_what_it_reads() -> None:
     settings = {"innodb_buffer_pool_size": 1 << 27, "innodb_adaptive_hash_index": True, "innodb_flush_method": "fsync"}
-    name, text = written("mariadb", settings)
+    name, text = written(kind_named("mariadb"), settings)
     assert name == "tuned.cnf"
     options = parse_options(text, ("mariadbd",))
-    assert check_settings("mariadb", options) == settings
+    assert kind_named("mariadb").check_settings(options) == settings
 
 
 def test_sizes_of_postgres_have_their_unit() -> None:
     """A bare number would be pages of 8 KiB."""
-    _, text = written("postgres", {"shared_buffers": 1 << 27, "wal_buffers": -1, "jit": False, "wal_compression": "on"})
+    _, text = written(
+        kind_named("postgres"), {"shared_buffers": 1 << 27, "wal_buffers": -1, "jit": False, "wal_compression": "on"}
+    )
     assert text.splitlines() == [
         "shared_buffers = '134217728B'",
         "wal_buffers = -1",

@@ -136,7 +136,7 @@ def test_durability_is_given_up_where_the_study_says_so_and_a_stronger_value_giv
 def test_only_values_that_weaken_durability_give_it_up(
     kind: str, setting: str, harmless: SettingValue, weaker: SettingValue | None
 ) -> None:
-    assert targets.gives_up(kind, {setting: harmless}) is None
+    assert targets.kind_named(kind).gives_up({setting: harmless}) is None
     if weaker is not None:
-        said = targets.gives_up(kind, {setting: weaker})
+        said = targets.kind_named(kind).gives_up({setting: weaker})
         assert said is not None and setting in said

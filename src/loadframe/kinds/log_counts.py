@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ class LogCounts:
         """By the words, up to now; nothing yet where there is no log."""
         try:
             with self._log.open("rb") as log:
+                if log.seek(0, os.SEEK_END) < self._read_to:  # its beginning was dropped
+                    self._read_to = 0
                 log.seek(self._read_to)
                 text = log.read()
         except FileNotFoundError:

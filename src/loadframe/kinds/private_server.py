@@ -241,13 +241,15 @@ class PrivateServer:
                 self.kill()
                 raise TargetError(f"{self.name} would not start", remedy=LAST_LINES, details=self.log_tail())
             if time.monotonic() > deadline:
+                late = self.late(within_s)
                 self.kill()
-                raise TargetError(
-                    f"{self.name} does not answer after {within_s:.0f} s",
-                    remedy=LAST_LINES,
-                    details=self.log_tail(),
-                )
+                raise late
             self._wait(0.01)
+
+    def late(self, within_s: float) -> TargetError:
+        """That it does not answer after that many seconds; it still runs."""
+        fact = f"{self.name} does not answer after {within_s:.0f} s"
+        return TargetError(fact, remedy=LAST_LINES, details=self.log_tail())
 
     def died(self, how: str = "died") -> TargetError | None:
         """Why the server is gone, None while its process lives."""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from loadframe.model import SettingValue
 from loadframe.study.fields import Duration, Table
 
 Apply = Literal["environment", "argument", "file", "command"]
 Format = Literal["", "toml", "yaml", "json", "ini", "properties", "template"]
-SettingName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
-Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-Command = list[Word]
+Command = list[str]
+
+
+def _name(value: str) -> str:
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,62}", value) is None:
+        raise ValueError(f"{value!r} is no name of a setting: it has lower-case letters, digits and underscores")
+    return value
+
+
+SettingName = Annotated[str, AfterValidator(_name)]
 
 
 class ReadyTable(Table):
@@ -60,7 +68,7 @@ class SettingTable(Table):
     low: int | float | None = Field(None, alias="from", description="the least of any number up to `to`")
     high: int | float | None = Field(None, alias="to", description="the most")
     apply: Apply
-    name: str = Field("", pattern=r"^[^\x00]*$", description="environment: the variable; argument: the word before it")
+    name: str = Field("", description="environment: the variable; argument: the word before it")
     file: str = Field("", description="file: the file of yours; the service gets a private copy, at {file}")
     key: str = Field("", description="file: the key, with dots between its parts; none: {NAME} stands in the file")
     format: Format = Field("", description="file: its format, where its name does not end with it")
@@ -99,7 +107,7 @@ class ServiceKeys(Table):
     """The keys of [target] that declare a service."""
 
     command: Command = Field(default_factory=list, description="kind service: what starts it, with {port}")
-    environment: dict[str, Word] = Field(default_factory=dict, description="kind service: further variables for it")
+    environment: dict[str, str] = Field(default_factory=dict, description="kind service: further variables for it")
     folder: str = Field("", description="kind service: where its command begins; none: where Loadframe does")
     ready: ReadyTable | None = Field(None, description="kind service: when it is; none: once its port accepts")
     paths: str = Field("", description="kind service: what the workload http requests, separated by blanks; none: /")

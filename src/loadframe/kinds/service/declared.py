@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from loadframe.errors import StudyError
-from loadframe.host.environment import located
+from loadframe.host.environment import located, python_package
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
+from loadframe.kinds.service.formats import ENDINGS, PACKAGES
 from loadframe.kinds.service.settings import KIND, catalogue, tunable
 from loadframe.kinds.service.target import ServiceTarget
 from loadframe.kinds.service.words import places
@@ -35,7 +37,7 @@ def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
         make=lambda lease, allowance: ServiceTarget(target, known, lease, allowance),
         catalogue=known,
         check_settings=known.check,
-        requirements=lambda: [_program(target)],
+        requirements=lambda: [_program(target), *_packages(target)],
         tunables=tuple(tunable(knob) for knob in knobs),
         file=TUNED,
         knobs=knobs,
@@ -54,6 +56,11 @@ def check(target: TargetTable) -> None:
             )
         _check_setting(name, table)
     _check_places(target)
+    if "port" not in places([*target.command, *target.environment.values()]) and target.ready is None:
+        raise StudyError(
+            "target.command has no {port}, and nothing else says at which port the service listens",
+            remedy=NO_COMMAND,
+        )
     wrong = next((path for path in target.paths.split() if PATH.fullmatch(path) is None), None)
     if wrong is not None:
         raise StudyError(f"target.paths: {wrong!r} is not a path", remedy="Paths begin with /, as in '/ /about'.")
@@ -110,6 +117,13 @@ def _program(target: TargetTable) -> Requirement:
     program = target.command[0]
     found = program if "/" in program or "{" in program else located(program)
     return Requirement(KIND, f"the program {program} (target.command)", found, f"{program}, or correct its name")
+
+
+def _packages(target: TargetTable) -> list[Requirement]:
+    """What edits the files that it names."""
+    tables = (table for table in target.setting.values() if table.file and table.key)
+    needed = dict.fromkeys(table.format or ENDINGS.get(Path(table.file).suffix.lower(), "") for table in tables)
+    return [python_package(KIND, PACKAGES[each], "service") for each in needed if each in PACKAGES]
 
 
 def _notes(target: TargetTable) -> Iterator[str]:

@@ -37,22 +37,31 @@ class Files:
         self._target, self._folder = target, folder
         self._tables = {name: table for name, table in target.setting.items() if table.apply == "file"}
         self._copies: dict[str, _Copy] = {}
+        self._user: User | None = None
 
     def make(self, give: Callable[[Path], None], user: User | None) -> None:
         """Read the reader's files, with the rights of the user who runs the service, and make room for the copies.
         TargetError, OSError."""
+        self._user = user
         if not self._tables:
             return
         self._folder.mkdir(mode=0o755)
         self._folder.chmod(0o755)
         sources = dict.fromkeys(table.file for table in self._tables.values())
         for number, source in enumerate(sources):
-            path = Path(self._target.folder or os.curdir).absolute() / source
+            path = self._own(Path(source))
             place = self._folder / str(number) / path.name
             place.parent.mkdir()
             place.parent.chmod(0o755)
             give(place.parent)
             self._copies[source] = _Copy(path, place, _text(path, user))
+
+    def text_of(self, path: Path) -> str:
+        """A file, as the user of the service reads it. TargetError."""
+        return _text(self._own(path), self._user)
+
+    def _own(self, path: Path) -> Path:
+        return Path(self._target.folder or os.curdir).absolute() / path
 
     def places(self) -> dict[str, str]:
         """Where the copies are, by what stands for them in braces."""

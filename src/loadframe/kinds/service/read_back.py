@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.said import words
+from loadframe.kinds.service import formats
 from loadframe.model import SettingValue
 from loadframe.study.service_tables import ReadBackTable
 
@@ -59,14 +61,29 @@ def here(host: str, port: int) -> address.Place:
     return place
 
 
-def read(name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str]) -> SettingValue:
-    """The value in use. fill: puts values into what stands in braces. TargetError where it cannot be read."""
+def read(
+    name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str], text_of: Callable[[Path], str]
+) -> SettingValue:
+    """The value in use. fill: puts values into what stands in braces. text_of: a file, as the service's user reads it;
+    TargetError. TargetError where it cannot be read."""
     if table.command:
         said = run([fill(word) for word in table.command]).strip()
         if not said or len(said) > 1000:
             raise _unread(name, f"`{table.command[0]}` printed {words(repr(said), 80)}")
         return words(said)
+    if table.file:
+        return _of_file(name, Path(fill(table.file)), table.key, text_of)
     return _of_json(name, fill(table.json_), table.field)
+
+
+def _of_file(name: str, path: Path, key: str, text_of: Callable[[Path], str]) -> SettingValue:
+    try:
+        value = formats.found(text_of(path), formats.of_name(path.name), key)
+    except ValueError as error:
+        raise _unread(name, f"{path}: {error}") from error
+    if value is None:
+        raise _unread(name, f"{path} has no single value at {key}")
+    return words(value) if isinstance(value, str) else value
 
 
 def _of_json(name: str, url: str, field: str) -> SettingValue:

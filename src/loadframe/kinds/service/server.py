@@ -12,7 +12,7 @@ from pathlib import Path
 from loadframe.connections.host_port import parted
 from loadframe.connections.http_connection import ERRORS
 from loadframe.errors import TargetError
-from loadframe.host import identity
+from loadframe.host import identity, listening
 from loadframe.host.environment import environment
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
@@ -27,6 +27,9 @@ from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import ReadyTable
 
+MOST_TOLD = 5
+MOST_LOG_BYTES, TAIL_BYTES = 64 << 20, 1 << 16
+"""Of its output what is kept, and what is kept of that once it is too long."""
 LOOK_AGAIN_S = 0.05
 """Between two looks at whether it is ready, which cost it a connection or us a process."""
 MARK = "LOADFRAME_SERVICE"
@@ -49,11 +52,13 @@ class Server(PrivateServer):
 
     def prepare(self) -> None:
         self.make_folders(self.data)
+        self.log.touch()
+        self.give(self.log)  # a program may open its output once more
         self.files.make(self.give, self._user)
 
     def version(self) -> str:
         """Its command: it has no version that we know of."""
-        return f"{Path(self._target.command[0]).name} (service)"
+        return f"service {Path(self._target.command[0]).name}"
 
     def start(self, state: TargetState, allowance: Allowance) -> None:
         """Start it in this state and return once it is ready. TargetError."""
@@ -62,14 +67,71 @@ class Server(PrivateServer):
         self.files.write(state, values)
         known = LogCounts(self.log, (self._ready.log.encode(),)) if self._ready.log else None
         before = known.read() if known is not None else {}
-        self.launch(
-            self._argv(state, values),
-            allowance,
-            lambda: (known is None or known.read() != before) and self._answers(allowance),
-            within_s=self._ready.within,
-            env=self._environment(state, values),
-            folder=self._where(),
+        try:
+            self.launch(
+                self._argv(state, values),
+                allowance,
+                lambda: (known is None or known.read() != before) and self._answers(allowance),
+                within_s=self._ready.within,
+                env=self._environment(state, values),
+                folder=self._where(),
+            )
+        finally:
+            if self._process is None:
+                self._end_left(())
+
+    def died(self, how: str = "died") -> TargetError | None:
+        """Why it is gone. One whose first process has ended while what it has started goes on is gone as well: what
+        ends with its parent and what is measured must be known."""
+        error = super().died(how)
+        if error is None or self._process is None or not (left := self._left()):
+            return error
+        pids = ", ".join(str(each.pid) for each in left[:MOST_TOLD])
+        return TargetError(
+            f"The service's command has ended (exit status {self._process.returncode}), and {len(left)} of its "
+            f"processes go on ({pids})",
+            remedy="Give it the option that keeps it in the foreground, such as --foreground or --no-daemon.",
+            details=self.log_tail(),
         )
+
+    def late(self, within_s: float) -> TargetError:
+        """That it is not ready, with what is seen of it."""
+        ready, first = self._ready, self.pid
+        asked = ready.http or ready.tcp or (ready.log and f"the words {ready.log!r}") or " ".join(ready.command)
+        fact = f"The service is not ready after {within_s:g} s: no sign of {asked or f'port {self.port}'}"
+        ports = listening.ports_of(each.pid for each in identity.family(first)) if first is not None else ()
+        if ports and self.port not in ports:
+            told = ", ".join(map(str, ports))
+            return TargetError(
+                f"The service listens on port {told}, and was told {self.port}",
+                remedy="Put {port} into target.command or target.environment, where it takes its port.",
+                details=self.log_tail(),
+            )
+        seen = f"port {self.port} accepts connections" if ports else "it listens on no port"
+        return TargetError(
+            f"{fact}; {seen}", remedy="Correct target.ready, or give it longer (within).", details=self.log_tail()
+        )
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of its output; of what has no lines the last bytes."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+                text = log.read(TAIL_BYTES).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def bound_log(self) -> None:
+        """Drop what it has written, but for the end, where that is more than MOST_LOG_BYTES: it would fill the disk."""
+        with self.log.open("r+b") as log:
+            if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
+                return
+            log.seek(-TAIL_BYTES, os.SEEK_END)
+            tail = log.read(TAIL_BYTES)
+            log.truncate(0)  # the service appends
+            log.seek(0)
+            log.write(b"[what was written before is dropped]\n" + tail)
 
     def values(self, state: TargetState) -> dict[str, str]:
         """What stands in braces, in a state."""
@@ -78,7 +140,7 @@ class Server(PrivateServer):
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
         """Run a command that the study gives, as the service's user, to its end; what it prints. TargetError."""
-        status, said = self.said_to_its_end(command, allowance)
+        status, said = self.said_to_its_end(self._findable(command), allowance)
         if status != 0:
             raise TargetError(
                 f"{fact}: `{' '.join(command)}` ended with exit status {status}",
@@ -110,23 +172,30 @@ class Server(PrivateServer):
             super().kill()
         self._end_left(())
 
+    def _left(self) -> tuple[identity.Identity, ...]:
+        """What has its mark and runs."""
+        return identity.marked(f"{MARK}={self._mark}")
+
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
         """What has come from it and goes on, whatever has become of its parent."""
-        identity.end_all((*family, *identity.marked(f"{MARK}={self._mark}")), 1.0)
+        identity.end_all((*family, *self._left()), 1.0)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
         """The command with its settings in it: those of which it has no place in braces are put at its end."""
         words = [filled(word, values) for word in self._target.command]
-        if "/" not in words[0]:
-            words[0] = runnable(words[0], self._user, self._lease.user) or words[0]
         placed = places(self._target.command)
         for name, table in self._target.setting.items():
             if table.apply == "argument" and name in state.settings and name not in placed:
                 value = values[name]
                 words += [f"{table.name}{value}"] if table.name.endswith("=") or not table.name else [table.name, value]
-        return words
+        return self._findable(words)
+
+    def _findable(self, command: Sequence[str]) -> list[str]:
+        """With the path of its program, where PATH has one that the user of the service may run."""
+        program = command[0] if "/" in command[0] else runnable(command[0], self._user, self._lease.user)
+        return [program or command[0], *command[1:]]
 
     def _environment(self, state: TargetState, values: Mapping[str, str]) -> dict[str, str]:
         own = {name: filled(value, values) for name, value in self._target.environment.items()}
@@ -148,6 +217,7 @@ class Server(PrivateServer):
         if time.monotonic() < self._looked_s + LOOK_AGAIN_S:
             return False
         self._looked_s = time.monotonic()
+        self.bound_log()
         ready, values = self._ready, {"port": str(self.port), "data": str(self.data)}
         if ready.http and not _answers_http(filled(ready.http, values)):
             return False
@@ -156,7 +226,8 @@ class Server(PrivateServer):
             if not _accepts(here(host, int(port)).number, int(port)):
                 return False
         if ready.command:
-            status, _ = self.said_to_its_end([filled(word, values) for word in ready.command], allowance)
+            command = self._findable([filled(word, values) for word in ready.command])
+            status, _ = self.said_to_its_end(command, allowance)
             if status != 0:
                 return False
         return self.accepts()

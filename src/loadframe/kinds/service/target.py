@@ -45,6 +45,7 @@ class ServiceTarget(PrivateTarget[Server]):
     def counters(self) -> dict[str, float]:
         """Those that the study names. TargetError where it has died."""
         self._running()
+        self._server.bound_log()
         return self._counters.read()
 
     def pids(self) -> tuple[int, ...]:
@@ -93,7 +94,8 @@ class ServiceTarget(PrivateTarget[Server]):
         run = functools.partial(self._server.run, allowance=self._allowed(state), fact="A setting was not read back")
         for name, table in self._target.setting.items():
             if table.read_back is not None:
-                found = read(name, table.read_back, run, lambda text: filled(text, values))
+                fill = functools.partial(filled, values=values)
+                found = read(name, table.read_back, run, fill, self._server.files.text_of)
                 self._effective[name] = self.catalogue.shown(name, _told(found))
         self._state = replace(state)
 

@@ -1,0 +1,106 @@
+"""Which process listens at a port of this machine, from /proc: proc_net_tcp.rst names the socket, /proc/PID/fd its
+holders. Readers take a root, so that they can be read from a recorded tree."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.formats.plain_numbers import whole
+from loadframe.host import identity
+
+PROC = Path("/proc")
+LISTEN = "0A"
+"""include/net/tcp_states.h"""
+LARGEST_TABLE = 64 << 20
+"""Bytes of /proc/net/tcp: a line has 150, and a machine may have some 100,000 connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A socket that takes connections. number: its address, "0.0.0.0" or "::" for all. user: who made it."""
+
+    number: str
+    port: int
+    inode: int
+    user: int
+
+
+def sockets(root: Path = PROC) -> tuple[Listening, ...]:
+    """All sockets of our network namespace that take connections by TCP."""
+    found: list[Listening] = []
+    for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        try:
+            with (root / "self/net" / name).open(encoding="ascii", errors="replace") as table:
+                text = table.read(LARGEST_TABLE)
+        except OSError:  # a kernel without IPv6
+            continue
+        found += [one for line in text.splitlines()[1:] if (one := parse(line, family)) is not None]
+    return tuple(found)
+
+
+def parse(line: str, family: socket.AddressFamily) -> Listening | None:
+    """One line of /proc/net/tcp; None for a socket that does not listen, and for what is no line of it."""
+    words = line.split()
+    if len(words) < 10 or words[3] != LISTEN:
+        return None
+    address, _, port = words[1].partition(":")
+    user, inode = whole(words[7]), whole(words[9])
+    try:
+        data = bytes.fromhex(address)
+        packed = struct.pack(f"={len(data) // 4}I", *struct.unpack(f">{len(data) // 4}I", data))
+        number = socket.inet_ntop(family, packed)
+        return None if user is None or inode is None else Listening(number, int(port, 16), inode, user)
+    except (ValueError, struct.error, OSError):
+        return None
+
+
+def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
+    """Those that take connections to a port: of this address, or of all; "" for any address."""
+    known = [one for one in sockets(root) if one.port == port]
+    if not number:
+        return tuple(known)
+    exact = [one for one in known if _plain(one.number) == _plain(number)]
+    return tuple(exact or [one for one in known if _plain(one.number) in ("0.0.0.0", "::")])
+
+
+def _plain(number: str) -> str:
+    return number.partition("%")[0].removeprefix("::ffff:")
+
+
+def holders(inodes: Collection[int], root: Path = PROC) -> tuple[int, ...]:
+    """The processes that have one of these sockets open, as far as we may look."""
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    return tuple(sorted(pid for pid in _pids(root) if wanted.intersection(_links(root, pid))))
+
+
+def ports_of(pids: Iterable[int], root: Path = PROC) -> tuple[int, ...]:
+    """The ports at which these processes take connections."""
+    links = {link for pid in pids for link in _links(root, pid)}
+    return tuple(sorted({one.port for one in sockets(root) if f"socket:[{one.inode}]" in links}))
+
+
+def first_of(pids: Collection[int]) -> tuple[int, ...]:
+    """Of processes that hold one socket those that did not inherit it from another one of them."""
+    return tuple(pid for pid in pids if identity.parent_of(pid) not in pids)
+
+
+def _pids(root: Path) -> list[int]:
+    return [int(folder.name) for folder in root.iterdir() if folder.name.isdigit()]
+
+
+def _links(root: Path, pid: int) -> list[str]:
+    try:
+        descriptors = list((root / str(pid) / "fd").iterdir())
+    except OSError:  # it has ended, or belongs to another user
+        return []
+    found = []
+    for descriptor in descriptors:
+        try:
+            found.append(str(descriptor.readlink()))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,333 @@
+"""A service of the reader's own, started privately: what its study declares is what it gets, and what it does wrong is
+said."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.errors import MissingTool, StudyError, TargetError
+from loadframe.host import identity
+from loadframe.host.leases import Lease, mark_of
+from loadframe.host.processes import Allowance
+from loadframe.kinds import registry
+from loadframe.kinds.base import Target
+from loadframe.kinds.kind import KindOfTarget
+from loadframe.kinds.service.server import MOST_LOG_BYTES
+from loadframe.model import TargetState
+from loadframe.study import Study, validate
+
+from .declaring import COMMAND, POOL, THREADS
+
+pytestmark = pytest.mark.server
+
+
+def study_of(target: Mapping[str, Any], **tables: Any) -> Study:
+    return validate(
+        {
+            "study": {"name": "service", "question": "What gives?"},
+            "target": {"kind": "service", **target},
+            "workload": {"kind": "http"},
+            "load": {"axis": "concurrency", "levels": [1, 2]},
+            **tables,
+        }
+    )
+
+
+def declared(**target: Any) -> KindOfTarget:
+    return registry.of_study(study_of({"command": COMMAND, **target}))
+
+
+Make = Callable[..., Target]
+
+
+@pytest.fixture
+def make(lease: Lease) -> Iterator[Make]:
+    made: list[Target] = []
+
+    def one(**target: Any) -> Target:
+        made.append(declared(**target).make(lease, Allowance()))
+        made[-1].create()
+        return made[-1]
+
+    yield one
+    for target in made:
+        target.destroy()
+
+
+def config(target: Target) -> dict[str, Any]:
+    with urllib.request.urlopen(f"http://{target.endpoint().address}/config", timeout=10) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def habit(name: str) -> dict[str, Any]:
+    return {"command": [*COMMAND, "--habit", name], "ready": {"tcp": "127.0.0.1:{port}", "within": "2s"}}
+
+
+def left(lease: Lease) -> tuple[identity.Identity, ...]:
+    """What has come from the lease and runs."""
+    return identity.marked(mark_of(lease.id))
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_the_service_clamps_is_configured_and_not_effective(make: Make) -> None:
+    target = make(setting={"pool": POOL})
+    target.start(TargetState({"pool": 32}))
+    assert target.effective()["pool"] == 16
+    assert config(target)["pool"] == 16
+    target.apply(TargetState({"pool": 2}))
+    assert target.effective()["pool"] == config(target)["pool"] == 2
+
+
+def test_it_is_no_root_and_its_data_are_its_own(make: Make) -> None:
+    target = make()
+    target.start(TargetState())
+    assert os.geteuid() != 0 or config(target)["user"] != 0
+    assert (os.geteuid() == 0) == (config(target)["user"] != os.geteuid())
+
+
+def test_an_argument_stands_where_its_name_is_else_at_the_end(make: Make) -> None:
+    target = make(setting={"threads": THREADS})
+    target.start(TargetState({"threads": 7}))
+    assert config(target)["threads"] == 7
+    target.destroy()
+    target = make(command=[*COMMAND, "--threads={threads}"], setting={"threads": {**THREADS, "name": ""}})
+    target.start(TargetState({"threads": 9}))
+    assert config(target)["threads"] == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "key", "after"),
+    [
+        ("app.ini", "; mine\n[pool]\nsize = 4 \nother=1\n", "pool.size", "; mine\n[pool]\nsize = 9\nother=1\n"),
+        ("app.properties", "# mine\npool.size=4\n", "pool.size", "# mine\npool.size=9\n"),
+        ("app.json", '{"pool": {"size": 4}}', "pool.size", '{\n  "pool": {\n    "size": 9\n  }\n}\n'),
+        ("app.toml", "# mine\n[pool]\nsize = 4 # four\n", "pool.size", "# mine\n[pool]\nsize = 9 # four\n"),
+        ("app.yaml", "# mine\npool:\n  size: 4 # four\n", "pool.size", "# mine\npool:\n  size: 9 # four\n"),
+        ("app.txt", "size is {pool}, {other}\n", "", "size is 9, {other}\n"),
+    ],
+)
+def test_a_key_of_a_file_is_set_in_a_private_copy(
+    make: Make, tmp_path: Path, name: str, before: str, key: str, after: str
+) -> None:
+    file = shared(tmp_path) / name
+    file.write_text(before, encoding="utf-8")
+    pool = {"from": 1, "to": 64, "apply": "file", "file": str(file), "key": key}
+    target = make(command=[*COMMAND, "--config", "{pool_file}"], setting={"pool": pool})
+    target.start(TargetState({"pool": 9}))
+    assert config(target)["file"] == after
+    assert file.read_text(encoding="utf-8") == before
+    target.apply(TargetState({}))
+    assert config(target)["file"] == before or not key
+
+
+def shared(folder: Path) -> Path:
+    """A folder that the service's user may pass through: those of pytest are closed to others."""
+    for each in (folder, *folder.parents):
+        if each.stat().st_uid == os.geteuid() and not each.stat().st_mode & stat.S_IXOTH:
+            each.chmod(each.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
+    return folder
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may read what the service's user may not")
+def test_a_file_that_the_user_of_the_service_may_not_read_is_not_copied_for_it(make: Make, tmp_path: Path) -> None:
+    secret = shared(tmp_path) / "secret.json"
+    secret.write_text("{}", encoding="utf-8")
+    secret.chmod(0o600)
+    pool = {"from": 1, "to": 64, "apply": "file", "file": str(secret), "key": "pool"}
+    with pytest.raises(TargetError, match="cannot be read by the user"):
+        make(setting={"pool": pool})
+
+
+def test_a_command_changes_what_runs_and_is_run_again_after_a_start(make: Make) -> None:
+    tell = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10).read()"
+    grain = {
+        "values": [1, 2, 3],
+        "apply": "command",
+        "command": ["python3", "-c", tell, "http://127.0.0.1:{port}/set/grain={value}"],
+        "read_back": {"json": "http://127.0.0.1:{port}/config", "field": "grain"},
+    }
+    target = make(setting={"grain": grain, "pool": POOL})
+    target.start(TargetState({"grain": 1, "pool": 2}))
+    first = target.pids()[0]
+    target.apply(TargetState({"grain": 3, "pool": 2}))
+    assert (target.effective()["grain"], target.pids()[0]) == (3, first)
+    target.apply(TargetState({"grain": 3, "pool": 4}))
+    assert target.effective()["grain"] == 3
+    assert target.pids()[0] != first
+
+
+def test_a_value_is_read_back_by_a_command_and_from_a_file(make: Make, tmp_path: Path) -> None:
+    said = {"values": [1, 2], "apply": "environment", "read_back": {"command": ["sh", "-c", "echo 2"]}}
+    target = make(setting={"said": said})
+    target.start(TargetState({"said": 1}))
+    assert target.effective()["said"] == 2
+    target.destroy()
+    file = shared(tmp_path) / "used.json"
+    file.write_text('{"pool": {"size": 7}}', encoding="utf-8")
+    used = {"from": 1, "to": 9, "apply": "environment", "read_back": {"file": str(file), "key": "pool.size"}}
+    target = make(setting={"used": used})
+    target.start(TargetState({"used": 1}))
+    assert target.effective()["used"] == 7
+
+
+def test_what_is_not_read_back_is_said() -> None:
+    row = declared(settings={"pool": 4, "threads": 2}, setting={"pool": POOL, "threads": {**POOL, "read_back": None}})
+    assert [note for note in row.notes if "threads" in note and "pool" not in note]
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ({"command": []}, "no target.command"),
+        ({"command": [*COMMAND, "{prot}"]}, "{prot} is not known"),
+        ({"setting": {"port": POOL}}, "meaning of its own"),
+        ({"setting": {"pool": {**POOL, "name": "LD_PRELOAD"}}}, "not passed on"),
+        ({"settings": {"pol": 3}, "setting": {"pool": POOL}}, "no such setting"),
+        ({"settings": {"pool": 5}, "setting": {"pool": POOL}}, "does not accept"),
+        ({"paths": "about"}, "is not a path"),
+        ({"command": ["app"]}, "says at which port"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(target: dict[str, Any], said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        registry.canonical(study_of({"command": COMMAND, **target}))
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"values": []}, "either"),
+        ({"from": 1, "to": 2}, "either"),
+        ({"restart": False}, "takes a restart"),
+        ({"file": "a"}, "belongs to"),
+        ({"read_back": {"json": "http://x/"}}, "takes `field`"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(table: dict[str, Any], said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        study_of({"command": COMMAND, "setting": {"pool": {**POOL, **table}}})
+
+
+def test_a_setting_has_a_name_that_stands_in_braces() -> None:
+    with pytest.raises(StudyError, match="'Pool' is no name of a setting"):
+        study_of({"command": COMMAND, "setting": {"Pool": POOL}})
+
+
+def test_the_keys_of_a_service_are_refused_for_another_kind() -> None:
+    with pytest.raises(StudyError, match=r"target.command is for a target of kind service"):
+        registry.of_study(study_of({"kind": "sqlite", "command": ["app"]}))
+
+
+def test_a_run_folder_says_what_was_declared_without_the_program() -> None:
+    study = study_of({"command": ["/gone/app", "{port}"], "settings": {"pool": 4}, "setting": {"pool": POOL}})
+    again = validate(study.resolved())
+    assert again.target.setting == study.target.setting
+    row = registry.of_study(again)
+    spec = row.setting("pool")
+    assert spec is not None and spec.choices == (2, 4, 32)
+    assert [knob.name for knob in row.knobs] == ["pool"]
+
+
+# --- bad habits -------------------------------------------------------------------------------------------------------
+
+
+def test_one_that_ends_at_once_is_told_with_its_last_words(make: Make) -> None:
+    with pytest.raises(TargetError, match=r"would not start .exit status 3") as caught:
+        make(**habit("exits")).start(TargetState())
+    assert "no database at db:5432" in caught.value.details
+
+
+def test_one_that_goes_to_the_background_is_told_and_ended(make: Make, lease: Lease) -> None:
+    with pytest.raises(TargetError, match="processes go on") as caught:
+        make(**habit("background")).start(TargetState())
+    assert "foreground" in caught.value.remedy
+    assert left(lease) == ()
+
+
+def test_one_that_is_never_ready_is_told_and_ended(make: Make, lease: Lease) -> None:
+    with pytest.raises(TargetError, match=r"not ready after 2 s.*it listens on no port") as caught:
+        make(**habit("never-ready")).start(TargetState())
+    assert "waiting for a lock" in caught.value.details
+    assert left(lease) == ()
+
+
+def test_one_that_listens_on_another_port_is_told_which(make: Make, lease: Lease) -> None:
+    with pytest.raises(TargetError, match=r"listens on port \d+, and was told \d+") as caught:
+        make(**habit("elsewhere")).start(TargetState())
+    assert "{port}" in caught.value.remedy
+    assert left(lease) == ()
+
+
+def test_what_it_logs_does_not_fill_the_disk(make: Make, lease: Lease) -> None:
+    target = make(**habit("logs"))
+    target.start(TargetState())
+    log = next(lease.folder.glob("*/error.log"))
+    while log.stat().st_size <= MOST_LOG_BYTES:
+        assert target.pids()
+    target.counters()
+    assert log.stat().st_size < MOST_LOG_BYTES
+    assert len(target.log_tail()) <= 1 << 16
+
+
+def test_one_that_ignores_its_end_is_killed(make: Make, lease: Lease) -> None:
+    target = make(**habit("stubborn"), stop_within="0.2s")
+    target.start(TargetState())
+    target.stop()
+    assert target.pids() == ()
+    assert left(lease) == ()
+
+
+def test_one_that_becomes_another_program_is_followed(make: Make) -> None:
+    target = make(**habit("again"))
+    target.start(TargetState())
+    assert len(target.pids()) == 1
+    assert config(target)["pool"] == 4
+
+
+def test_workers_of_a_supervisor_are_found_as_they_come_and_go(make: Make, lease: Lease) -> None:
+    target = make(**habit("supervisor"))
+    target.start(TargetState())
+    first, worker = target.pids()
+    os.kill(worker, 9)
+    while len(found := target.pids()) < 2 or found[1] == worker:
+        assert target.pids()[0] == first
+    target.stop()
+    assert left(lease) == ()
+
+
+def test_one_that_dies_is_told_by_whatever_is_asked_next(make: Make) -> None:
+    target = make()
+    target.start(TargetState())
+    os.kill(target.pids()[0], 9)
+    while target.pids():
+        pass
+    with pytest.raises(TargetError, match=r"died .SIGKILL"):
+        target.counters()
+
+
+def test_a_program_that_is_not_there_is_said(make: Make) -> None:
+    with pytest.raises(MissingTool, match="Cannot run"):
+        make(command=["/gone/app", "{port}"]).start(TargetState())
+
+
+def test_a_readiness_by_its_log_and_by_a_command(make: Make) -> None:
+    target = make(ready={"log": "listening on", "within": "10s"})
+    target.start(TargetState())
+    target.stop()
+    target.start(TargetState())
+    assert target.healthy()
+    target.destroy()
+    target = make(ready={"command": ["test", "-d", "{data}"], "within": "10s"})
+    target.start(TargetState())
+    assert target.healthy()
