@@ -256,7 +256,10 @@ def test_the_process_imports_nothing_heavy() -> None:
         "loadframe.recording.held_files",
         "loadframe.recording.recorder",
         "loadframe.recording.sampling",
+        "loadframe.recording.socket_rows",
+        "loadframe.recording.socket_sampling",
         "loadframe.recording.thread_sampling",
+        "loadframe.recording.wait_classes",
     }
     assert not {"numpy", "pydantic", "scipy", "polars", "asyncio"} & set(loaded)
 

@@ -9,20 +9,17 @@ of a target in several pieces); server counters begin with the kind of the serve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.metrics import cages, components, machine
+from loadframe.metrics import cages, components, families, machine
 from loadframe.metrics.conventions import CONVENTIONS as CONVENTIONS
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
 """Components in front of a target's shards; each has a cage with limits of its own."""
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""
-_OF_EACH_PIECE = tuple(
-    f"target.{part}"
-    for part in ("cage.", "cpu.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches.")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ def register(rows: str) -> None:
 
 def _register_pieces() -> None:
     """What the recorder sees of the target, of each of its pieces."""
-    whole = [metric for metric in METRICS.values() if metric.name.startswith(_OF_EACH_PIECE)]
+    whole = [metric for metric in METRICS.values() if metric.name.startswith(families.OF_EACH_COMPONENT)]
     pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
     pieces |= {name: f"the {name}" for name in IN_FRONT}
     for piece, words in pieces.items():
@@ -69,8 +66,21 @@ _register_pieces()
 
 
 def metric(name: str) -> Metric:
-    """What a metric is; one that is not registered (a record may come from anywhere) is called by its name."""
+    """What a metric is; one of a family says so by its name (families.py), and any other one that is not registered (a
+    record may come from anywhere) is called by its name."""
+    if name not in METRICS and (told := _of_family(name)) is not None:
+        return Metric(name, *told)
     return METRICS.get(name) or Metric(name, "", name)
+
+
+def is_known(name: str) -> bool:
+    """Whether it is registered, or one of a family."""
+    return name in METRICS or _of_family(name) is not None
+
+
+@cache
+def _of_family(name: str) -> tuple[str, str] | None:
+    return families.told(name, {one.name: (one.unit, one.what) for one in METRICS.values()})
 
 
 def convention(metric: str) -> str | None:

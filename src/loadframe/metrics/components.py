@@ -10,6 +10,9 @@ target.cpu.system_cores           | cores | CPU of the target in the kernel
 target.cpu.limit                  | cores | CPUs that the target may use
 target.cpu.utilization            | share | share of its CPUs in use by the target
 target.cpu.hottest_thread         | cores | the target's busiest thread
+target.cpu.busiest_process        | cores | the target's busiest process, with all of its threads
+target.cpu.busiest_threads        | count | threads of that process that used a twentieth of a CPU or more
+target.cpu.one_at_a_time          | share | that process is run by an interpreter with one lock for all its threads
 target.cpu.thread_cores           | cores | CPU of the target's threads, added up
 target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU
 target.threads.count              | count | threads of the target
@@ -17,6 +20,24 @@ target.threads.running            | count | of these running or runnable, averag
 target.threads.blocked            | count | of these in uninterruptible sleep (D), average
 target.threads.sleeping           | count | of these in interruptible sleep (S), average
 target.threads.polling            | count | of these asleep in a timer: waiting by sleep and retry
+target.waits.running              | count | threads of the target on a CPU, average
+target.waits.runnable             | count | threads of the target that could run and had no CPU, average
+target.waits.disk                 | count | threads of the target in uninterruptible sleep, mostly for a disk, average
+target.waits.network              | count | threads of the target that waited for the other end of a connection, average
+target.waits.idle                 | count | threads of the target that waited for the next request or event, average
+target.waits.socket               | count | threads of the target that waited for a socket, which is not known, average
+target.waits.futex                | count | threads of the target in a futex: a lock, a condition, an idle pool, average
+target.waits.sleeping             | count | threads of the target that slept for a time, average
+target.waits.other                | count | threads of the target that waited for something else, average
+target.waits.unknown              | count | threads of the target of which the kernel does not say what they waited for
+target.peers.connections          | count | connections that the target made, average
+target.peers.connections_most     | count | connections that the target made, most at once
+target.peers.busy                 | count | of these with a request on its way, average
+target.peers.busy_most            | count | of these with a request on its way, most at once
+target.served.connections         | count | connections that the target accepted, average
+target.served.connections_most    | count | connections that the target accepted, most at once
+target.served.busy                | count | of these with a request that is not answered, average
+target.served.busy_most           | count | of these with a request that is not answered, most at once
 target.open_files                 | count | open files of the target's process that has most
 target.open_files.limit           | count | RLIMIT_NOFILE (soft) of that process
 target.memory.rss                 | bytes | resident memory of the target, largest
@@ -35,6 +56,16 @@ driver.cpu.thread_cores           | cores | CPU of the driver's threads, added u
 driver.cpu.run_delay              | s/s   | time the driver's threads waited for a CPU
 driver.cpu.beside                 | share | CPUs that the target may use, in use by the load driver
 driver.saturation                 | share | CPU time of the driver of all it may use, or its busiest thread of one CPU
+driver.waits.running              | count | threads of the driver on a CPU, average
+driver.waits.runnable             | count | threads of the driver that could run and had no CPU, average
+driver.waits.disk                 | count | threads of the driver in uninterruptible sleep, average
+driver.waits.network              | count | threads of the driver that waited for the other end of a connection, average
+driver.waits.idle                 | count | threads of the driver that waited for the next event, average
+driver.waits.socket               | count | threads of the driver that waited for a socket, which is not known, average
+driver.waits.futex                | count | threads of the driver in a futex, average
+driver.waits.sleeping             | count | threads of the driver that slept for a time, average
+driver.waits.other                | count | threads of the driver that waited for something else, average
+driver.waits.unknown              | count | threads of the driver of which the kernel does not say what they waited for
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
 driver.memory.rss                 | bytes | resident memory of the driver, largest

@@ -187,6 +187,12 @@ class FrameWriter:
         self.end = end + length
         return length
 
+    def append(self, data: bytes) -> int:
+        """Append short bytes that are at hand to the row; their length."""
+        self.buffer[self.end : self.end + len(data)] = data
+        self.end += len(data)
+        return len(data)
+
     def keep_tail(self, length: int, most: int) -> int:
         """Of the last `length` bytes keep the last `most`; how many are kept."""
         if length <= most:

@@ -59,6 +59,8 @@ SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
 """Kinds of record."""
 UNRECORDED = "recorder:unrecorded"
 """The source of an event: what could not be recorded and why, as a sentence."""
+MACHINE = "recorder:machine"
+"""The source of each tick that names the kind of machine as uname(2) does: numbers of system calls differ."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
-from loadframe.metrics import METRICS
+from loadframe.metrics import METRICS, is_known
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
 from loadframe.recording.derivation import gather
 from loadframe.recording.frames import Tick
+from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
 from loadframe.recording.process_window import (
     ProcessInWindow,
@@ -24,6 +25,7 @@ from loadframe.recording.process_window import (
     followed_processes,
 )
 from loadframe.recording.system_metrics import busy_cores, cpu_count, system_metrics
+from loadframe.recording.wait_metrics import machine_of, wait_metrics
 from loadframe.recording.windows import Window, derive, nearest_pair, window_of
 
 SERVICE_NOTE = "note:service"
@@ -72,13 +74,17 @@ def window_metrics(
     metrics |= system_metrics(window) | derive(window, recorder_rows(window.facts.clock_ticks_per_s))
     metrics |= gather([partial(_foreign, window, processes, metrics)])
     metrics |= _stalling(window)
+    machine = machine_of(window)
+    ports = {port: name for name, members in by_component.items() for port in Connections(members).listening}
     for component, members in by_component.items():
-        for name, value in component_metrics(members).items():
-            if f"{component}.{name}" in METRICS:
+        seen = Connections(members, {port: name for port, name in ports.items() if name != component})
+        parts = [partial(wait_metrics, members, seen, machine), partial(peer_metrics, seen)]
+        for name, value in (component_metrics(members) | gather(parts)).items():
+            if is_known(f"{component}.{name}"):
                 metrics[f"{component}.{name}"] = value
     for component in caged_components(window):
         for name, value in cage_metrics(component, window).items():
-            if f"{component}.{name}" in METRICS:
+            if is_known(f"{component}.{name}"):
                 metrics[f"{component}.{name}"] = value
     metrics |= _fullest_cages(metrics, pieces)
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}

@@ -294,11 +294,11 @@ def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _run_delay(processes: Sequence[ProcessInWindow]) -> Metrics:
-    together = _sum_over_threads(processes, lambda process: process.cpu_rates)
+    together = sum_over_threads(processes, lambda process: process.cpu_rates)
     return {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
 
 
-def _sum_over_threads(
+def sum_over_threads(
     processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
 ) -> tuple[float, float] | None:
     """The two rates over all threads; a sample stands for all. None where too few of them are known."""
@@ -315,7 +315,7 @@ def _sum_over_threads(
 
 def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
     """From the threads' statuses, of which a few are recorded at each tick."""
-    rates = _sum_over_threads(processes, lambda process: process.switch_rates)
+    rates = sum_over_threads(processes, lambda process: process.switch_rates)
     if rates is None:
         return {}
     return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]}

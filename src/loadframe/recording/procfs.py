@@ -32,6 +32,14 @@ def parse_count(data: bytes) -> int:
     return integer(data.strip(), "a count")
 
 
+def parse_hexadecimal(field: bytes) -> int:
+    """A number as in /proc/PID/syscall. RecordingError where it is none."""
+    try:
+        return int(field[:32], 16)
+    except ValueError as error:
+        raise missing("a system call", "a number") from error
+
+
 def integer(field: bytes, where: str) -> int:
     """RecordingError where it is none, or larger than any counter; where: what it stands in, for the message."""
     try:

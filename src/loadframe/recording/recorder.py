@@ -24,9 +24,10 @@ from typing import Any
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import UNRECORDED, Facts
+from loadframe.recording.frames import MACHINE, UNRECORDED, Facts
 from loadframe.recording.held_files import Descriptors, used_up
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles, size_counts_open_files
+from loadframe.recording.socket_sampling import SocketSampler
 
 BLOCK_S = 1.0
 """How often what was gathered is handed to the kernel: the most that a kill -9 can lose."""
@@ -54,6 +55,8 @@ class RecorderProcess:
         self._writer = FrameWriter(path, facts, descriptor)
         self._descriptors = Descriptors()
         self._system = SystemFiles(root, self._writer)
+        self._machine = self._writer.source(MACHINE), os.uname().machine.encode()
+        self._sockets = SocketSampler(root, self._writer)
         self._size_counts = size_counts_open_files(root)
 
     def run(self) -> None:
@@ -73,6 +76,7 @@ class RecorderProcess:
             now_s = time.monotonic()
             if now_s >= self._next_s and not self._stopping:
                 self._tick(now_s)
+        self._sockets.close()
         self._system.close()  # what it cost is read from a file, and there may be no descriptor to spare
         self._event("recorder:cost", write_json(self.cost()).encode(), time.monotonic())
         self._writer.sync()
@@ -186,6 +190,7 @@ class RecorderProcess:
         writer = self._writer
         writer.begin_sample(*_both_clocks())
         self._system.sample(now_s)
+        writer.put(*self._machine)
         for cgroup in self._cgroups.values():
             cgroup.sample(now_s)
         for key, files in tuple(self._followed.items()):
@@ -196,6 +201,7 @@ class RecorderProcess:
                 del self._followed[key]
             elif not files.sample(now_s):
                 self._unfollow(key)
+        self._sockets.sample(now_s, [files for files in self._followed.values() if files is not None])
         writer.end_record()
         self._ticks += 1
         if now_s >= self._block_due_s:

@@ -123,15 +123,17 @@ class ProcessFiles(HeldFiles):
         interval_s: float,
     ) -> None:
         super().__init__(writer)
+        self.component = component
+        self.pid = pid
         self._size_counts = size_counts
         self._many_open_files = False
         # Of a tree laid out elsewhere only the files are available, not the clocks of its processes.
         self._clock = (~pid << 3) | _CPU_CLOCK_OF_PROCESS if root == Path("/") else None
-        self._directory = os.open(root / f"proc/{pid}", _FOLDER)
+        self.directory = os.open(root / f"proc/{pid}", _FOLDER)
         try:
-            tasks_directory = os.open("task", _FOLDER, dir_fd=self._directory)
+            tasks_directory = os.open("task", _FOLDER, dir_fd=self.directory)
         except OSError:
-            os.close(self._directory)
+            os.close(self.directory)
             raise
         prefix = f"{component}:{pid}"
         self._sources = {name: self.source(f"{prefix}:{name}") for name in ("fd", "cpu", "gone")}
@@ -141,7 +143,7 @@ class ProcessFiles(HeldFiles):
             groups = ((self._stat, PROCESS_FILES[:1]), (self.each_tick, PROCESS_FILES[1:]))
             for held, names in (*groups, (self.each_second, SLOW_PROCESS_FILES)):
                 for name in names:
-                    self.open(held, f"{prefix}:/proc/{pid}/{name}", name, self._directory)
+                    self.open(held, f"{prefix}:/proc/{pid}/{name}", name, self.directory)
             if not self._stat:
                 raise ProcessLookupError(f"process {pid} ended while its files were opened")
         except OSError:
@@ -177,9 +179,9 @@ class ProcessFiles(HeldFiles):
             return
         try:
             if self._size_counts:
-                count = os.stat("fd", dir_fd=self._directory).st_size
+                count = os.stat("fd", dir_fd=self.directory).st_size
             else:
-                count = _open_files(self._directory)
+                count = _open_files(self.directory)
                 self._many_open_files = count > MANY_OPEN_FILES
         except OSError:  # no permission, or gone
             return
@@ -188,7 +190,7 @@ class ProcessFiles(HeldFiles):
     def close(self) -> None:
         self._threads.close()
         super().close()
-        for descriptor in (*(held for _, held in self._stat), self._directory):
+        for descriptor in (*(held for _, held in self._stat), self.directory):
             os.close(descriptor)
 
 

@@ -11,14 +11,19 @@ from collections.abc import Sequence
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import TASK
 from loadframe.recording.held_files import READ_ONLY, Descriptors, used_up
+from loadframe.recording.wait_classes import CALLS, MOST_POLLED, MOST_SELECTED, POLL_CALLS, POLLED_BYTES, SELECT_CALLS
 
-TASK_FILES = ("stat", "schedstat", "wchan", "status")
-CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 40, 1000
+TASK_FILES = ("stat", "schedstat", "wchan", "status", "syscall")
+CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
 """Threads whose state is looked at per second, in turn: each once per second up to 1,000 threads, of more 1,000. What
 that leaves out costs little: the share of a state among 10,000 threads is known to 1.6 % of them (one standard error)
-after a second. A process of up to 4 threads is looked at whole at each tick of 0.1 s."""
+after a second. A process of up to 12 threads is looked at whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
-"""Of these, threads that are asked where they sleep: that costs half as much again."""
+"""Of these, threads whose kernel function is asked for: it tells less than the system call, and needs no right to
+trace."""
+SYSCALLS_PER_S = 120
+"""Of these, threads whose system call is asked for: that costs two thirds of their state's reading. Where the kernel
+does not tell it, so many are asked for the kernel function instead."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process; ten thousand threads need not be read ten times a second."""
@@ -28,7 +33,7 @@ SWITCHES_TAIL_BYTES = 256
 """The context switches are the last lines of a thread's status (newer kernels add one or two short lines)."""
 
 _NOT_OPENED, _NOT_HELD, _ABSENT = -1, -2, -3
-_STAT, _SCHEDSTAT, _WCHAN, _STATUS = range(len(TASK_FILES))
+_STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))
 
 
 class Threads:
@@ -52,16 +57,20 @@ class Threads:
         self._descriptors = descriptors
         self._directory = directory
         self._live = live
+        self._calls_denied = False
+        self._memory = _NOT_OPENED
         self.count = 0
         self._lost = False
         self._order: list[_ThreadFiles] = []
         self._census, self._cpu_times, self._statuses = Turn(), Turn(), Turn()
         self._interval_s = interval_s
-        self._least, self._where, self._times, self._switches = (
+        self._least, self._where, self._times, self._switches, self._asked = (
             max(1, round(per_s * interval_s))
-            for per_s in (CENSUS_LEAST_PER_S, WHERE_PER_S, CPU_TIMES_PER_S, STATUSES_PER_S)
+            for per_s in (CENSUS_LEAST_PER_S, WHERE_PER_S, CPU_TIMES_PER_S, STATUSES_PER_S, SYSCALLS_PER_S)
         )
-        names = {name: f"{prefix}:{name}" for name in ("threads", "tasks", "task-schedstat", "task-status")}
+        names = {
+            name: f"{prefix}:{name}" for name in ("threads", "tasks", "task-schedstat", "task-status", "task-syscall")
+        }
         self._names = list(names.values())
         self._sources = {name: writer.source(text) for name, text in names.items()}
 
@@ -77,11 +86,14 @@ class Threads:
         census = self._census.of(self._order, max(self._least, round(wanted)))
         self._begin_rows("tasks")
         # Others are asked at each round, or some never would be.
-        first = self._census.rounds * self._where % max(1, len(census))
+        where = self._asked if self._calls_denied else self._where
+        first = self._census.rounds * where % max(1, len(census))
         around = [*census[first:], *census[:first]]
-        self._rows(around[: self._where], _STAT, _WCHAN)
-        self._rows(around[self._where :], _STAT)
+        self._rows(around[:where], _STAT, _WCHAN)
+        self._rows(around[where:], _STAT)
         self._writer.end_entry()
+        if not self._calls_denied:
+            self._sample_calls(around[: self._asked])
         self._begin_rows("task-schedstat")
         self._rows(self._cpu_times.of(self._order, self._times), _SCHEDSTAT)
         self._writer.end_entry()
@@ -125,6 +137,39 @@ class Threads:
                 continue
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
 
+    def _sample_calls(self, chosen: Sequence[_ThreadFiles]) -> None:
+        """A row of each thread that is not running: its system call, and where it polls, the descriptors."""
+        writer, told = self._writer, False
+        writer.begin_entry(self._sources["task-syscall"])
+        for files in chosen:
+            head = writer.reserve_row()
+            try:
+                length = files.pull(_SYSCALL, writer, self._directory, self._descriptors)
+            except (PermissionError, ProcessLookupError, FileNotFoundError):  # not for us; or the thread ended
+                length = 0
+            told = told or length > 0
+            if length == 0:
+                writer.end = head
+                continue
+            polled = self._polled(bytes(writer.buffer[writer.end - length : writer.end]))
+            TASK.pack_into(writer.buffer, head, files.thread, length, writer.append(polled), 0)
+        writer.end_entry()
+        self._calls_denied = bool(chosen) and not told
+
+    def _polled(self, text: bytes) -> bytes:
+        """The descriptors that poll(2) or select(2) was given, as they lie in the process's memory; empty for another
+        call, and where we may not look."""
+        span = polled_span(text)
+        if span is None or self._memory == _ABSENT:
+            return b""
+        try:
+            if self._memory == _NOT_OPENED:
+                self._memory = os.open("../mem", READ_ONLY, dir_fd=self._directory)
+            return os.pread(self._memory, span[1], span[0])
+        except OSError:
+            self._memory = _ABSENT if self._memory == _NOT_OPENED else self._memory
+            return b""
+
     def _sample_statuses(self) -> None:
         writer = self._writer
         writer.begin_entry(self._sources["task-status"])
@@ -141,9 +186,36 @@ class Threads:
     def close(self) -> None:
         for files in self._order:
             files.close(self._descriptors)
+        if self._memory >= 0:
+            os.close(self._memory)
         os.close(self._directory)
         for name in self._names:
             self._writer.retire(name)
+
+
+_POLLS, _SELECTS = (
+    frozenset(
+        str(call.number).encode()
+        for call in CALLS.get(os.uname().machine, {}).values()
+        if call.name in names
+    )
+    for names in (POLL_CALLS, SELECT_CALLS)
+)  # fmt: skip
+
+
+def polled_span(text: bytes) -> tuple[int, int] | None:
+    """Where in the memory of a thread in poll(2) or select(2) its descriptors are, and how many bytes. text: as in
+    /proc/PID/syscall. None for another call, and for more descriptors than a thread that waits for an answer has."""
+    number, _, rest = text.partition(b" ")
+    if number not in _POLLS and number not in _SELECTS:
+        return None
+    try:
+        first, second = (int(word, 16) for word in rest.split()[:2])
+    except ValueError:
+        return None
+    if number in _POLLS:
+        return (first, second * POLLED_BYTES) if 0 < second <= MOST_POLLED else None
+    return (second, (first + 63) // 64 * 8) if second and 0 < first <= MOST_SELECTED else None
 
 
 class Turn:

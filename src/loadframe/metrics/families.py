@@ -1,0 +1,59 @@
+"""Metrics whose names hold a name that no table lists: of a peer of a component, of a component that a study names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_OF_A_PEER = """
+connections      | count | connections of {component} to {peer}, average
+connections_most | count | connections of {component} to {peer}, most at once
+busy             | count | connections of {component} to {peer} on which an answer was awaited, average
+busy_most        | count | connections of {component} to {peer} on which an answer was awaited, most at once
+waiting          | count | threads of {component} that waited for {peer}, average
+retransmits      | 1/s   | segments sent to {peer} again
+"""
+"""End of the name | unit | what. The name is COMPONENT.peer.PEER.END."""
+_PEER = re.compile(r"([a-z][a-z0-9_-]*)\.peer\.(.+)\.([a-z_]+)")
+_COMPONENT = re.compile(r"[a-z][a-z0-9_-]*")
+OF_EACH_COMPONENT = tuple(
+    f"target.{part}"
+    for part in (
+        *("cage.", "cpu.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches."),
+        *("waits.", "peers.", "served.", "accept_queue"),
+    )
+)
+"""How the names of what the recorder sees of any component begin, written for the target."""
+
+
+def peer_of(name: str) -> str | None:
+    """The peer that a metric is of; None for another metric."""
+    found = _PEER.fullmatch(name)
+    return found[2] if found is not None and found[3] in _PEERS else None
+
+
+def told(name: str, registered: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
+    """Unit and one line for people of a metric that is in no table; None where it is of no family. registered: unit and
+    line of those that are in one."""
+    if (found := _PEER.fullmatch(name)) is not None:
+        component, peer, end = found.groups()
+        if end not in _PEERS:
+            return None
+        unit, what = _PEERS[end]
+        return unit, what.format(component=_words(component), peer="all others together" if peer == "others" else peer)
+    component, _, rest = name.partition(".")
+    whole = f"target.{rest}"
+    if not whole.startswith(OF_EACH_COMPONENT) or whole not in registered or not _COMPONENT.fullmatch(component):
+        return None
+    unit, what = registered[whole]
+    return unit, what.replace("the target", _words(component))
+
+
+def _words(component: str) -> str:
+    return {"target": "the target", "driver": "the load driver"}.get(component, component)
+
+
+_PEERS = {
+    end: (unit, what)
+    for end, unit, what in ((cell.strip() for cell in row.split("|")) for row in _OF_A_PEER.strip().splitlines())
+}

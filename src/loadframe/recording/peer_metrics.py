@@ -1,0 +1,238 @@
+"""The connections of a component in a window: to whom, how many at once, and on how many of them an answer is awaited.
+
+A connection is served where its local port is one on which the component listens, else it leads to a peer. A request is
+on its way to a peer while data was sent after the last that was received; while a request was received after the last
+that was sent, a served connection waits for the component. The kernel remembers these moments in its own ticks (4 ms at
+250 Hz), so of two within the same one the acknowledgements decide: an answer carries that of its request, so data that
+is not acknowledged, or that was acknowledged by itself, has no answer yet. Layouts: linux/tcp.h.
+
+Little's law: the time that a request spends at a peer is the mean number on their way, over the throughput.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from loadframe.errors import RecordingError
+from loadframe.recording.derivation import Metrics
+from loadframe.recording.process_window import ProcessInWindow
+from loadframe.recording.socket_rows import SYN_SENT, OpenSocket, parse_rows
+from loadframe.recording.wait_classes import Role
+
+SOCKETS = "sockets"
+MOST_PEERS = 16
+"""Peers of a component that are named, those with most connections; the rest is told together."""
+REST = "others"
+FIRST_EPHEMERAL = 32768
+"""The default of ip_local_port_range: from such a port a connection is made, seldom served."""
+LATEST_S = 1.0
+"""A look this far from the window still tells of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The sockets of a component at one moment, each once however many processes have it open, and how often data was
+    sent and received on each connection until then."""
+
+    at_s: float
+    sockets: Mapping[int, OpenSocket]
+
+
+class Connections:
+    """The sockets of a component's processes in a window. names: of other components, by the port they listen on."""
+
+    def __init__(self, processes: Sequence[ProcessInWindow], names: Mapping[str, str] | None = None) -> None:
+        self._names = names or {}
+        self.by_process = {process.pid: list(_looks(process)) for process in processes}
+        self._window = processes[0].window if processes else None
+
+    @cached_property
+    def looks(self) -> list[Look]:
+        """Those within the window; where there is none, the nearest one to it, if it is near."""
+        if self._window is None:
+            return []
+        together: dict[float, dict[int, OpenSocket]] = defaultdict(dict)
+        for rows in self.by_process.values():
+            for at_s, sockets in rows:
+                together[at_s].update({one.inode: one for one in sockets})
+        start_s, end_s = self._window.start_s, self._window.end_s
+        inside = [Look(at_s, found) for at_s, found in sorted(together.items()) if start_s <= at_s <= end_s]
+        if inside or not together:
+            return inside
+        far = {at_s: max(start_s - at_s, at_s - end_s) for at_s in together}
+        nearest = min(far, key=lambda at_s: far[at_s])
+        return [Look(nearest, together[nearest])] if far[nearest] <= LATEST_S else []
+
+    @cached_property
+    def listening(self) -> frozenset[str]:
+        """The ports, and the paths, on which the component listens."""
+        rows = [row for looks in self.by_process.values() for _, row in looks]
+        return frozenset(port_of(one.local) for row in rows for one in row if one.listens)
+
+    def role(self, one: OpenSocket) -> Role:
+        """What a socket is to the component."""
+        if one.listens:
+            return "listening"
+        if one.state == 0 or not (one.remote or one.local):
+            return "datagrams"
+        local = port_of(one.local)
+        if local in self.listening or not one.remote:
+            return "served"
+        if local.isdecimal() and int(local) < FIRST_EPHEMERAL <= int(port_of(one.remote)):
+            return "served"
+        return "peer"
+
+    def peer(self, one: OpenSocket) -> str:
+        """Who is at the other end of a connection that the component made."""
+        port = port_of(one.remote)
+        return self._names.get(port, one.remote) if is_here(one) else one.remote
+
+    @cached_property
+    def mute(self) -> frozenset[int]:
+        """Connections on which data is sent again and again and never received: they await no answer."""
+        first, last = ({}, {}) if not self.looks else (self.looks[0].sockets, self.looks[-1].sockets)
+        return frozenset(
+            inode
+            for inode, one in last.items()
+            if one.times is not None
+            and (before := first.get(inode)) is not None
+            and before.times is not None
+            and one.times.data_out - before.times.data_out >= 2
+            and one.times.data_in == before.times.data_in
+        )
+
+    def named(self) -> frozenset[str]:
+        """The peers that have names of their own in the metrics."""
+        counts: dict[str, int] = defaultdict(int)
+        for look in self.looks:
+            for one in look.sockets.values():
+                if self.role(one) == "peer":
+                    counts[self.peer(one)] += 1
+        ranked = sorted(counts, key=lambda name: (-counts[name], name))
+        return frozenset(ranked if len(ranked) <= MOST_PEERS else ranked[: MOST_PEERS - 1])
+
+
+def _looks(process: ProcessInWindow) -> Iterator[tuple[float, list[OpenSocket]]]:
+    """When a process was looked through, and what it had open; a damaged look is as if there had been none."""
+    for tick in process.window.around:
+        if SOCKETS in tick.entries:
+            try:
+                yield tick.monotonic_s, parse_rows(tick.entries[SOCKETS])
+            except RecordingError:
+                continue
+
+
+def port_of(address: str) -> str:
+    """The port of an address; of a Unix socket its path."""
+    return address if address.startswith("unix:") else address.rpartition(":")[2]
+
+
+def is_here(one: OpenSocket) -> bool:
+    """Whether the other end of a connection is on the same machine."""
+    host, remote = one.local.rpartition(":")[0], one.remote.rpartition(":")[0]
+    return one.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
+
+
+# --- awaited ----------------------------------------------------------------------------------------------------------
+
+
+def awaits_answer(one: OpenSocket) -> bool | None:
+    """Whether a request is on its way on a connection that the component made; None where it cannot be told."""
+    times = one.times
+    if one.state == SYN_SENT:
+        return True
+    if times is None:
+        return None
+    if times.sent_ms != times.received_ms:
+        return times.sent_ms < times.received_ms and times.data_out > 0
+    if times.data_in == 0:
+        return times.data_out > 0
+    return one.send > 0 or times.heard_ms < times.received_ms
+
+
+def is_asked(one: OpenSocket) -> bool | None:
+    """Whether a request came on a served connection and has no answer yet; None where it cannot be told."""
+    times = one.times
+    if one.receive > 0:
+        return True
+    if times is None:
+        return None
+    if times.data_in == 0:
+        return False
+    if times.sent_ms != times.received_ms:
+        return times.received_ms < times.sent_ms
+    return times.data_out == 0 or (one.send == 0 and times.heard_ms >= times.received_ms)
+
+
+# --- metrics ----------------------------------------------------------------------------------------------------------
+
+
+def peer_metrics(connections: Connections) -> Metrics:
+    """Of the connections that a component made by peer, of those that it serves together, and of its fullest accept
+    queue."""
+    looks = connections.looks
+    if not looks:
+        return {}
+    named = connections.named()
+
+    def name(one: OpenSocket) -> str:
+        peer = connections.peer(one)
+        return peer if peer in named else REST
+
+    def busy(one: OpenSocket) -> bool | None:
+        return awaits_answer(one) if one.inode not in connections.mute else False
+
+    made = _grouped(looks, lambda one: name(one) if connections.role(one) == "peer" else None)
+    served = _grouped(looks, lambda one: "served" if connections.role(one) == "served" else None)
+    found: Metrics = {}
+    for peer, moments in made.items():
+        found |= {f"peer.{peer}.{what}": value for what, value in _numbers(moments, busy).items()}
+        found[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
+    everyone = [[one for peer in made.values() for one in peer[index]] for index in range(len(looks))]
+    found |= {f"peers.{what}": value for what, value in _numbers(everyone, busy).items()}
+    if connections.listening:
+        moments = served.get("served", [[] for _ in looks])
+        found |= {f"served.{what}": value for what, value in _numbers(moments, is_asked).items()}
+    return found | _queues(looks)
+
+
+def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> dict[str, list[list[OpenSocket]]]:
+    """By the key of a socket, None for none, those of each look."""
+    found: dict[str, list[list[OpenSocket]]] = {}
+    for index, look in enumerate(looks):
+        for one in look.sockets.values():
+            if (group := key(one)) is not None:
+                found.setdefault(group, [[] for _ in looks])[index].append(one)
+    return found
+
+
+def _numbers(moments: Sequence[Collection[OpenSocket]], busy: Callable[[OpenSocket], bool | None]) -> Metrics:
+    """Connections on average and at most; how many of them were busy, absent where the kernel tells of none."""
+    counts = [len(moment) for moment in moments]
+    found: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
+    told = [[busy(one) for one in moment] for moment in moments]
+    if any(counts) and all(one is None for moment in told for one in moment):
+        return found
+    awaited = [sum(one is True for one in moment) for moment in told]
+    return found | {"busy": sum(awaited) / len(awaited), "busy_most": max(awaited)}
+
+
+def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look]) -> float:
+    """Segments sent again per second, between the first and the last look."""
+    elapsed_s = looks[-1].at_s - looks[0].at_s
+    if elapsed_s <= 0:
+        return 0.0
+    first, last = ({one.inode: one.times.retransmits for one in end if one.times} for end in (moments[0], moments[-1]))
+    return sum(max(0, count - first.get(inode, 0)) for inode, count in last.items()) / elapsed_s
+
+
+def _queues(looks: Sequence[Look]) -> Metrics:
+    """The fullest accept queue of any look, with its length: the kernel lets one more in (sk_acceptq_is_full)."""
+    queues = [(one.receive, one.send) for look in looks for one in look.sockets.values() if one.listens and one.send]
+    if not queues:
+        return {}
+    waiting, most = max(queues, key=lambda one: (one[0] / one[1], -one[1]))
+    return {"accept_queue": waiting, "accept_queue.limit": most}

@@ -1,0 +1,146 @@
+"""The rows of a `sockets` entry: one for each socket that a followed process has open, as the kernel told it.
+
+This module is imported by the recorder process and stays light: the standard library alone. Layouts: linux/inet_diag.h
+(inet_diag_msg), linux/tcp.h (tcp_info), linux/unix_diag.h.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loadframe.errors import RecordingError
+
+ESTABLISHED, SYN_SENT, CLOSE_WAIT, LISTEN = 1, 2, 8, 10
+"""include/net/tcp_states.h"""
+ROW = struct.Struct("<IIBHH")
+"""Descriptor, inode, family (0: a socket that is neither of TCP nor of Unix), and the lengths of two texts, which
+follow: the kernel's message without its attributes, and what is kept of them."""
+INET_MESSAGE = struct.Struct("=BBBBHH16s16sIIIIIIII")
+"""family, state, timer, retransmits; ports (network order), addresses, interface, cookie; expires, receive queue, send
+queue, user, inode. What a socket that listens has as queues: connections that wait, and how many may."""
+UNIX_MESSAGE = struct.Struct("=BBBxIII")
+UNIX_EXTRA = struct.Struct("=IIIH")
+"""Of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the rest."""
+INFO = struct.Struct("=IIIIIII")
+"""Of tcp_info: last_data_sent, last_ack_sent, last_data_recv, last_ack_recv (ms ago), total_retrans, data_segs_in,
+data_segs_out."""
+INFO_PARTS = ((44, 60), (100, 104), (152, 160))
+"""Where these are in tcp_info."""
+_V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class TcpTimes:
+    """Milliseconds since data was last sent, received, and since anything was received; counters since it began."""
+
+    sent_ms: int
+    received_ms: int
+    heard_ms: int
+    retransmits: int
+    data_in: int
+    data_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSocket:
+    """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" where it has no name). receive, send: bytes in its
+    queues; of one that listens connections that wait, and how many may. peer_inode: of a Unix socket. times: None where
+    the kernel does not tell them."""
+
+    descriptor: int
+    inode: int
+    family: int
+    state: int
+    local: str
+    remote: str
+    receive: int
+    send: int
+    times: TcpTimes | None = None
+
+    @property
+    def listens(self) -> bool:
+        return self.state == LISTEN
+
+    @property
+    def connected(self) -> bool:
+        """Whether it is a connection, or on the way to be one."""
+        return self.state in (ESTABLISHED, SYN_SENT, CLOSE_WAIT) and self.family in (socket.AF_INET, socket.AF_INET6)
+
+
+def parse_rows(data: bytes) -> list[OpenSocket]:
+    """The sockets of an entry. RecordingError for a damaged one."""
+    return list(_rows(data))
+
+
+def _rows(data: bytes) -> Iterator[OpenSocket]:
+    position = 0
+    while position < len(data):
+        if position + ROW.size > len(data):
+            raise _damaged()
+        descriptor, inode, family, length, extra = ROW.unpack_from(data, position)
+        begin = position + ROW.size
+        position = begin + length + extra
+        if position > len(data):
+            raise _damaged()
+        message, rest = data[begin : begin + length], data[begin + length : position]
+        try:
+            if family in (socket.AF_INET, socket.AF_INET6):
+                yield _inet(descriptor, inode, message, rest)
+            elif family == socket.AF_UNIX:
+                yield _unix(descriptor, inode, message, rest)
+            else:
+                yield OpenSocket(descriptor, inode, family, 0, "", "", 0, 0)
+        except struct.error as error:
+            raise _damaged() from error
+
+
+def _damaged() -> RecordingError:
+    return RecordingError("A list of sockets lacks its end.")
+
+
+def _inet(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocket:
+    found = INET_MESSAGE.unpack(message)
+    family, state, port, remote_port, address, remote = found[0], found[1], *found[4:8]
+    times = None
+    if len(rest) == INFO.size:
+        sent, _, received, heard, again, data_in, data_out = INFO.unpack(rest)
+        times = TcpTimes(sent, received, heard, again, data_in, data_out)
+    return OpenSocket(
+        descriptor=descriptor,
+        inode=inode,
+        family=family,
+        state=state,
+        local=address_of(family, address, port),
+        remote=address_of(family, remote, remote_port),
+        receive=found[12],
+        send=found[13],
+        times=times,
+    )
+
+
+def _unix(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocket:
+    family, _, state, _, _, _ = UNIX_MESSAGE.unpack(message)
+    _, receive, send, length = UNIX_EXTRA.unpack_from(rest)
+    names = rest[UNIX_EXTRA.size :]
+    return OpenSocket(descriptor, inode, family, state, path_of(names[:length]), path_of(names[length:]), receive, send)
+
+
+def address_of(family: int, address: bytes, port: int) -> str:
+    """As it is written: "10.0.0.1:80", "[fe80::1]:80"; an IPv4 address within IPv6 as what it is. port: in network
+    order."""
+    port = socket.ntohs(port)
+    if family == socket.AF_INET or address.startswith(_V4_IN_V6):
+        four = address[:4] if family == socket.AF_INET else address[12:16]
+        return f"{socket.inet_ntop(socket.AF_INET, four)}:{port}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, address)}]:{port}"
+
+
+def path_of(name: bytes) -> str:
+    """unix:/run/a.sock, unix:@abstract; empty where it has none."""
+    if not name:
+        return ""
+    text = name.removesuffix(b"\0") if not name.startswith(b"\0") else b"@" + name[1:]
+    return "unix:" + text.decode("utf-8", "backslashreplace")

@@ -1,0 +1,317 @@
+"""The sockets of followed processes, asked of the kernel by netlink (sock_diag(7)) twice per second, and less often
+where that costs more than a share of one CPU.
+
+The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is looked through again
+only when the list has a socket that was in none of the processes: connections that stay open cost one reading.
+
+This module is imported by the recorder process and stays light: the standard library, frames, and socket_rows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.held_files import READ_ONLY
+from loadframe.recording.socket_rows import (
+    CLOSE_WAIT,
+    ESTABLISHED,
+    INET_MESSAGE,
+    INFO,
+    INFO_PARTS,
+    LISTEN,
+    ROW,
+    SYN_SENT,
+    UNIX_EXTRA,
+    UNIX_MESSAGE,
+)
+
+EVERY_S = 0.5
+CPU_SHARE = 0.002
+"""Of one CPU, at most, over the time until the next look: with thousands of connections these are farther apart."""
+LONGEST_S = 5.0
+MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
+"""Processes with more open files are looked through at most this often."""
+MOST_SOCKETS = 20_000
+"""Of one look; a kernel with more of them is listed no further."""
+
+_HEADER = struct.Struct("=IHHII")
+_HEAD = struct.Struct("=IH")
+_ATTRIBUTE = struct.Struct("=HH")
+_INODE = struct.Struct("=I")
+_INET_REQUEST = struct.Struct("=BBBxI48x")
+_UNIX_REQUEST = struct.Struct("=BBHIIIII")
+_DUMP, _BY_FAMILY, _SOCK_DIAG = 0x301, 20, 4
+_ERROR, _DONE = 2, 3
+_INFO_ATTRIBUTE = 2
+_STATES = 1 << ESTABLISHED | 1 << SYN_SENT | 1 << CLOSE_WAIT | 1 << LISTEN
+_UNIX_SHOW = 0x1 | 0x4 | 0x10
+"""UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_RQLEN"""
+_UNIX_NAME, _UNIX_PEER, _UNIX_QUEUES = 0, 2, 4
+_QUEUES = struct.Struct("=II")
+_TIMEOUT_S = 1.0
+_NEW_NETWORK = 0x40000000
+
+Row = tuple[int, bytes, bytes]
+"""Family, message, and what is kept of its attributes."""
+
+
+class Followed(Protocol):
+    """A followed process, as far as its sockets go. directory: its folder in /proc, held open."""
+
+    directory: int
+    component: str
+    pid: int
+
+
+class _Owner:
+    """The sockets that a process has open: descriptors by inode, as last looked through."""
+
+    def __init__(self, process: Followed, source: int, network: int) -> None:
+        self.process = process
+        self.source = source
+        self.network = network
+        self.descriptors: Mapping[int, int] = {}
+        self.denied, self.seen = False, False
+        self.due_s = 0.0
+
+    def look_through(self, now_s: float) -> None:
+        if now_s < self.due_s:
+            return
+        try:
+            self.descriptors, count = open_sockets(self.process.directory)
+        except OSError:  # no permission, or gone
+            self.denied = True
+            return
+        self.seen = True
+        self.due_s = now_s + (SELDOM_S if count > MANY_DESCRIPTORS else 0.0)
+
+
+class SocketSampler:
+    """Of all followed processes but the driver's, whose connections are the target's seen from the other side."""
+
+    def __init__(self, root: Path, writer: FrameWriter, without: Iterable[str] = ("driver",)) -> None:
+        self._writer = writer
+        self._live = root == Path("/")
+        self._without = frozenset(without)
+        self._owners: dict[tuple[str, int], _Owner] = {}
+        self._networks: dict[int, socket.socket | None] = {}
+        self._foreign: set[int] = set()
+        self._due_s = 0.0
+        self._buffer = bytearray(1 << 18)
+        self._view = memoryview(self._buffer)
+
+    def sample(self, now_s: float, processes: Iterable[Followed]) -> None:
+        """Append an entry for each process, if a look is due."""
+        if not self._live or now_s < self._due_s:
+            return
+        began_s = time.thread_time()
+        self._follow(processes)
+        for network in {owner.network for owner in self._owners.values() if not owner.denied}:
+            self._look(network, now_s)
+        spent_s = time.thread_time() - began_s
+        self._due_s = now_s + min(LONGEST_S, max(EVERY_S, spent_s / CPU_SHARE)) - EVERY_S / 10
+
+    def _follow(self, processes: Iterable[Followed]) -> None:
+        wanted = {(one.component, one.pid): one for one in processes if one.component not in self._without}
+        for key in self._owners.keys() - wanted.keys():
+            del self._owners[key]
+            self._writer.retire(_name(key))
+        for key, process in wanted.items():
+            owner = self._owners.get(key)
+            if owner is None or owner.process is not process:
+                network = _network_of(process.directory)
+                self._owners[key] = _Owner(process, self._writer.source(_name(key)), network)
+
+    def _look(self, network: int, now_s: float) -> None:
+        asking = self._asking(network)
+        if asking is None:
+            return
+        owners = [owner for owner in self._owners.values() if owner.network == network and not owner.denied]
+        try:
+            listed = dict(self._listed(asking))
+        except OSError:  # the kernel does not list them, or what it says is cut short: there is no entry
+            asking.close()
+            del self._networks[network]
+            return
+        known = {inode for owner in owners for inode in owner.descriptors}
+        strange = bool(listed.keys() - known - self._foreign)
+        for owner in owners:
+            if strange or not owner.seen:
+                owner.look_through(now_s)
+        self._foreign = listed.keys() - {inode for owner in owners for inode in owner.descriptors}
+        for owner in owners:
+            if owner.seen and not owner.denied:
+                self._write(owner, listed)
+
+    def _write(self, owner: _Owner, listed: Mapping[int, Row | None]) -> None:
+        rows = []
+        for inode, descriptor in owner.descriptors.items():
+            family, message, extra = listed.get(inode) or (0, b"", b"")
+            rows += [ROW.pack(descriptor, inode, family, len(message), len(extra)), message, extra]
+        self._writer.put(owner.source, b"".join(rows))
+
+    # --- netlink
+
+    def _asking(self, network: int) -> socket.socket | None:
+        """A socket that asks in this network namespace; None where we may not."""
+        if network not in self._networks:
+            owner = next(owner for owner in self._owners.values() if owner.network == network)
+            self._networks[network] = _netlink_in(owner.process.directory, network)
+        return self._networks[network]
+
+    def _listed(self, asking: socket.socket) -> Iterator[tuple[int, Row | None]]:
+        """Every TCP and Unix stream socket by its inode; None for one that is known to be of others."""
+        size, foreign = INET_MESSAGE.size, self._foreign
+        for family in (socket.AF_INET, socket.AF_INET6):
+            request = _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, _STATES)
+            for begin, end in self._dump(asking, request):
+                (inode,) = _INODE.unpack_from(self._buffer, begin + size - _INODE.size)
+                if inode in foreign or end - begin < size:
+                    yield inode, None
+                else:
+                    yield inode, (family, bytes(self._view[begin : begin + size]), self._times(begin, end))
+        request = _UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << ESTABLISHED | 1 << LISTEN, 0, _UNIX_SHOW, 0, 0)
+        unix = {
+            _INODE.unpack_from(self._buffer, begin + 4)[0]: bytes(self._view[begin:end])
+            for begin, end in self._dump(asking, request)
+            if end - begin >= UNIX_MESSAGE.size
+        }
+        yield from _with_peers(unix)
+
+    def _times(self, begin: int, end: int) -> bytes:
+        """What is kept of a connection's tcp_info."""
+        for kind, first, last in _attributes(self._buffer, begin + INET_MESSAGE.size, end):
+            if kind == _INFO_ATTRIBUTE:
+                kept = b"".join(self._view[first + low : min(first + high, last)] for low, high in INFO_PARTS)
+                return kept if len(kept) == INFO.size else b""
+        return b""
+
+    def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
+        """Where in the buffer each answer to a request begins and ends, until the next one is taken. OSError where the
+        kernel refuses."""
+        asking.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0) + request)
+        count, unpack = 0, _HEAD.unpack_from
+        while True:
+            got, position = asking.recv_into(self._buffer), 0
+            while position + _HEADER.size <= got:
+                length, kind = unpack(self._buffer, position)
+                if kind == _DONE:
+                    return
+                if kind == _ERROR or length < _HEADER.size or position + length > got:
+                    raise OSError("the kernel refuses to list sockets")
+                count += 1
+                if count <= MOST_SOCKETS:
+                    yield position + _HEADER.size, position + length
+                position += (length + 3) & ~3
+
+    def close(self) -> None:
+        for asking in self._networks.values():
+            if asking is not None:
+                asking.close()
+
+
+def open_sockets(directory: int) -> tuple[dict[int, int], int]:
+    """The descriptors of a process that are sockets, by inode, and how many descriptors it has. directory: its folder
+    in /proc. OSError where that is gone or forbidden."""
+    folder = os.open("fd", READ_ONLY, dir_fd=directory)
+    found: dict[int, int] = {}
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - a held directory
+        for name in names:
+            try:
+                leads_to = os.readlink(name, dir_fd=folder)
+            except FileNotFoundError:  # closed meanwhile
+                continue
+            if leads_to.startswith("socket:["):
+                found.setdefault(int(leads_to[8:-1]), int(name))
+    finally:
+        os.close(folder)
+    return found, len(names)
+
+
+def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
+    """Unix sockets with their own names and those of their peers."""
+    parts = {inode: _unix_parts(row) for inode, row in rows.items()}
+    for inode, (name, peer, queues) in parts.items():
+        theirs = parts[peer][0] if peer in parts else b""
+        extra = UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
+        yield inode, (socket.AF_UNIX, rows[inode][: UNIX_MESSAGE.size], extra)
+
+
+def _unix_parts(row: bytes) -> tuple[bytes, int, tuple[int, int]]:
+    name, peer, queues = b"", 0, (0, 0)
+    for kind, first, last in _attributes(row, UNIX_MESSAGE.size, len(row)):
+        if kind == _UNIX_NAME:
+            name = row[first:last]
+        elif kind == _UNIX_PEER and last - first >= _INODE.size:
+            (peer,) = _INODE.unpack_from(row, first)
+        elif kind == _UNIX_QUEUES and last - first >= _QUEUES.size:
+            queues = _QUEUES.unpack_from(row, first)
+    return name, peer, queues
+
+
+def _attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
+    while position + _ATTRIBUTE.size <= end:
+        length, kind = _ATTRIBUTE.unpack_from(data, position)
+        if length < _ATTRIBUTE.size or position + length > end:
+            return
+        yield kind, position + _ATTRIBUTE.size, position + length
+        position += (length + 3) & ~3
+
+
+def _name(key: tuple[str, int]) -> str:
+    return f"{key[0]}:{key[1]}:sockets"
+
+
+# --- network namespaces -----------------------------------------------------------------------------------------------
+
+
+def _network_of(directory: int) -> int:
+    """The number of a process's network namespace; 0 where it cannot be told: then ours is asked."""
+    try:
+        return os.stat("ns/net", dir_fd=directory).st_ino
+    except OSError:
+        return 0
+
+
+def _netlink_in(directory: int, network: int) -> socket.socket | None:
+    """A netlink socket made in the network namespace of a process: it stays of that one. None where we may not."""
+    try:
+        if network in (0, os.stat("/proc/self/ns/net").st_ino):  # noqa: PTH116 - no path is kept
+            return _netlink()
+        ours, theirs = os.open("/proc/self/ns/net", READ_ONLY), os.open("ns/net", READ_ONLY, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        _enter(theirs)
+        try:
+            return _netlink()
+        finally:
+            _enter(ours)
+    except OSError:
+        return None
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def _enter(namespace: int) -> None:
+    """setns(2) of this thread, which is the recorder's only one."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace, _NEW_NETWORK) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+def _netlink() -> socket.socket:
+    asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
+    asking.settimeout(_TIMEOUT_S)
+    return asking

@@ -1,0 +1,146 @@
+"""What a sleeping thread waits for, by the system call that it is in, else by the kernel function that it sleeps in: a
+table of names, each row with its source.
+
+A class may depend on the descriptor: a thread that reads from a connection that its process made waits for a peer; one
+that reads from a connection that it accepted, or accepts one, waits for new work. So does an event loop, which waits
+for whatever comes next, new work or an answer: which of them cannot be told from outside. Neither can an idle pool of
+threads be told from threads that wait for a lock: both sleep in a futex.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+WaitClass = Literal["running", "runnable", "disk", "network", "idle", "socket", "futex", "sleeping", "other", "unknown"]
+CLASSES: tuple[WaitClass, ...] = (
+    *("running", "runnable", "disk", "network", "idle", "socket", "futex", "sleeping", "other", "unknown"),
+)
+By = Literal["reads", "writes", "receives", "sends", "polls"]
+"""The descriptors decide: of one that is read from or written to, which may be no socket; of a socket; of some."""
+Role = Literal["listening", "served", "peer", "datagrams", "none"]
+"""What a descriptor is to its process: a connection that it accepted is served, one that it made leads to a peer; no
+socket at all."""
+
+_CALLS = """
+futex            | futex    | 202 | 98  | futex(2): locks, conditions, idle pools of threads
+futex_waitv      | futex    | 449 | 449 | futex_waitv(2)
+futex_wait       | futex    | 455 | 455 | Linux 6.7
+nanosleep        | sleeping | 35  | 101 | nanosleep(2)
+clock_nanosleep  | sleeping | 230 | 115 | clock_nanosleep(2)
+accept           | idle     | 43  | 202 | accept(2): the next connection
+accept4          | idle     | 288 | 242 | accept(2)
+epoll_wait       | idle     | 232 | -   | epoll_wait(2): an event loop, whatever comes next
+epoll_pwait      | idle     | 281 | 22  | epoll_wait(2)
+epoll_pwait2     | idle     | 441 | 441 | epoll_wait(2)
+io_uring_enter   | idle     | 426 | 426 | io_uring_enter(2): an event loop
+poll             | polls    | 7   | -   | poll(2)
+ppoll            | polls    | 271 | 73  | poll(2)
+select           | polls    | 23  | -   | select(2)
+pselect6         | polls    | 270 | 72  | select(2)
+read             | reads    | 0   | 63  | read(2)
+readv            | reads    | 19  | 65  | readv(2)
+recvfrom         | receives | 45  | 207 | recv(2)
+recvmsg          | receives | 47  | 212 | recv(2)
+recvmmsg         | receives | 299 | 243 | recvmmsg(2)
+write            | writes   | 1   | 64  | write(2): the other side does not take it
+writev           | writes   | 20  | 66  | readv(2)
+sendto           | sends    | 44  | 206 | send(2)
+sendmsg          | sends    | 46  | 211 | send(2)
+sendfile         | writes   | 40  | 71  | sendfile(2): the first descriptor is the one written to
+connect          | sends    | 42  | 203 | connect(2)
+fsync            | disk     | 74  | 82  | fsync(2)
+fdatasync        | disk     | 75  | 83  | fsync(2)
+"""
+"""System call | class, or what decides | its number on x86_64 | on aarch64 and riscv64 | source. Numbers:
+arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h."""
+
+_FUNCTIONS: tuple[tuple[str, WaitClass, str], ...] = (
+    (r"_*futex_.*", "futex", "kernel/futex/waitwake.c"),
+    (r".*nanosleep|(m|u|.*_)sleep", "sleeping", "kernel/time/hrtimer.c, timer.c"),
+    (r"(do_)?ep(oll)?_(poll|wait).*", "idle", "fs/eventpoll.c"),
+    (r".*accept.*|__skb_wait_for_more_packets_accept", "idle", "net/ipv4/inet_connection_sock.c, net/unix/af_unix.c"),
+    (r"io_cqring_wait.*", "idle", "io_uring/io_uring.c"),
+    (r"poll_schedule_timeout.*|do_(sys_)?poll.*|do_select|core_sys_select", "socket", "fs/select.c"),
+    (
+        r"sk_wait_data|wait_woken|tcp_(recv|send)msg.*|sk_stream_wait_.*|inet_(stream|wait_for)_connect.*"
+        r"|unix_stream_(read|data_wait).*|__skb_wait_for_more_packets|sock_alloc_send_pskb",
+        "socket",
+        "net/core/sock.c, net/core/stream.c, net/unix/af_unix.c",
+    ),
+)
+"""Kernel function as in /proc/PID/wchan | class | where it is. The function does not tell of which descriptor."""
+_PATTERNS = tuple((re.compile(pattern), wait) for pattern, wait, _ in _FUNCTIONS)
+_SUFFIX = re.compile(r"\.(isra|constprop|part|cold)\.?\d*")
+
+POLL_CALLS, SELECT_CALLS = ("poll", "ppoll"), ("select", "pselect6")
+MOST_POLLED, MOST_SELECTED, POLLED_BYTES = 16, 1024, 8
+"""Descriptors that are looked at of one poll(2), of more it is an event loop's; the most that select(2) takes
+(FD_SETSIZE); the size of a struct pollfd, which begins with the descriptor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """name: of a system call; number: on the machine of its table. wait: its class, None where `by` decides."""
+
+    name: str
+    number: int
+    wait: WaitClass | None
+    by: By
+
+
+_BY_DESCRIPTOR: Mapping[str, By] = {name: name for name in get_args(By)}
+_BY_ITSELF: Mapping[str, WaitClass] = {name: name for name in CLASSES}
+
+
+def _table(column: int) -> dict[int, Call]:
+    calls = {}
+    for row in _CALLS.strip().splitlines():
+        name, kind, *numbers, _ = (cell.strip() for cell in row.split("|"))
+        if numbers[column].isdigit():
+            number = int(numbers[column])
+            calls[number] = Call(name, number, _BY_ITSELF.get(kind), _BY_DESCRIPTOR.get(kind, "polls"))
+    return calls
+
+
+_X86_64, _GENERIC = _table(0), _table(1)
+CALLS: Mapping[str, Mapping[int, Call]] = {"x86_64": _X86_64, "aarch64": _GENERIC, "riscv64": _GENERIC}
+"""By the machine's name in uname(2), by number."""
+
+
+def by_function(wchan: str) -> WaitClass:
+    """The class of a thread that sleeps in this kernel function."""
+    name = _SUFFIX.sub("", wchan)
+    if name in ("", "0"):
+        return "unknown"
+    return next((wait for pattern, wait in _PATTERNS if pattern.fullmatch(name)), "other")
+
+
+def by_descriptors(by: By, roles: Collection[Role] | None) -> WaitClass:
+    """The class of a thread in a system call on descriptors of these roles; None: they are not known."""
+    if roles is None:
+        return "unknown" if by in ("reads", "writes") else "socket"
+    sockets = {role for role in roles if role != "none"}
+    if not sockets:
+        return "other" if by in ("reads", "writes") else "socket"
+    if by in ("reads", "receives", "polls") and sockets & {"listening", "served"}:
+        return "idle"
+    return "network"
+
+
+def descriptors_of(call: Call, arguments: Sequence[int], polled: bytes) -> list[int]:
+    """The descriptors that a system call is on. arguments: as in /proc/PID/syscall; polled: what the recorder found in
+    the process's memory."""
+    if call.name in POLL_CALLS:
+        return [
+            number
+            for (number,) in struct.iter_unpack("<i4x", polled[: len(polled) // POLLED_BYTES * POLLED_BYTES])
+            if number >= 0
+        ]
+    if call.name in SELECT_CALLS:
+        bits = int.from_bytes(polled, "little")
+        return [number for number in range(bits.bit_length()) if bits >> number & 1]
+    return [arguments[0]] if arguments else []

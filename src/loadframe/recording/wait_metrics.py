@@ -1,0 +1,155 @@
+"""What the threads of a component did in a window, by class (wait_classes.py): the mean number of threads in each.
+
+How many ran, and how many could have run and had no CPU, the scheduler counts itself (schedstat). All others sleep;
+the census tells in what, of some of them at each tick, and these stand for all. So the classes add up to the threads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from loadframe.recording import procfs
+from loadframe.recording.derivation import Metrics
+from loadframe.recording.frames import MACHINE, Tick
+from loadframe.recording.peer_metrics import REST, Connections
+from loadframe.recording.process_metrics import TaskTexts, parse_tasks
+from loadframe.recording.process_window import ProcessInWindow, sum_over_threads
+from loadframe.recording.socket_rows import OpenSocket
+from loadframe.recording.wait_classes import CALLS, CLASSES, Call, Role, WaitClass, by_descriptors, by_function
+from loadframe.recording.wait_classes import descriptors_of as descriptors
+from loadframe.recording.windows import Window
+
+CALLS_OF_THREADS = "task-syscall"
+Place = tuple[WaitClass, str]
+"""A class, and for one that waits for the network the peer, where it is known."""
+
+
+def machine_of(window: Window) -> str:
+    """The kind of machine that was recorded, "" where that is not known: then system calls have no names."""
+    found = next((tick.entries[MACHINE] for tick in window.around if MACHINE in tick.entries), b"")
+    return found.decode("ascii", "replace")
+
+
+def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections, machine: str) -> Metrics:
+    """The mean number of threads in each class. machine: as uname(2) names it. Absent where the states of threads were
+    not recorded."""
+    together: dict[Place, float] = {}
+    for process in processes:
+        found = _of_process(process, connections, CALLS.get(machine, {}))
+        if found is None:
+            return {}
+        together |= {place: together.get(place, 0.0) + count for place, count in found.items()}
+    if not together:
+        return {}
+    metrics: Metrics = {f"waits.{wait}": 0.0 for wait in CLASSES}
+    named = connections.named()
+    for (wait, peer), count in together.items():
+        metrics[f"waits.{wait}"] += count
+        if peer:
+            name = f"peer.{peer if peer in named else REST}.waiting"
+            metrics[name] = metrics.get(name, 0.0) + count
+    return metrics
+
+
+def _of_process(
+    process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call]
+) -> dict[Place, float] | None:
+    """Threads of a process by what they did, None where that was not recorded."""
+    looked = [tick for tick in process.window.ticks if tick.entries.get("tasks")]
+    if not looked:
+        return None
+    counts = [procfs.parse_count(tick.entries["threads"]) for tick in looked if "threads" in tick.entries]
+    everyone = sum(counts) / len(process.window.ticks) if counts else 0.0
+    states, places = _census(process, connections, calls, looked)
+    awake = _awake(process, everyone, states)
+    found: dict[Place, float] = {("running", ""): awake[0], ("runnable", ""): awake[1]}
+    asleep = max(0.0, everyone - sum(awake))
+    blocked, known = sum(count for state, count in states.items() if state != "R"), places.total()
+    disk = asleep * states.get("D", 0) / blocked if blocked else 0.0
+    found["disk", ""] = disk
+    for place, count in places.items():
+        found[place] = found.get(place, 0.0) + (asleep - disk) * count / known
+    if not known:
+        found["unknown", ""] = asleep - disk
+    return found
+
+
+def _awake(process: ProcessInWindow, everyone: float, states: Mapping[str, int]) -> tuple[float, float]:
+    """Threads that ran, and that waited for a CPU. Without schedstat the census tells how many were either."""
+    told = sum_over_threads([process], lambda one: one.cpu_rates)
+    if told is not None:
+        running = min(told[0], everyone)
+        return running, min(told[1], everyone - running)
+    either = everyone * states.get("R", 0) / max(1, sum(states.values()))
+    running = min(process.rates.get("cpu.cores", either), everyone)
+    return running, max(0.0, either - running)
+
+
+def _census(
+    process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call], looked: Sequence[Tick]
+) -> tuple[Counter[str], Counter[Place]]:
+    """How often a thread was seen in each state, and those asleep in each place where that is known."""
+    states: Counter[str] = Counter()
+    places: Counter[Place] = Counter()
+    sockets = _Sockets(process, connections)
+    for tick in looked:
+        rows = {row.thread: row for row in parse_tasks(tick.entries["tasks"])}
+        states.update(row.state for row in rows.values())
+        asked = {row.thread: row for row in parse_tasks(tick.entries.get(CALLS_OF_THREADS, b""))}
+        for thread, row in rows.items():
+            if row.state == "S" and (place := _place(row, asked.get(thread), calls, sockets.at(tick.monotonic_s))):
+                places[place] += 1
+    return states, places
+
+
+def _place(
+    row: TaskTexts, asked: TaskTexts | None, calls: Mapping[int, Call], sockets: _Sockets | None
+) -> Place | None:
+    """What a sleeping thread waits for; None where that is not known of it."""
+    number, *rest = asked.stat.split() if asked is not None else [b""]
+    if number == b"running":  # it was woken between the two readings
+        return None
+    call = calls.get(int(number)) if number.isdigit() else None
+    if asked is None or call is None:
+        wait = by_function(row.wchan.decode("ascii", "replace"))
+        return (wait, "") if wait != "unknown" else ("other", "") if number else None
+    if call.wait is not None:
+        return call.wait, ""
+    polled = asked.schedstat  # the row's second text
+    numbers = descriptors(call, [procfs.parse_hexadecimal(word) for word in rest[:1]], polled)
+    roles, peer = (None, "") if sockets is None else sockets.of(numbers)
+    wait = by_descriptors(call.by, roles)
+    return wait, peer if wait == "network" else ""
+
+
+class _Sockets:
+    """The descriptors of a process that are sockets, as looked through nearest to a moment."""
+
+    def __init__(self, process: ProcessInWindow, connections: Connections) -> None:
+        self._connections = connections
+        looks = connections.by_process.get(process.pid, [])
+        self._times = [at_s for at_s, _ in looks]
+        self._looks: list[dict[int, OpenSocket]] = [{one.descriptor: one for one in rows} for _, rows in looks]
+        self._now: dict[int, OpenSocket] = {}
+
+    def at(self, at_s: float) -> _Sockets | None:
+        """Itself at this moment; None where the process was not looked through."""
+        if not self._times:
+            return None
+        index = bisect_left(self._times, at_s)
+        near = [place for place in (index - 1, index) if 0 <= place < len(self._times)]
+        self._now = self._looks[min(near, key=lambda place: abs(self._times[place] - at_s))]
+        return self
+
+    def of(self, numbers: Sequence[int]) -> tuple[set[Role] | None, str]:
+        """What these descriptors are, None for none, and the one peer to which those of them lead that lead to any."""
+        if not numbers:
+            return None, ""
+        found = [self._now.get(number) for number in numbers]
+        roles: set[Role] = {"none" if one is None else self._connections.role(one) for one in found}
+        peers = {
+            self._connections.peer(one) for one in found if one is not None and self._connections.role(one) == "peer"
+        }
+        return roles, peers.pop() if len(peers) == 1 else ""
