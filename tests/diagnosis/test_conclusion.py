@@ -24,10 +24,12 @@ from loadframe.model import (
 LOSS = "it may be lost"
 
 
-def curve(*, knee: float | None = None) -> Curve:
-    points = tuple(CurvePoint(load, 100.0, 95.0, 105.0, 1.0) for load in (1.0, 2.0, 4.0))
+def curve(*, knee: float | None = None, growth: float = 0.0) -> Curve:
+    """growth: 0 for a flat one, 1 for one that grows with the load."""
+    points = tuple(CurvePoint(load, 100.0 * load**growth, 95.0, 105.0, 1.0) for load in (1.0, 2.0, 4.0))
     at = None if knee is None else LoadInterval(knee, knee, knee)
-    return Curve("jobs", "A", points, "plateau", Peak(1.0, 100.0), at, None, None, None)
+    peak = Peak(points[-1].load, points[-1].throughput)
+    return Curve("jobs", "A", points, "linear" if growth else "plateau", peak, at, None, None, None)
 
 
 def finding(name: str, *, score: float = 0.6, metric: str = "system.disk.flushes_per_request") -> Finding:
@@ -42,8 +44,14 @@ def trial(name: str, factor: float, *, gives_up: str | None = None) -> Trial:
     return Trial(remedy, found, found.decision == "better", (), {})
 
 
-def one_round(*trials: Trial, findings: tuple[Finding, ...] = (), limits: tuple[Limit, ...] = ()) -> Round:
-    return Round(1, "A", TargetState(), {}, curve(), limits, findings, trials, ())
+def one_round(
+    *trials: Trial,
+    findings: tuple[Finding, ...] = (),
+    limits: tuple[Limit, ...] = (),
+    knee: float | None = None,
+    growth: float = 0.0,
+) -> Round:
+    return Round(1, "A", TargetState(), {}, curve(knee=knee, growth=growth), limits, findings, trials, ())
 
 
 def limit(name: str, load: float) -> Limit:
@@ -70,7 +78,10 @@ def test_without_a_price_there_is_no_second_gain() -> None:
 @pytest.mark.parametrize(
     ("rounds", "kind"),
     [
-        ([one_round()], "no-limit-reached"),
+        ([one_round(growth=1.0)], "no-limit-reached"),
+        ([one_round(knee=2.0)], "limit-not-seen"),
+        ([one_round()], "limit-not-seen"),
+        ([one_round(findings=(finding("service.parallelism", score=0.51),))], "limit-without-remedy"),
         ([one_round(findings=(finding("cpu.saturated"),))], "cpu-saturated"),
         ([one_round(findings=(finding("driver.limited"),))], "driver-limited"),
         ([one_round(findings=(finding("driver.beside"),))], "limit-without-remedy"),
@@ -95,3 +106,19 @@ def test_with_nothing_growing_next_is_what_caps_the_throughput() -> None:
     assert found is not None
     assert found.id == "lock.writer"
     assert conclusion.next_limit(one_round()) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (one_round(knee=2.0), "Throughput stops growing at jobs 2, and nothing that is seen from outside is exhausted"),
+        (one_round(), "Throughput does not grow from the lowest level, jobs 1, on"),
+    ],
+)
+def test_a_bend_that_nothing_explains_is_a_limit_that_is_not_seen(one: Round, words: str) -> None:
+    assert words in conclusion.outcome([one]).text
+
+
+def test_what_the_curve_says_alone_is_no_cause_that_a_change_was_tried_for() -> None:
+    found = conclusion.outcome([one_round(findings=(finding("service.parallelism", score=0.51),))])
+    assert found.text == "Service.parallelism; no change that could confirm why was tried."

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from loadframe.analysis import comparison
 from loadframe.diagnosis.bend import bend_of, explains_bend
+from loadframe.diagnosis.operational import OPERATIONAL
+from loadframe.diagnosis.plateau import FLAT
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
+    Curve,
     Finding,
     LadderStep,
     Limit,
@@ -104,14 +107,38 @@ def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
     if last.tried:
         return Outcome("no-proven-gain", "No change that was tried has a proven gain; all were reverted.")
     if not last.findings:
-        return Outcome("no-limit-reached", "No limit was reached within the levels tested; nothing was changed.")
+        return _nothing_found(last.curve)
     first = last.findings[0]
     if first.id == DRIVER_LIMITED:
         return Outcome("driver-limited", "The load driver was the bottleneck, not the target; nothing was changed.")
     if first.id in (OTHERS, DRIVER_BESIDE):
-        return Outcome("limit-without-remedy", f"{first.title[0].upper()}{first.title[1:]}; nothing was changed.")
+        return Outcome("limit-without-remedy", f"{_sentence(first.title)}; nothing was changed.")
+    if first.id in OPERATIONAL:
+        return Outcome("limit-without-remedy", f"{_sentence(first.title)}; no change that could confirm why was tried.")
     if first.id == "cpu.saturated":
         return Outcome("cpu-saturated", "The CPUs are saturated with the work asked for; nothing was changed.")
     return Outcome(
         "limit-without-remedy", f"Suspected: {first.title}. No remedy for it was tried; nothing was changed."
     )
+
+
+def _nothing_found(curve: Curve) -> Outcome:
+    """No limit was reached only where throughput still grows: where it does not, something ends it, seen or not."""
+    if (why := stops_growing(curve)) is None:
+        return Outcome("no-limit-reached", "No limit was reached within the levels tested; nothing was changed.")
+    return Outcome("limit-not-seen", f"{why}, and nothing that is seen from outside is exhausted; nothing was changed.")
+
+
+def stops_growing(curve: Curve) -> str | None:
+    """How throughput ends, in words; None where it grows up to the highest level, or one level is all there is."""
+    if curve.cliff is not None:
+        return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
+    if curve.knee is not None:
+        return f"Throughput stops growing at {curve.axis} {curve.knee.load:.3g}"
+    if len(curve.points) > 1 and all(point.throughput >= FLAT * curve.peak.throughput for point in curve.points):
+        return f"Throughput does not grow from the lowest level, {curve.axis} {curve.points[0].load:g}, on"
+    return None
+
+
+def _sentence(title: str) -> str:
+    return title[0].upper() + title[1:]

@@ -27,11 +27,13 @@ EVERY_OTHER_REQUEST = 0.5
 """... or, at every level alike, one request in two: that explains no bend, but it may be what each request takes."""
 
 
-def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
+def diagnose(
+    windows: Windows, limits: Sequence[Limit], several: Sequence[Finding | RuledOut] = ()
+) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
     """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out, for the case
     that nothing is suspected: nothing was reached and no signature holds. Where others take the CPU, past the bend or
     over the whole curve, that comes first, and nothing is ruled out: a target with many threads leaves others less at
-    high loads, and where the curve bends is of both."""
+    high loads, and where the curve bends is of both. several: what several levels show together (operational.py)."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
     for limit in limits:
@@ -42,6 +44,8 @@ def diagnose(windows: Windows, limits: Sequence[Limit]) -> tuple[tuple[Finding, 
             whole = _signature_finding(signature, rank, windows, windows.whole)
             result = whole if isinstance(whole, Finding) else result
         _collect(result, found, cleared)
+    for one in several:
+        _collect(one, found, cleared)
     found = [_deeper(finding, found) for finding in found]
     best: dict[str, Finding] = {}
     for finding in sorted(found, key=lambda finding: -finding.score):

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from loadframe.analysis import failing
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
+from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.others import uncontrolled
 from loadframe.model import Finding, Remedy, Step, Verdict, by_block
 
@@ -68,9 +69,9 @@ def judge(
 
     Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
     receded, first and most. Helped: it rose, and that was not seen. Refuted: neither the throughput nor anything of
-    value moved. Else as before, also where failures may have ended by chance: that speaks neither for a cause nor
-    against it. refutes: not where something else may have kept the throughput where it was. doubt: why this trial
-    confirms none.
+    value moved; but that n requests are served at a time no single thing of that size refutes. Else as before, also
+    where failures may have ended by chance: that speaks neither for a cause nor against it. refutes: not where
+    something else may have kept the throughput where it was. doubt: why this trial confirms none.
     """
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
@@ -79,7 +80,8 @@ def judge(
         return tuple(findings)
     if not cured and verdict.decision != "better":
         refuted = refutes and without_effect(verdict) and not uncontrolled(before, after, 0.0)
-        return tuple(replace(each, status="refuted") if refuted and each in aimed_at else each for each in findings)
+        wrong = [each for each in aimed_at if refuted and each.id not in OPERATIONAL]
+        return tuple(replace(each, status="refuted") if each in wrong else each for each in findings)
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
     receded = sorted((each for each in aimed_at if seen[each.id].mechanism.receded), key=lambda one: seen[one.id].order)
     first = receded[0] if receded else None

@@ -11,6 +11,7 @@ import numpy as np
 from loadframe.analysis import exhaustion
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis.findings import diagnose
+from loadframe.diagnosis.operational import Seen, operational
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
@@ -21,6 +22,10 @@ from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, Targe
 
 FORESIGHT = 10.0
 """Beyond this many times the highest level tested, nothing is said about when a limit runs out."""
+
+
+OWN_KINDS = frozenset({"service"})
+"""Kinds of which only the study says what settings there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,10 @@ def examine(
     steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective)
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
-    windows = look(curve, undisturbed(steps))
-    findings, ruled_out = diagnose(windows, limits)
+    counting = undisturbed(steps)
+    windows = look(curve, counting)
+    several = operational(Seen(curve, counting, _declared(target_kind, state, effective), limits))
+    findings, ruled_out = diagnose(windows, limits, several)
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
         for one in series
@@ -81,6 +88,12 @@ def examine(
         ),
         bend=windows.bend,
     )
+
+
+def _declared(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """The settings in effect that a study names: of a server that Loadframe knows, those that it sets; of a service of
+    its reader's own all that there are. What a server has hundreds of may have any value by chance."""
+    return {name: value for name, value in effective.items() if target_kind in OWN_KINDS or name in state.settings}
 
 
 def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:

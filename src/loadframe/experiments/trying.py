@@ -9,6 +9,7 @@ from statistics import fmean
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging
+from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.experiments import fresh
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove
@@ -40,8 +41,10 @@ class Attempt:
 
     @property
     def in_series(self) -> tuple[str, ...]:
-        """The causes that are there with the remedy and that it is not for."""
-        return tuple(f.id for f in self.after.round.findings if f.id not in self.applied.remedy.addresses)
+        """The causes that are there with the remedy and that it is not for; what only says again that throughput ends
+        is no other cause."""
+        own = OPERATIONAL.union(self.applied.remedy.addresses)
+        return tuple(finding.id for finding in self.after.round.findings if finding.id not in own)
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Sequence[float]) -> Attempt:

@@ -79,6 +79,7 @@ workload.errors                   | 1/s   | requests that failed
 workload.bytes                    | bytes/s | bytes of the bodies that arrived
 workload.offered                  | 1/s   | requests that should have begun, in an open loop
 workload.concurrency              | count | requests in progress, average
+workload.in_service               | count | requests in service at once: throughput x response time at the lowest load
 workload.silence_ms               | ms    | longest time in which no request was done
 target.open_files.hard_limit      | count | RLIMIT_NOFILE (hard) of that process
 target.memory.shared              | bytes | shared memory that the target's processes have touched

@@ -95,6 +95,7 @@ OutcomeKind = Literal[
     "cpu-saturated",
     "driver-limited",
     "no-limit-reached",
+    "limit-not-seen",
     "limit-without-remedy",
     "no-proven-gain",
     "interrupted",

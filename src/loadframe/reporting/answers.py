@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from loadframe.diagnosis.plateau import FLAT
 from loadframe.model import DRIVER_BESIDE, OTHERS, Finding, Investigation, LoadInterval, NextLimit, Verdict
 from loadframe.reporting import change_words, facts, reaching, rounding, verdict_words, words
 
@@ -31,6 +32,8 @@ def _answer(inv: Investigation) -> str:
             return f"The load driver is the bottleneck{_where_it_bends(inv)}; this run says nothing about the target."
         case "no-limit-reached":
             return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
+        case "limit-not-seen":
+            return f"{_not_seen(inv)}; {_untouched(inv)}."
         case "limit-without-remedy":
             return f"{_lead(inv)}. No remedy for it could be tried, and {_untouched(inv)}."
         case "no-proven-gain":
@@ -102,6 +105,16 @@ def _highest(inv: Investigation) -> str:
     return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {words.peak(state, unit)}"
 
 
+def _not_seen(inv: Investigation) -> str:
+    """ "Throughput levels off at about 4 connections, at 196 requests/s, and nothing that ... is exhausted there"."""
+    curve, unit = inv.rounds[-1].curve, words.axis_unit(inv)
+    peak = words.throughput(curve.peak.throughput)
+    return (
+        f"Throughput {words.curve_phrase(curve, unit)} (peak {peak}), and nothing that is seen from outside is "
+        "exhausted there"
+    )
+
+
 def _untouched(inv: Investigation) -> str:
     kept = len(facts.net_changes(inv))
     if not kept:
@@ -150,6 +163,17 @@ def next_step(inv: Investigation) -> str:
         case "no-limit-reached":
             highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
             return f"Test higher loads: add levels{highest}."
+        case "limit-not-seen" if _begins_flat(inv):
+            lowest = words.load(inv.rounds[-1].curve.points[0].load, words.axis_unit(inv))
+            return (
+                f"Measure from a load of 1: the lowest level, {lowest}, is on the plateau already, so that the curve "
+                "does not show how many requests are served at once."
+            )
+        case "limit-not-seen":
+            return (
+                "Expose what the target counts of its own queues and pools (target.metrics), or declare the setting "
+                "that may limit it as [target.setting.NAME]; then a change can confirm it."
+            )
         case "limit-without-remedy" if _first_id(inv) == DRIVER_BESIDE:
             return (
                 "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine; then the curve "
@@ -159,6 +183,13 @@ def next_step(inv: Investigation) -> str:
             return "See which remedies were not tried, and why."
         case _:
             return "No further limit showed within the levels that were tested."
+
+
+def _begins_flat(inv: Investigation) -> bool:
+    """Whether the lowest level of the last state is above 1 and has all the throughput that there is."""
+    curve = inv.rounds[-1].curve
+    lowest = curve.points[0]
+    return lowest.load > 1 and lowest.throughput >= FLAT * curve.peak.throughput
 
 
 def _first_id(inv: Investigation) -> str:

@@ -1,0 +1,209 @@
+"""Findings that no single level shows, from the operational laws, for a target of which nothing more need be known.
+
+They say what the curve says: n requests are served at a time. What it is that is n of, only a change can tell; so they
+name everything of that size, come after every cause that a counter of its own speaks for, and where nothing has that
+size they say what would have to be exposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loadframe.analysis.in_service import InService
+from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
+from loadframe.diagnosis.sizes import Size, sizes
+from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
+from loadframe.metrics import metric as metric_of
+from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step
+from loadframe.units import show, show_metric
+
+PARALLELISM = "service.parallelism"
+SERIAL = "service.serial"
+OPERATIONAL = frozenset({PARALLELISM, SERIAL})
+"""They say again what the curve says, so that beside another cause none of them is a second one."""
+IN_SERVICE = "workload.in_service"
+SCORE = 0.51
+"""It explains the bend, and comes after every signature that does."""
+MOST_NAMED = 3
+
+ABSENT: tuple[Condition, ...] = (
+    CPU_BUSY,
+    OWN_CPU_BUSY,
+    Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are what limits"),
+    Condition("driver.saturation", ">=", 0.9, "the driver can send no more"),
+    Condition("workload.cpu_wait", ">=", 0.2, "requests wait for a CPU"),
+    Condition("target.cage.cpu.throttled_share", ">=", 0.2, "the target's quota keeps its threads waiting"),
+    Condition("workload.errors", ">", 0.01, "what fails is not served", per_request=True),
+    DISK_BUSY,
+)
+"""Where one of these holds, throughput ends with it, and X R is no number of anything."""
+SHOWN = frozenset(
+    {"system.cpu.utilization", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy"}
+)
+"""Those that are told as evidence."""
+COMPUTES = Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread computes all the time")
+ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an examination has: the curve of a state, the steps that count, the settings in effect that the study or the
+    server's owner declares, and the limits."""
+
+    curve: Curve
+    steps: Sequence[Step]
+    settings: Mapping[str, SettingValue]
+    limits: Sequence[Limit]
+
+
+def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
+    """What the operational laws say of a state; nothing where throughput is not flat over several levels."""
+    plateau = plateau_of(seen.curve, seen.steps)
+    if plateau is None:
+        return ()
+    flat = [step for step in seen.steps if step.level in plateau.levels]
+    if plateau.served is None:
+        return (RuledOut(PARALLELISM, plateau.because),)
+    served = plateau.served
+    id_ = SERIAL if served.high < ONE and not served.bounded else PARALLELISM
+    other = _other_cause(served, flat)
+    return (RuledOut(id_, other) if other else _finding(id_, seen, plateau, served, flat),)
+
+
+def _other_cause(served: InService, flat: Sequence[Step]) -> str | None:
+    """In words, what else ends the throughput; None where nothing that was measured does."""
+    for condition in (*ABSENT, *((COMPUTES,) if _mean(flat, "target.cpu.cores", 1.0) < ONE else ())):
+        value = _of(condition, flat)
+        if value is not None and condition.holds(value):
+            return _because(condition, value)
+    cores = _of(ONE_CPU, flat)
+    if served.high < ONE and cores is not None and ONE_CPU.holds(cores):
+        return _because(ONE_CPU, cores)
+    return None
+
+
+def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Sequence[Step]) -> Finding:
+    by_level = {level: [step for step in flat if step.level == level] for level in plateau.levels}
+    low = [step for step in seen.steps if step.level == plateau.lowest]
+    found = sizes(served, by_level, low, seen.settings, seen.limits)
+    where = f"on the plateau, at {plateau.levels[0]:g} to {plateau.levels[-1]:g}"
+    wanted = float(served.whole) if served.whole is not None else served.value
+    source = "throughput there x the response time at the lowest load (Little's law)"
+    return Finding(
+        id=id_,
+        status="suspected",
+        title=_title(served, found),
+        reached_at=_from(seen.curve, plateau),
+        evidence=(
+            Evidence(IN_SERVICE, served.value, "~", wanted, where, source),
+            *(
+                Evidence(size.metric, size.value, "~", round(size.value), where, "it has that size")
+                for size in found
+                if size.metric
+            ),
+            *_absent_evidence(flat, where),
+        ),
+        ruled_out=(),
+        score=SCORE,
+        explanation=_explanation(seen, plateau, served, found),
+    )
+
+
+def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
+    if plateau.from_the_first_client:
+        return LoadInterval(plateau.lowest, plateau.lowest, plateau.lowest)
+    return curve.knee
+
+
+def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
+    """What was looked for and not seen: it separates this from its look-alikes."""
+    opposite = {">=": "<", ">": "<="}
+    return [
+        Evidence(each.metric, value, opposite[each.comparison], each.threshold, where, each.source)
+        for each in ABSENT
+        if each.metric in SHOWN and (value := _of(each, flat)) is not None
+    ]
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def how_many(served: InService) -> str:
+    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3"."""
+    if served.bounded:
+        return f"at most {_digits(served.high)}"
+    if served.whole is not None:
+        return show(served.whole, "count")
+    if served.known:
+        return f"about {_digits(served.value)}"
+    return f"between {_digits(max(1.0, served.low))} and {_digits(served.high)}"
+
+
+def _title(served: InService, found: Sequence[Size]) -> str:
+    many = how_many(served)
+    what = "one request is served at a time" if many == "1" else f"{many} requests are served at a time"
+    if not found:
+        return what
+    more = len(found) - MOST_NAMED
+    named = "; ".join(size.words for size in found[:MOST_NAMED])
+    return f"{what} ({named}{f'; and {more} more of that size' if more > 0 else ''})"
+
+
+def _explanation(seen: Seen, plateau: Plateau, served: InService, found: Sequence[Size]) -> str:
+    unit = "client" if plateau.lowest == 1 else "clients"
+    at = f"at {plateau.lowest:g} {unit}" if seen.curve.axis != "rate" else f"at {plateau.lowest:g} requests/s"
+    interval = f" ({_digits(max(served.low, 0.0))} to {_digits(served.high)})"
+    law = (
+        f"{show(served.throughput, '1/s')} x {show(1000 * served.response_s, 'ms')}, the response time {at}, is "
+        f"{_digits(served.value)}{interval}: that many requests are in service at once, and more load only waits."
+    )
+    if served.bounded:
+        law += " Requests may wait there already: measure from a lower load to know the number."
+    return f"{law} {_confirm(served, found)}"
+
+
+def _confirm(served: InService, found: Sequence[Size]) -> str:
+    """What would tell which of those it is, or what it is at all."""
+    settings = [size for size in found if size.setting]
+    if settings:
+        return "What has that size may be what limits; only a change of it shows that."
+    seen = "; ".join(size.words for size in found)
+    if found:
+        pool = f"the pool of {found[0].words}"
+        return (
+            f"Seen of that size: {seen}. Declare the setting that sizes {pool} as [target.setting.NAME], and Loadframe "
+            "changes it and measures whether it is the cause."
+        )
+    size = f"a pool of {how_many(served)}" if served.known else "a pool of that size"
+    return (
+        f"Nothing that is seen from outside is exhausted, and nothing seen has that size: expose the use of {size} "
+        "(target.metrics), or declare the setting that sizes it as [target.setting.NAME], to confirm it."
+    )
+
+
+def _because(condition: Condition, value: float) -> str:
+    shown = f"{value:.3g} per request" if condition.per_request else show_metric(condition.metric, value)
+    return f"{metric_of(condition.metric).what}: {shown} ({condition.source})"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
+    """The mean over the steps that have the metric; of a rate per request where the condition is on that."""
+    values = [
+        step.metrics[condition.metric] / (max(step.throughput, 1e-9) if condition.per_request else 1.0)
+        for step in steps
+        if condition.metric in step.metrics
+    ]
+    return sum(values) / len(values) if values else None
+
+
+def _mean(steps: Sequence[Step], metric: str, default: float) -> float:
+    values = [step.metrics[metric] for step in steps if metric in step.metrics]
+    return sum(values) / len(values) if values else default

@@ -1,0 +1,123 @@
+"""Where a curve is flat, and how many requests are in service at once there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from loadframe.analysis.in_service import InService, in_service
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, Step
+
+FLAT = 0.95
+"""Levels that keep this share of the highest throughput are the plateau."""
+SPAN = 1.2
+"""The plateau's highest level is at least so many times its lowest one, so that it is flat over some load."""
+BEFORE = {True: 0.75, False: 0.5}
+"""By whether the axis counts clients: below this share of the plateau no request should find a queue. At a rate, some
+of n servers are taken by chance: of 4 half in use, a request waits for a tenth of its time in service (Erlang C)."""
+UNCHANGED = 1.25
+"""There a response time is the one at the lowest load, but for noise and shared caches, CPUs and connections."""
+AS_LOW = 1.1
+"""Where two levels have the same response time, but for this, no request queued at the lower one."""
+ONE = 1.5
+"""Below so many in service it can be only one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """levels: those at which throughput is flat, rising. lowest: the lowest level measured; whole: the plateau begins
+    there. served: how many requests are in service at once; None where `because` says why that is not known."""
+
+    levels: tuple[float, ...]
+    lowest: float
+    whole: bool
+    served: InService | None
+    because: str = ""
+
+    @property
+    def from_the_first_client(self) -> bool:
+        """Whether one client has all the throughput that there is."""
+        return self.whole and self.lowest == 1
+
+
+def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
+    """The plateau of a curve, from the steps that count; None where throughput is not flat over several levels, where
+    it falls off a cliff, and on an axis whose levels change what a request has to do."""
+    levels = flat_levels(curve)
+    by_level = {point.load: [step for step in steps if step.level == point.load] for point in curve.points}
+    by_level = {load: each for load, each in by_level.items() if each}
+    if not levels or not by_level or not all(level in by_level for level in levels):
+        return None
+    lowest, whole = min(by_level), min(by_level) == levels[0]
+    if any(step.latency.mean_ms <= 0 or step.throughput <= 0 for each in by_level.values() for step in each):
+        return Plateau(levels, lowest, whole, None, "some steps have no response time")
+    if whole and not (lowest == 1 and curve.axis in CLIENT_AXES):
+        return Plateau(levels, lowest, whole, None, f"the lowest level, {lowest:g}, is on the plateau already")
+    grown = _grown(curve, by_level, levels)
+    if grown is not None:
+        return Plateau(levels, lowest, whole, None, grown)
+    return Plateau(levels, lowest, whole, _served(curve, by_level, levels))
+
+
+def flat_levels(curve: Curve) -> tuple[float, ...]:
+    """The levels at which throughput no longer grows: the last ones, but for those at which it falls a little."""
+    if curve.shape not in ("plateau", "decline") or curve.axis not in CLIENT_AXES | OPEN_LOOP_AXES:
+        return ()
+    flat = [point.load for point in curve.points if point.throughput >= FLAT * curve.peak.throughput]
+    after = [point for point in curve.points if point.load > flat[-1]]
+    if len(flat) < 2 or flat[-1] < SPAN * flat[0] or len(after) > len(flat):
+        return ()
+    between = [point.load for point in curve.points if flat[0] <= point.load <= flat[-1]]
+    return tuple(flat) if between == flat else ()
+
+
+def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float]) -> str | None:
+    """Why this is no number of requests in service: a request takes longer before the throughput is used up."""
+    most = BEFORE[curve.axis in CLIENT_AXES] * curve.peak.throughput
+    first = _response_ms(by_level[min(by_level)])
+    for level, steps in sorted(by_level.items()):
+        if level in levels or fmean(step.throughput for step in steps) > most:
+            continue
+        if (times := _response_ms(steps) / first) > UNCHANGED:
+            return f"a request takes {times:.2g} times as long at {level:g} already, where throughput still grows"
+    return None
+
+
+def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float]) -> InService:
+    rising = sorted(by_level)
+    flat = [step for level in levels for step in by_level[level]]
+    queued = not (rising[0] == 1 and curve.axis in CLIENT_AXES) and not _as_low(by_level, rising, levels)
+    waits = [step.metrics["target.cpu.run_delay"] / step.throughput for step in flat if _has_wait(step)]
+    return in_service(
+        [[step.throughput for step in by_level[level]] for level in levels],
+        [[step.latency.mean_ms / 1000 for step in by_level[level]] for level in rising],
+        cpu_s=_cpu_s(by_level.values()),
+        waits_s=fmean(waits) if waits else 0.0,
+        grain=max(1 / max(step.requests, 1) for step in flat),
+        bounded=queued,
+    )
+
+
+def _as_low(by_level: dict[float, list[Step]], rising: Sequence[float], levels: Sequence[float]) -> bool:
+    """Whether the second level, below the plateau too, has the response time of the first."""
+    if len(rising) < 2 or rising[1] in levels:
+        return False
+    return _response_ms(by_level[rising[1]]) <= AS_LOW * _response_ms(by_level[rising[0]])
+
+
+def _response_ms(steps: Sequence[Step]) -> float:
+    return fmean(step.latency.mean_ms for step in steps)
+
+
+def _cpu_s(levels: Iterable[Sequence[Step]]) -> float | None:
+    """CPU time of target and driver per request, at the level at which that is least: what they do besides is shared by
+    few requests at the others. None where one of them was not measured."""
+    names = ("target.cpu.cores", "driver.cpu.cores")
+    known = [steps for steps in levels if all(name in step.metrics for step in steps for name in names)]
+    each = [fmean(sum(step.metrics[name] for name in names) / step.throughput for step in steps) for steps in known]
+    return min(each, default=None)
+
+
+def _has_wait(step: Step) -> bool:
+    return "target.cpu.run_delay" in step.metrics

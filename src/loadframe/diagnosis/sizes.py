@@ -1,0 +1,146 @@
+"""What of a target has the size of the number of requests that it serves at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from loadframe.analysis.in_service import InService
+from loadframe.model import REACHED, Limit, SettingValue, Step
+from loadframe.units import show
+
+PEER = re.compile(r"target\.peer\.(?P<peer>.+)\.connections")
+"""Connections of the target to one address."""
+STATES: Mapping[str, str] = {
+    "target.waits.sleeping": "sleep",
+    "target.waits.network": "wait for the network",
+    "target.waits.disk": "wait for the disk",
+    "target.waits.futex": "wait for one another (futex)",
+    "target.waits.running": "run",
+    "target.waits.other": "wait in the kernel",
+}
+"""What as many threads as there are requests in service may do: those of a pool that do it are those that serve."""
+COUNTED: Mapping[str, str] = {
+    "target.processes.count": "processes",
+    "target.threads.count": "threads",
+}
+NEAR = 0.06
+"""A mean that is a size is within half of one, of larger sizes within this share."""
+ITSELF = 1
+"""The first thread, or the parent of the workers, serves no request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Something of that size. words: "4 connections to 127.0.0.1:5432". metric: where it is seen, "" for a setting;
+    value: what was seen. setting: the one that has this value, "" for what is only seen."""
+
+    words: str
+    value: float
+    metric: str = ""
+    setting: str = ""
+
+
+def sizes(
+    served: InService,
+    plateau: Mapping[float, Sequence[Step]],
+    low: Sequence[Step],
+    settings: Mapping[str, SettingValue],
+    limits: Sequence[Limit],
+) -> tuple[Size, ...]:
+    """Everything that has the size in question: what is seen at every level of the plateau alike first, then what was
+    declared. plateau: the steps of its levels; low: those at the lowest load; settings: as they are in effect."""
+    if not served.known:
+        return ()
+    declared = _settings(served, settings) + _ceilings(served, limits)
+    return (*_peers(served, plateau), *_states(served, plateau, low), *_counted(served, plateau), *declared)
+
+
+def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
+    found = []
+    for metric in sorted({name for steps in plateau.values() for step in steps for name in step.metrics}):
+        told = PEER.fullmatch(metric)
+        size = _everywhere(served, metric, plateau)
+        if told is not None and size is not None:
+            found.append(Size(f"{_many(size, 'connection')} to {told['peer']}", size, metric))
+    return found
+
+
+def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
+    """Threads that do it at the plateau and did not, or fewer of them, at the lowest load."""
+    found = []
+    for metric, words in STATES.items():
+        size, before = _everywhere(served, metric, plateau), _mean(metric, low)
+        if size is not None and before is not None and (before <= 0.75 * size or round(size) == 1):
+            found.append(Size(f"{_many(size, 'thread')} {_verb(words, size)}", size, metric))
+    return found
+
+
+def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
+    """Threads and processes: as many, or one more, which is the first of them and serves nothing."""
+    found = []
+    for metric, words in COUNTED.items():
+        for more in (0, ITSELF):
+            size = _everywhere(served, metric, plateau, more)
+            if size is not None and round(size) > 1:
+                besides = " besides the first one" if more else ""
+                found.append(Size(f"{show(round(size), 'count')} {words}{besides}", size, metric))
+                break
+    return found
+
+
+def _settings(served: InService, settings: Mapping[str, SettingValue]) -> list[Size]:
+    return [
+        Size(f"the setting {name} is {show(number, 'count')}", number, setting=name)
+        for name, value in settings.items()
+        if (number := _whole(value)) is not None and served.holds(number)
+    ]
+
+
+def _ceilings(served: InService, limits: Sequence[Limit]) -> list[Size]:
+    """Limits of the server itself that are used up."""
+    return [
+        Size(f"{limit.title or limit.id} is full at {show(limit.ceiling, 'count')}", limit.ceiling, limit.use_metric)
+        for limit in limits
+        if limit.layer == "server" and served.holds(limit.ceiling) and limit.use >= REACHED * limit.ceiling
+    ]
+
+
+def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
+    """The mean of a metric, less `more`, where at every level of the plateau it is near the same whole number and that
+    may be the number in service; None else."""
+    means = [_mean(metric, steps) for steps in plateau.values()]
+    known = [value - more for value in means if value is not None]
+    if not known or len(known) < len(means):
+        return None
+    size = round(fmean(known))
+    near = max(0.5, NEAR * size) if size > 1 else 0.4
+    return fmean(known) if served.holds(size) and all(abs(value - size) < near for value in known) else None
+
+
+def _mean(metric: str, steps: Sequence[Step]) -> float | None:
+    values = [step.metrics[metric] for step in steps if metric in step.metrics]
+    return fmean(values) if values and len(values) == len(steps) else None
+
+
+def _whole(value: SettingValue) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if number.is_integer() else None
+
+
+def _many(size: float, what: str) -> str:
+    return f"{show(round(size), 'count')} {what}{'' if round(size) == 1 else 's'}"
+
+
+def _verb(words: str, size: float) -> str:
+    if round(size) != 1:
+        return words
+    first, _, rest = words.partition(" ")
+    return f"{first}s {rest}".strip()
