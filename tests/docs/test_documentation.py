@@ -24,6 +24,7 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 TRIED_ELSEWHERE = {
     "case run bulk-ingest --quick": "benchmarks/gains.py",
     "case run oltp-ladder --quick": "benchmarks/gains.py",
+    "measure shop.toml": "tests/docs/test_http_load.py",
     "case run render-farm --quick": "tests/servers",
     "case run render-farm --quick --set target.settings.table_open_cache=400": "benchmarks/gains.py",
 }

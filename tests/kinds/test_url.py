@@ -17,8 +17,8 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.kinds.url import target as url
 from loadframe.model import Endpoint, TargetState
 from loadframe.study import parse
+from loadframe.workloads import asking, registry
 from loadframe.workloads import http as requests
-from loadframe.workloads import registry
 
 STUDY = """
 [study]
@@ -160,7 +160,7 @@ def test_a_status_is_checked_where_nothing_else_is(site: str, tmp_path: Path) ->
 @pytest.mark.server
 def test_a_page_without_an_end_is_refused(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part of it comes in time."""
-    monkeypatch.setattr(requests, "WHOLE_S", 0.2)
+    monkeypatch.setattr(asking, "WHOLE_S", 0.2)
     target = url.UrlTarget()
     target.start(TargetState({"url": site, "paths": "/endless"}, {}))
     with pytest.raises(TargetError, match=r"/endless: its answer has not ended after 0\.2 s"):
@@ -171,7 +171,8 @@ def test_a_page_without_an_end_is_refused(site: str, monkeypatch: pytest.MonkeyP
 def test_a_page_is_learnt_as_wrk_asks_for_it(site: str) -> None:
     """A server may compress for whoever names no encoding, and not for whoever wants none."""
     endpoint = Endpoint("url", site.removeprefix("http://"))
-    assert requests.ask(endpoint, "/headers") == (200, b"Host")
+    answer = asking.ask(endpoint, "/headers")
+    assert (answer.status, answer.body) == (200, b"Host")
 
 
 @pytest.mark.server
@@ -208,7 +209,7 @@ def test_a_working_set_of_it_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(StudyError) as caught:
         check_study(parse(text, ["target.kind=sqlite", "target.settings={}"]))
     assert caught.value.fact == "workload 'http' cannot load a target of kind 'sqlite'"
-    assert "It loads: nginx, nginx-cache, squid, url, varnish." in str(caught.value)
+    assert "It loads: nginx, nginx-cache, service, squid, url, varnish." in str(caught.value)
 
 
 @pytest.mark.parametrize(

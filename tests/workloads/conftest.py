@@ -90,6 +90,12 @@ def foreign_site(web_server: Endpoint) -> Endpoint:
     return Endpoint("url", web_server.address, {"paths": "/one /two"}, attached=True)
 
 
+@pytest.fixture(scope="session")
+def foreign_service(foreign_site: Endpoint) -> Endpoint:
+    """The same one as a service."""
+    return Endpoint("service", foreign_site.address, {"paths": "/"})
+
+
 def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
     """A cache before an origin of its own."""
     patch = pytest.MonkeyPatch()

@@ -42,6 +42,7 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "http at working_set": ({"smallest_bytes": 20_000, "connections": 3}, "web_server", 1, 3),
     "http/nginx-cache": ({"objects": 20, "smallest_bytes": 5000}, "nginx_cache", 1, 5),
     "http/url": ({}, "foreign_site", 1, 5),
+    "http/service": ({"paths": "/one /two", "checked": "length"}, "foreign_service", 1, 5),
     "http/squid": ({"objects": 20, "smallest_bytes": 5000}, "squid_cache", 1, 5),
     "http/varnish": ({"objects": 20, "smallest_bytes": 5000}, "varnish_cache", 1, 5),
     "job-queue": ({"backlog": 50}, "queue_endpoint", 1, 3),
@@ -106,6 +107,7 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
         "web_server": "nginx",
         "nginx_cache": "nginx-cache",
         "foreign_site": "url",
+        "foreign_service": "service",
         "squid_cache": "squid",
         "varnish_cache": "varnish",
     }

@@ -14,6 +14,7 @@ from answering import Sent, Service, said, serving
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import Declared, Endpoint, Request, SettingValue, Think
 from loadframe.workloads import registry
+from loadframe.workloads.base import HasUsers, SendsRequests
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import OUTCOMES
 from loadframe.workloads.request_log import Requests
@@ -216,6 +217,18 @@ def test_a_server_that_does_not_answer_after_a_pause_is_an_error(service: Servic
     assert outcomes(requests)["no answer"] >= 1
 
 
+def test_a_step_knows_how_long_its_users_think() -> None:
+    for declared, think_s in ((Declared(), 0.0), (Declared(think_time=Think(0.5, "exponential")), 0.5)):
+        workload = registry.make("http", {}, declared=declared)
+        assert isinstance(workload, HasUsers) and workload.think_s == think_s
+
+
+def test_what_is_not_checked_is_told() -> None:
+    workload = registry.make("http", {}, declared=Declared(request=(LIST, ORDER)))
+    assert isinstance(workload, SendsRequests)
+    assert workload.unchecked == "Of the answers to order no more than the status was checked."
+
+
 def test_at_a_rate_no_user_thinks() -> None:
     with pytest.raises(StudyError, match="think_time"):
         registry.make("http", {}, axis="rate", declared=Declared(think_time=Think(1.0, "fixed")))
@@ -235,7 +248,9 @@ REFUSED: dict[str, tuple[dict[str, SettingValue], Declared, str]] = {
 def test_what_cannot_be_sent_is_refused_before_anything_is_started(case: str) -> None:
     options, declared, why = REFUSED[case]
     with pytest.raises(StudyError) as caught:
-        registry.make("http", options, declared=declared)
+        workload = registry.make("http", options, declared=declared)
+        assert isinstance(workload, SendsRequests)
+        workload.check_requests(running=False)
     assert why in caught.value.fact
 
 

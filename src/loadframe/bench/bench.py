@@ -49,7 +49,7 @@ from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.workloads.base import AsksForObjects, Workload
+from loadframe.workloads.base import AsksForObjects, HasUsers, Workload
 
 
 class RealBench:
@@ -417,4 +417,5 @@ class RealBench:
             closed_loop=self.study.load.axis not in OPEN_LOOP_AXES,
             blind=seen.blind,
             purpose=purpose,
+            think_s=self.workload.think_s if isinstance(self.workload, HasUsers) else 0.0,
         )

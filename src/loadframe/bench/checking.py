@@ -11,15 +11,15 @@ from loadframe.bench.surroundings import check_host
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
 from loadframe.connections.address import is_here
-from loadframe.errors import MissingTool, StudyError
+from loadframe.errors import MissingTool, StudyError, UserError
 from loadframe.host.processes import available_cpus
 from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
 from loadframe.study import Study
 from loadframe.study.cage_tables import ChangeCage
-from loadframe.workloads import databases, http
+from loadframe.workloads import databases
 from loadframe.workloads import registry as workloads
-from loadframe.workloads.base import AsksForObjects, Workload
+from loadframe.workloads.base import AsksForObjects, SendsRequests, Workload
 
 
 def check_study(study: Study) -> None:
@@ -42,6 +42,7 @@ def check_study(study: Study) -> None:
             remedy="Omit it.",
         )
     _check_times(study, workload)
+    _check_requests(study, workload)
     _check_address(study)
     _check_alternatives(study, workload)
     _check_changes(study)
@@ -86,6 +87,13 @@ def _check_times(study: Study, workload: Workload) -> None:
             f"measure.{stated[0]} has no meaning for workload {workload.kind!r}: its steps end when their work is done",
             remedy="Omit it. load.levels and workload.options say how much work a step is.",
         )
+
+
+def _check_requests(study: Study, workload: Workload) -> None:
+    """That all is there that is sent, and that data of others are changed only where the study says so."""
+    running = study.target.attach is not None or targets.kind_named(study.target.kind).by_address is not None
+    if isinstance(workload, SendsRequests):
+        workload.check_requests(running=running)
 
 
 def _check_cages(study: Study) -> None:
@@ -245,9 +253,18 @@ def unseen(study: Study) -> tuple[str, ...]:
     """What this study cannot observe of its target, and which of its answers are not checked, in words."""
     row = targets.KINDS.get(study.target.kind)  # of a run that was measured with more kinds than there are now, None
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None else ()
-    checked = str(study.workload.options.get("checked")) if study.workload.kind == http.Http.kind else ""
     notes = targets.of_study(study).notes if row is not None else ()
-    return (*target, *notes, *((http.UNCHECKED[checked],) if checked in http.UNCHECKED else ()))
+    return (*target, *notes, *_unchecked(study))
+
+
+def _unchecked(study: Study) -> tuple[str, ...]:
+    """Which answers are not checked, where that can be told: a run may be of others, with files and variables of the
+    environment that are not here."""
+    try:
+        workload = workload_of(study)
+    except UserError:
+        return ()
+    return (workload.unchecked,) if isinstance(workload, SendsRequests) and workload.unchecked else ()
 
 
 def _check_alternatives(study: Study, workload: Workload) -> None:

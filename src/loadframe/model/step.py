@@ -58,7 +58,9 @@ class Step:
     after the warm-up was cut off. batches: throughput (1/s) of equal slices of the window in time order, for the
     noise within the step. waiting_share: time that requests spent waiting for a lock or in a queue, divided by all
     their time. metrics: averages, rates and peaks over the window, by the names in units.py.
-    flags: why the step should be read with care (see FLAGS). blind: counters that contradicted others in it.
+    closed_loop: whether a request began when the one before had ended and its user had thought, for think_s on average:
+    of N users X (R + Z) = N holds, with Z this time (the response time law). flags: why the step should be read with
+    care (see FLAGS). blind: counters that contradicted others in it.
     purpose: see Purpose. round, block: None where it is of none: a step that only warmed the target is of neither, one
     that sized is of no block, and what is measured side by side comes before the first round.
     """
@@ -84,6 +86,7 @@ class Step:
     closed_loop: bool = True
     blind: tuple[Blind, ...] = ()
     purpose: Purpose = "curve"
+    think_s: float = 0.0
 
     @property
     def counts(self) -> bool:

@@ -21,6 +21,28 @@ class AsksForObjects(Protocol):
         """Have a cache fetch those that it lacks. TargetError where it does not answer."""
 
 
+@runtime_checkable
+class HasUsers(Protocol):
+    """A workload whose users pause between an answer and the next request."""
+
+    @property
+    def think_s(self) -> float:
+        """For so long on average; 0 where they do not."""
+
+
+@runtime_checkable
+class SendsRequests(Protocol):
+    """A workload that sends what the study declares, or what was recorded of others."""
+
+    def check_requests(self, *, running: bool) -> None:
+        """StudyError where what is to be sent cannot be had: a file, a secret of the environment. running: of a server
+        that Loadframe did not start also where its data would be changed, and the study does not say that they may."""
+
+    @property
+    def unchecked(self) -> str:
+        """Of which answers no more than a part is checked, in words; "" for none."""
+
+
 class Driver(Protocol):
     """The load driver while it runs."""
 

@@ -7,6 +7,8 @@ import http.client
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from loadframe.connections.address import is_here
+from loadframe.connections.host_port import parted
 from loadframe.connections.http_words import METHODS, REPEATABLE, SAFE, wrong_path
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import Checked, Declared, Endpoint, Request
@@ -19,6 +21,8 @@ from loadframe.workloads.pages import Page, alike, learn
 KINDS = frozenset({"service", "url"})
 """Of the targets that are known by their address: Loadframe has made nothing of what they serve."""
 PATHS = "workload.options.paths"
+FOR_OTHERS = "LOADFRAME_"
+"""Begins the names of variables of the environment that may be sent to another machine."""
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 
@@ -36,7 +40,7 @@ class _Sent:
     @property
     def learnt(self) -> bool:
         """Whether its page is asked for before the load."""
-        return self.request.method == "GET" and self.request.expect in (None, http.client.OK)
+        return _is_page(self.request)
 
 
 class ByAddress:
@@ -59,8 +63,8 @@ class ByAddress:
         self._refuse_two_sessions()
         login = () if self._login is None else self._login.requests
         self.secret = frozenset(name for one in (*self._declared, *login) for name in variables(one))
-        self._of_study = [self._sent(one, number) for number, one in enumerate(self._declared)]
-        self._steps = () if self._login is None else sessions.steps_of(self._login)
+        self._of_study: tuple[_Sent, ...] = ()
+        self._steps: tuple[sessions.Step, ...] = ()
         self._known: tuple[_Sent, ...] | None = None
 
     @property
@@ -76,17 +80,20 @@ class ByAddress:
     @property
     def unchecked(self) -> tuple[str, ...]:
         """The names of declared requests of whose answers the status alone is checked."""
-        return tuple(one.request.name for one in self._of_study if one.checked == "status")
+        return tuple(one.name for one in self._declared if self._checked_of(one) == "status")
 
-    def check_writes(self) -> None:
-        """StudyError where the load changes data of others, and the study does not say that it may."""
+    def prepare(self, *, running: bool) -> None:
+        """Read what is to be sent. StudyError where a file or a secret is not there; running: of a server that we did
+        not start also where its data would be changed, and the study does not say that they may."""
         writing = [one for one in self._declared if one.method in WRITING]
-        if writing and not self._writes:
+        if running and writing and not self._writes:
             raise StudyError(
                 f"The request {writing[0].name!r} is a {writing[0].method}, which changes the data of a server that "
                 "Loadframe did not start.",
                 remedy="If its owner agrees: workload.options.writes = true. Loadframe does not undo what they change.",
             )
+        self._of_study = tuple(self._sent(one, number) for number, one in enumerate(self._declared))
+        self._steps = () if self._login is None else sessions.steps_of(self._login)
 
     def forget(self) -> None:
         """The answers may have changed."""
@@ -95,9 +102,9 @@ class ByAddress:
     def check(self, endpoint: Endpoint) -> None:
         """Learn the answers, or compare one with what it was. StudyError where the load may not be; TargetError where
         the server does not answer, or with something else."""
-        if endpoint.attached:
-            self.check_writes()
         if self._known is None:
+            self._refuse_to_tell(endpoint)
+            self.prepare(running=endpoint.attached)
             self._learn(endpoint)
             return
         page = next((one for one in self._known if one.learnt), None)
@@ -146,11 +153,22 @@ class ByAddress:
                     remedy="Leave one of them out.",
                 )
 
-    def _sent(self, request: Request, operation: int) -> _Sent:
-        of_get = self._checked if request.method == "GET" and request.expect in (None, http.client.OK) else "status"
-        return _Sent(request, headers_of(request), body_of(request), request.checked or of_get, operation)
+    def _refuse_to_tell(self, endpoint: Endpoint) -> None:
+        """StudyError where a study, which may be a stranger's, would send any variable to another machine."""
+        others = sorted(name for name in self.secret if not name.startswith(FOR_OTHERS))
+        if others and not is_here(parted(endpoint.address, "80")[0]):
+            raise StudyError(
+                f"The study would send the environment variable {others[0]} to another machine.",
+                remedy=f"Only variables whose names begin with {FOR_OTHERS} are sent there: put the secret into one.",
+            )
 
-    def _all(self, endpoint: Endpoint) -> list[_Sent]:
+    def _sent(self, request: Request, operation: int) -> _Sent:
+        return _Sent(request, headers_of(request), body_of(request), self._checked_of(request), operation)
+
+    def _checked_of(self, request: Request) -> Checked:
+        return request.checked or (self._checked if _is_page(request) else "status")
+
+    def _all(self, endpoint: Endpoint) -> Sequence[_Sent]:
         if self._of_study:
             return self._of_study
         paths = self._paths or endpoint.options.get("paths", "/").split()
@@ -181,6 +199,11 @@ class ByAddress:
     @staticmethod
     def _answer(endpoint: Endpoint, one: _Sent, session: sessions.Headers) -> Answer:
         return ask(endpoint, one.request.path, one.request.method, (*one.headers, *session), one.content)
+
+
+def _is_page(request: Request) -> bool:
+    """Whether it is asked for before the load, and its answer compared with what it was then."""
+    return request.method == "GET" and request.expect in (None, http.client.OK)
 
 
 def _ask(one: _Sent, host: str, keep_alive: bool) -> Ask:

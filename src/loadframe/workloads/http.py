@@ -60,9 +60,7 @@ class HttpOptions:
     checked: str = choice("bytes", CHECKS, "all of that, status and length, or the status alone, where pages change")
     seed: int = whole(1, 0, 2**32 - 1, "contents and sizes follow from it")
     connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: number of client connections")
-    paths: str = text(
-        "", "of a server known by its address: what is requested, separated by blanks; without it its own"
-    )
+    paths: str = text("", "of a server known by its address: what is requested, separated by blanks")
     writes: bool = switch(False, "[[workload.request]] may have methods that change data of a server that runs already")
 
 
@@ -110,6 +108,23 @@ class Http(Common[HttpOptions]):
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
         return http_driver.trials()
+
+    @property
+    def think_s(self) -> float:
+        """See HasUsers."""
+        return 0.0 if self._think is None else self._think.mean_s
+
+    def check_requests(self, *, running: bool) -> None:
+        """See SendsRequests."""
+        self._asked.prepare(running=running)
+
+    @property
+    def unchecked(self) -> str:
+        """See SendsRequests."""
+        if not self._asked.operations:
+            return UNCHECKED.get(self.options.checked, "")
+        named = ", ".join(self._asked.unchecked)
+        return f"Of the answers to {named} no more than the status was checked." if named else ""
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
