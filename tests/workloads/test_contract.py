@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, SettingValue
+from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.base import Driver, Workload
 
@@ -30,6 +31,7 @@ class Specimen:
     small: float
     large: float
     options: dict[str, SettingValue]
+    declared: Declared
     data: Path
     """The file or socket without which nothing works."""
 
@@ -37,6 +39,12 @@ class Specimen:
 SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "bulk-ingest": ({"file_size_kb": 256}, "loader_server", 1, 3),
     "bulk-ingest at files_per_gib": ({"pipelines": 2}, "loader_server", 1024, 4096),
+    "command": ({"loop": "closed"}, "web_server", 1, 5),
+    "command at users": ({"loop": "closed"}, "web_server", 1, 5),
+    "command/nginx-cache": ({"loop": "closed"}, "nginx_cache", 1, 5),
+    "command/squid": ({"loop": "closed"}, "squid_cache", 1, 5),
+    "command/url": ({"loop": "closed"}, "foreign_site", 1, 5),
+    "command/varnish": ({"loop": "closed"}, "varnish_cache", 1, 5),
     "http": ({"objects": 20, "smallest_bytes": 100, "largest_bytes": 5000}, "web_server", 1, 5),
     "http at rate": ({"objects": 20, "popularity": "zipf", "connections": 6}, "web_server", 100, 300),
     "http at working_set": ({"smallest_bytes": 20_000, "connections": 3}, "web_server", 1, 3),
@@ -83,16 +91,17 @@ STARTED_AS = {"farm_attached": "farm_server", "postgres_attached": "postgres_ser
     scope="module",
     params=[pytest.param(name, marks=[pytest.mark.server] * (name != "job-queue")) for name in SPECIMENS],
 )
-def specimen(request: pytest.FixtureRequest) -> Iterator[Specimen]:
+def specimen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Specimen]:
     """Installed once for all tests, as a study does it for all of its steps."""
     kind, _, axis = request.param.partition("/")[0].partition(" at ")
     options, fixture, small, large = SPECIMENS[request.param]
     endpoint = request.getfixturevalue(fixture)
-    workload = registry.make(kind, options, axis=axis or None)
+    declared = Declared(command=driver_of_the_docs(tmp_path_factory)) if kind == "command" else Declared()
+    workload = registry.make(kind, options, axis=axis or None, declared=declared)
     if fixture in STARTED_AS:  # what was left on it as on one of ours is not for the workload to drop
         workload.remove(request.getfixturevalue(STARTED_AS[fixture]))
     workload.install(endpoint)
-    yield Specimen(workload, endpoint, small, large, options, Path(endpoint.address))
+    yield Specimen(workload, endpoint, small, large, options, declared, Path(endpoint.address))
     workload.remove(endpoint)
 
 
@@ -119,6 +128,15 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
     assert there == wanted
     other_axes = {f"{kind} at {axis}" for kind, made in registry.KINDS.own.items() for axis in made.other_axes}
     assert other_axes <= SPECIMENS.keys()
+
+
+def driver_of_the_docs(factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """The command of the driver in docs/driving-with-a-command.md."""
+    page = (Path(__file__).parents[2] / "docs/driving-with-a-command.md").read_text()
+    (driver,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    path = factory.mktemp("driver") / "driver.py"
+    path.write_text(driver)
+    return ("python3", str(path), "/one")
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +214,9 @@ def test_kill_leaves_no_process_and_what_was_logged_can_be_read(driver: Driver, 
 def test_it_runs_where_its_allowance_says(specimen: Specimen, folder: Path) -> None:
     """With target and driver on CPUs of their own neither takes the other's."""
     made, cpu = specimen.workload, min(os.sched_getaffinity(0))
-    workload = registry.make(made.kind, specimen.options, Allowance(cpus=frozenset({cpu})), axis=min(made.axes))
+    workload = registry.make(
+        made.kind, specimen.options, Allowance(cpus=frozenset({cpu})), axis=min(made.axes), declared=specimen.declared
+    )
     workload.set_level(specimen.endpoint, specimen.large)
     driver = workload.start(specimen.endpoint, specimen.large, folder, 60.0)
     try:

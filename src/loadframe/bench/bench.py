@@ -29,7 +29,7 @@ from loadframe.host.processes import Allowance
 from loadframe.host.signals import undisturbed
 from loadframe.kinds import registry as targets
 from loadframe.model import (
-    OPEN_LOOP_AXES,
+    NO_LATENCIES,
     ChangeRecord,
     Ending,
     Endpoint,
@@ -112,7 +112,14 @@ class RealBench:
             self._follow_cages()
             self._reader = RecordingReader(recorder.path, descriptor=self.run.recording())
             driver = self.driver_user.number
-            self._loading = Loading(self.workload, study.measure, self._recorder, self._lease.folder, driver)
+            self._loading = Loading(
+                self.workload,
+                study.measure,
+                self._recorder,
+                self._lease.folder,
+                driver,
+                within=study.objective.within,
+            )
             self.version = self._target.version()
             self._stack = stack.pop_all()
         return self
@@ -313,8 +320,7 @@ class RealBench:
         loaded = self._load(replace(asked, most_waiting=most_waiting, warmup_s=warmup_s))
         step = self._step(loaded, round_number, block, treatment, level, purpose)
         self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
-        requests = loaded.requests
-        self.run.add_step(step, requests.to_bytes(), requests.latency_ms[loaded.summary.inside])
+        self.run.add_step(step, loaded.requests.to_bytes(), loaded.latencies_ms)
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
@@ -411,10 +417,10 @@ class RealBench:
             batches=summary.batches,
             latency=summary.latency,
             waiting_share=summary.waiting_share,
-            operations=summary.operations,
+            operations=summary.operations if NO_LATENCIES not in loaded.marks else (),
             metrics=seen.metrics,
-            flags=(*spoilt, *(("ended-early",) if loaded.ended_early else ())),
-            closed_loop=self.study.load.axis not in OPEN_LOOP_AXES,
+            flags=(*spoilt, *loaded.marks, *(("ended-early",) if loaded.ended_early else ())),
+            closed_loop=loaded.offered is None,
             blind=seen.blind,
             purpose=purpose,
             think_s=self.workload.think_s if isinstance(self.workload, HasUsers) else 0.0,

@@ -25,8 +25,8 @@ from loadframe.workloads.base import AsksForObjects, SendsRequests, Workload
 def check_study(study: Study) -> None:
     """StudyError for a study that cannot be carried out by this program, CageError for CPUs that are not there,
     MissingTool for programs that are not installed."""
-    axes = workloads.axes(study.workload.kind)
-    if study.load.axis not in axes:
+    if not workloads.has_axis(study.workload.kind, study.load.axis):
+        axes = workloads.axes(study.workload.kind)
         raise StudyError(
             f"workload {study.workload.kind!r} has no axis {study.load.axis!r}",
             remedy=f"load.axis may be: {', '.join(sorted(axes))}.",

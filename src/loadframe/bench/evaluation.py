@@ -16,7 +16,7 @@ from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 from loadframe.kinds import registry as targets
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
-from loadframe.model import UNSETTLED, Blind
+from loadframe.model import NO_LATENCIES, UNSETTLED, WHOLE_SECONDS, Blind
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
@@ -60,11 +60,16 @@ def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, o
         pieces=components(study) if study.target.shards is not None else (),
     )
     own = {"throughput": summary.throughput}
-    if loaded.offered is None:  # else most of what is in progress may wait in the driver
+    known = NO_LATENCIES not in loaded.marks
+    if loaded.offered is None and known:  # else most of what is in progress may wait in the driver
         own["workload.concurrency"] = summary.concurrency
     blind = contradictions({**found, **own})
     found = without(found, blind)
     found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind))
+    if not known:
+        found.pop("workload.concurrency", None)
+    if WHOLE_SECONDS in loaded.marks:  # what lies between two requests was drawn
+        found.pop("workload.silence_ms", None)
     if not embedded:
         found |= shared(found, cpus_of_processes(rig.target.pids()), driver_cpus(study))
     if "target.memory.rss" in found:  # else it is not on this machine, whose ceilings are not its own

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, out_of_memory
 from loadframe.bench.rig import Rig
@@ -17,10 +20,11 @@ from loadframe.formats.json_text import write_json
 from loadframe.host.own_user import User, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
+from loadframe.model import NO_LATENCIES
 from loadframe.recording.control import Recorder
 from loadframe.recording.profiles.profiler import Profiler, components_of
-from loadframe.study.load_tables import MeasureTable
-from loadframe.workloads.base import Driver, Workload
+from loadframe.study.load_tables import MeasureTable, Within
+from loadframe.workloads.base import Driver, Marked, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
@@ -53,22 +57,39 @@ class Load:
 @dataclass(frozen=True)
 class Loaded:
     """A step's load. offered: requests that should have begun in the window, None in a closed loop. moved_bytes: of
-    the answers in it, None where the driver does not count them."""
+    the answers in it, None where the driver does not count them. marks: why the driver's account should be read with
+    care (model.FLAGS)."""
 
     requests: Requests
     summary: Summary
     offered: int | None
     moved_bytes: int | None
     ended_early: bool
+    marks: tuple[str, ...] = ()
+
+    @property
+    def latencies_ms(self) -> NDArray[np.float32]:
+        """Of the requests in the window; none where the driver told of none."""
+        known = self.requests.latency_ms[self.summary.inside]
+        return known[:0] if NO_LATENCIES in self.marks else known
 
 
 class Loading:
     """Loads targets by one workload, and has what happens meanwhile recorded."""
 
     def __init__(
-        self, workload: Workload, measure: MeasureTable, recorder: Recorder, folder: Path, user: User | None
+        self,
+        workload: Workload,
+        measure: MeasureTable,
+        recorder: Recorder,
+        folder: Path,
+        user: User | None,
+        *,
+        within: Within | None = None,
     ) -> None:
-        """folder: where each step has a scratch folder, which belongs to the user who runs the driver; None: we."""
+        """folder: where each step has a scratch folder, which belongs to the user who runs the driver; None: we.
+        within: what the study asks of latencies."""
+        self._within = within or Within()
         self._workload = workload
         self._measure = measure
         self._recorder = recorder
@@ -83,6 +104,8 @@ class Loading:
         self._recorder.mark("step-start", step=asked.name, level=asked.level, treatment=asked.treatment)
         if profiler is not None:
             profiler.prepare()
+        if isinstance(self._workload, ToldTheWarmUp):
+            self._workload.expect(min(self._cut_s(asked), asked.seconds))
         with _explaining(rig):
             driver = self._workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
         try:
@@ -101,7 +124,24 @@ class Loading:
         summary = self._summary(requests, asked, ended_early_s)
         offered = driver.offered(summary.window_start_s, summary.window_end_s)
         moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
-        return Loaded(requests, summary, offered, moved, ended_early_s is not None)
+        marks = driver.marks if isinstance(driver, Marked) else ()
+        self._check_latencies(marks)
+        return Loaded(requests, summary, offered, moved, ended_early_s is not None, marks)
+
+    def _check_latencies(self, marks: tuple[str, ...]) -> None:
+        """WorkloadError where the study asks for latencies that no driver's account has."""
+        if NO_LATENCIES in marks and self._within.asks_latency:
+            raise WorkloadError(
+                "The study limits a latency, and the driver gave quantiles of its seconds, which cannot be added up",
+                remedy="Let it print each request, or a histogram for each second (docs/driving-with-a-command.md).",
+            )
+
+    def _cut_s(self, asked: Load) -> float:
+        """How much of a step's beginning does not count: as the study says, or the least of it."""
+        if asked.cold:
+            return 0.0
+        least_s = max(_floor_s(self._measure), asked.warmup_s)
+        return least_s if self._measure.warmup is None else self._measure.warmup
 
     def _summary(self, requests: Requests, asked: Load, ended_early_s: float | None) -> Summary:
         seconds, floor_s = asked.seconds, max(_floor_s(self._measure), asked.warmup_s)

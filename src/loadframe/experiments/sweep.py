@@ -30,7 +30,9 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         curves.LevelSample(
             load=level,
             throughputs=tuple(step.throughput for step in counting if step.level == level),
-            latencies_p95_ms=tuple(step.latency.p95_ms for step in counting if step.level == level),
+            latencies_p95_ms=tuple(
+                step.latency.p95_ms for step in counting if step.level == level and step.latency_known
+            ),
         )
         for level in sorted({step.level for step in counting})
     ]

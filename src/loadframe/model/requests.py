@@ -53,6 +53,8 @@ class Declared:
     request: tuple[Request, ...] = ()
     login: Login | None = None
     think_time: Think | None = None
+    command: tuple[str, ...] = ()
+    """The program that makes the load, with its arguments."""
 
     @property
     def given(self) -> tuple[str, ...]:

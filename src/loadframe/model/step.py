@@ -89,6 +89,11 @@ class Step:
     think_s: float = 0.0
 
     @property
+    def latency_known(self) -> bool:
+        """Whether its latencies are; else all of them are 0."""
+        return NO_LATENCIES not in self.flags
+
+    @property
     def counts(self) -> bool:
         """Whether it is a measurement; not where it only warmed the target."""
         return self.purpose != "warming"
@@ -104,6 +109,8 @@ def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
 
 
 UNSETTLED = "not-settled"
+WHOLE_SECONDS = "whole-seconds"
+NO_LATENCIES = "no-latencies"
 
 FLAGS: Mapping[str, str] = {
     UNSETTLED: "the warm-up had not ended when the window began",
@@ -116,6 +123,8 @@ FLAGS: Mapping[str, str] = {
     "clock-step": "the wall clock was set",
     "frequency": "the CPUs changed their speed",
     "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
+    WHOLE_SECONDS: "the load driver counted whole seconds: what happened within one is not known",
+    NO_LATENCIES: "the load driver gave quantiles of its seconds alone, which cannot be added up: no latency is known",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
 """The closed list of flags that a step can carry."""

@@ -44,8 +44,8 @@ def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
         Observation(
             load=step.level,
             throughput=step.throughput,
-            latency_p95_ms=step.latency.p95_ms,
-            latency_mean_ms=step.latency.mean_ms,
+            latency_p95_ms=step.latency.p95_ms if step.latency_known else None,
+            latency_mean_ms=step.latency.mean_ms if step.latency_known else None,
             utilizations={resource: min(step.metrics[metric], 1.0) for metric, resource in named.items()},
         )
         for step in counting

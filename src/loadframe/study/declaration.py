@@ -14,6 +14,7 @@ from loadframe.study.fields import Table
 from loadframe.study.load_tables import TIMES_OF_A_STEP, LoadTable, MeasureTable, ObjectiveTable
 from loadframe.study.request_tables import MOST_REQUESTS, LoginTable, RequestTable, ThinkTime
 from loadframe.study.service_tables import ServiceKeys
+from loadframe.study.workload_tables import Command
 
 
 class About(Table):
@@ -54,6 +55,7 @@ class TargetTable(ServiceKeys):
 class WorkloadTable(Table):
     kind: str
     options: dict[str, SettingValue] = Field(default_factory=dict)
+    command: Command = Field(default_factory=list)
     request: list[RequestTable] = Field([], max_length=MOST_REQUESTS, description="the requests, chosen by weight")
     login: LoginTable | None = None
     think_time: ThinkTime | None = Field(
@@ -76,6 +78,7 @@ class WorkloadTable(Table):
             request=tuple(one.record() for one in self.request),
             login=None if self.login is None else self.login.record(),
             think_time=None if self.think_time is None else self.think_time.record(),
+            command=tuple(self.command),
         )
 
 

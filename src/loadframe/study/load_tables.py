@@ -114,6 +114,11 @@ class Within(Table):
         }
 
     @property
+    def asks_latency(self) -> bool:
+        """Whether a latency is limited."""
+        return bool(self.latencies_ms) or self.latency_p95_ms is not None
+
+    @property
     def asks(self) -> bool:
         """Whether anything is asked that more load could miss."""
         single = (self.latency_p95_ms, self.loss_ratio, self.error_ratio)

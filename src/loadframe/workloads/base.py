@@ -43,6 +43,23 @@ class SendsRequests(Protocol):
         """Of which answers no more than a part is checked, in words; "" for none."""
 
 
+@runtime_checkable
+class ToldTheWarmUp(Protocol):
+    """A workload whose driver is told how much of a step is its warm-up."""
+
+    def expect(self, warmup_s: float) -> None:
+        """Before a step: how much of its beginning does not count, as far as that is known."""
+
+
+@runtime_checkable
+class Marked(Protocol):
+    """A driver that knows why a step should be read with care."""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """After its end: flags of the step, of model.FLAGS."""
+
+
 class Driver(Protocol):
     """The load driver while it runs."""
 
@@ -80,16 +97,21 @@ class Workload(Protocol):
     target_kinds: frozenset[str]
     axes: frozenset[str]
     axis_unit: str
-    operations: tuple[str, ...]
-    """Names of the kinds of request; a request log refers to them by index."""
-    judged: tuple[str, ...]
-    """The operations whose requests are the throughput and the latency; the others are reported separately. Where a
-    step runs until its work is done, its window is the time of these requests."""
     one_lock: bool
     """True where waiting_ms is time waited for a lock that only one request can hold, and the rest of the latency is
     time for which it was held."""
     runs_to_completion: bool
     """True where a step ends when its work is done (a burst), False where it ends when its time is up."""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """Names of the kinds of request; a request log refers to them by index. Where the driver names them, those that
+        it has named by the end of a step."""
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The operations whose requests are the throughput and the latency; the others are reported separately. Where a
+        step runs until its work is done, its window is the time of these requests."""
 
     def check_level(self, level: float) -> int:
         """The level as the whole number that it must be. StudyError where it cannot be one of this workload."""

@@ -11,15 +11,16 @@ from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule
 
 Make = Callable[..., Workload]
-"""Called with the options and the allowance; with what the study declares too (Declared) where the kind has `tables`.
-"""
+"""Called with the options and the allowance; with what the study declares too (Declared) where the kind has `tables`,
+and with the axis by its name where the kind has `any_axis`."""
 
 
 @dataclass(frozen=True)
 class KindOfWorkload:
     """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
     other_axes: how it is made for load axes other than the usual one. tables: which tables of `[workload]` it takes, by
-    their names in Declared; a study that has others is refused."""
+    their names in Declared; a study that has others is refused. required: which of its tables and options a study must
+    give. any_axis: what grows is the study's own word, and `make` takes it as `axis`."""
 
     kind: str
     make: Make
@@ -27,3 +28,5 @@ class KindOfWorkload:
     requirements: Callable[[str], tuple[Requirement, ...]]
     other_axes: Mapping[str, Make] = field(default_factory=dict)
     tables: frozenset[str] = frozenset()
+    required: tuple[str, ...] = ()
+    any_axis: bool = False

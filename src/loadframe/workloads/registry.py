@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib import import_module
 
 from loadframe import workloads
@@ -38,8 +39,11 @@ def make(
 ) -> Workload:
     """The workload of this kind with these options and what the study declares beside them (None: nothing), its driver
     under the allowance (None: no restriction), for a load axis (None: its usual one). StudyError for an unknown kind,
-    and for an option or a table that does not fit."""
-    known, declared = _kind(kind), declared or Declared()
+    and for an option or a table that does not fit or, in a study, is missing."""
+    known = _kind(kind)
+    if declared is not None:
+        _check_required(known, options, declared)
+    declared = declared or Declared()
     if others := [name for name in declared.given if name not in known.tables]:
         takers = [name for name in KINDS.own if others[0] in KINDS.own[name].tables]
         raise StudyError(
@@ -47,7 +51,31 @@ def make(
             remedy=f"Omit it, or choose a workload that does: {', '.join(takers) or 'none here does'}.",
         )
     made, allowance = known.other_axes.get(axis or "", known.make), allowance or Allowance()
+    if known.any_axis and axis is not None:
+        made = partial(made, axis=axis)
     return made(options, allowance, declared) if known.tables else made(options, allowance)
+
+
+def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], declared: Declared) -> None:
+    """StudyError for what only the study can say and does not."""
+    for name in known.required:
+        if name in options or name in declared.given:
+            continue
+        rule = known.options[name][0] if name in known.options else None
+        key = f"workload.options.{name}" if rule is not None else f"workload.{name}"
+        raise StudyError(
+            f"{key} is missing: the workload {known.kind} has no default for it.",
+            remedy=f"Give {key}: {rule.right}; {rule.what}." if rule is not None else MISSING[name],
+        )
+
+
+MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}
+"""table -> what to write."""
+
+
+def has_axis(kind: str, axis: str) -> bool:
+    """Whether a load may grow on this axis. StudyError for an unknown kind."""
+    return _kind(kind).any_axis or axis in axes(kind)
 
 
 def axes(kind: str) -> frozenset[str]:

@@ -1,0 +1,26 @@
+"""What `[workload]` has only where a workload runs a program of the user's own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+MOST_WORDS, LONGEST_WORD = 200, 8192
+
+
+def _runnable(command: list[str]) -> list[str]:
+    """ValueError for what no program can be started with."""
+    for number, word in enumerate(command):
+        if "\0" in word or len(word) > LONGEST_WORD:
+            raise ValueError(f"command: word {number + 1} has a NUL or more than {LONGEST_WORD:,} characters")
+    if command and not command[0].strip():
+        raise ValueError('command: its first word is empty; name the program, for example ["python3", "driver.py"]')
+    return command
+
+
+Command = Annotated[
+    list[str],
+    AfterValidator(_runnable),
+    Field(max_length=MOST_WORDS, description="workloads that run a program of yours: it and its arguments"),
+]

@@ -1,0 +1,148 @@
+"""command: a program of the user's own makes the load, and prints what it did (targets: all that have an address; axis:
+whatever the study names).
+
+What its environment tells it and what it has to print is a small contract: docs/driving-with-a-command.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadframe.errors import MissingTool, StudyError, WorkloadError
+from loadframe.host.environment import located
+from loadframe.host.processes import Allowance
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Declared, Endpoint, Requirement, SettingValue
+from loadframe.workloads import step_files
+from loadframe.workloads.driver_clock import Life
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import choice, rules, whole
+from loadframe.workloads.own_output import Reader
+from loadframe.workloads.own_program import STDOUT, OwnProgram
+
+if TYPE_CHECKING:
+    from loadframe.workloads.command_output import Output
+
+OUTPUT = "output.jsonl"
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    loop: str = choice(
+        "", ("closed", "open"), "closed: a request begins when the one before has ended; open: when it should"
+    )
+    seed: int = whole(1, 0, 2**32 - 1, "LOADFRAME_SEED: what the driver draws at random may follow from it")
+    startup_s: int = whole(10, 0, 600, "how long the driver may take from its start to its first request")
+
+
+class Command(OwnProgram[CommandOptions]):
+    """The workload. Options: CommandOptions; the study's `workload.command`."""
+
+    kind = "command"
+    axes = frozenset({"level"})
+    axis_unit = "level"
+    model = CommandOptions
+
+    def __init__(
+        self,
+        options: Mapping[str, SettingValue],
+        allowance: Allowance | None = None,
+        declared: Declared | None = None,
+        *,
+        axis: str = "level",
+    ) -> None:
+        """axis: what grows, in the study's words. StudyError for a loop that does not suit it."""
+        super().__init__(options, allowance)
+        self._command = (declared or Declared()).command
+        self.axes = frozenset({axis})
+        self.axis_unit = "requests/s" if axis in OPEN_LOOP_AXES else axis.replace("_", " ")
+        if self.options.loop:
+            _check_loop(axis, self.options.loop)
+
+    @property
+    def open_loop(self) -> bool:
+        return self.options.loop == "open"
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload: that the program can be run, and the files that it is given can be read."""
+        if not self._command:
+            return ()
+        files = [Path(word).absolute() for word in self._command[1:] if word and Path(word).is_file()]
+        runs = located(self._command[0]) or str(Path(self._command[0]).absolute())
+        return (
+            ("test", "-x", runs),
+            ("test", "-x", str(Path.cwd())),
+            *(("test", "-r", str(file)) for file in files),
+        )
+
+    def demand(self) -> None:
+        """See OwnProgram."""
+        program = self._command[0] if self._command else ""
+        if located(program) is None and not ("/" in program and Path(program).is_file()):
+            raise MissingTool(
+                f"workload.command: there is no program {program!r}",
+                remedy="Correct its name, or give its path. A relative one begins where Loadframe is called.",
+            )
+
+    def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
+        """See OwnProgram."""
+        return list(self._command)
+
+    def working_folder(self, folder: Path) -> Path:
+        """The one in which Loadframe was called: the command may name files in it."""
+        return Path.cwd()
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """See OwnProgram."""
+        return {"LOADFRAME_OUTPUT": str(folder / OUTPUT)}
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        """See OwnProgram."""
+        return (folder / OUTPUT,)
+
+    def reader(self, folder: Path, level: int) -> Reader:
+        """See OwnProgram."""
+        return partial(_read, folder, self.names)
+
+
+def _read(folder: Path, names: list[str], life: Life, *, cut_off: bool) -> Output:
+    """Of the file LOADFRAME_OUTPUT; where that is empty, of the standard output."""
+    from loadframe.workloads.command_output import read_output
+
+    path = folder / OUTPUT
+    if not step_files.size(path):
+        path = folder / STDOUT
+    file = step_files.opened(path)
+    if file is None:
+        raise WorkloadError(f"The driver has removed {path.name}.", remedy="Let it write into the file as it is.")
+    with file:
+        return read_output(file, names, life, cut_off=cut_off)
+
+
+def _check_loop(axis: str, loop: str) -> None:
+    """Reports and forecasts know of these axes how their requests begin. StudyError where the loop is another."""
+    wanted = "open" if axis in OPEN_LOOP_AXES else "closed" if axis in CLIENT_AXES else loop
+    if loop != wanted:
+        raise StudyError(
+            f"workload.options.loop = {loop!r}, and the axis {axis} is that of a loop that is {wanted}.",
+            remedy=f'Give loop = "{wanted}", or load.axis another name.',
+        )
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs is the study's to say."""
+    return ()
+
+
+KIND = KindOfWorkload(
+    Command.kind,
+    Command,
+    rules(CommandOptions),
+    requirements,
+    tables=frozenset({"command"}),
+    required=("command", "loop"),
+    any_axis=True,
+)

@@ -1,0 +1,297 @@
+"""What a driver of the user's own prints: one JSON object in a line, for a request or for a second of them.
+
+The contract is docs/driving-with-a-command.md. Lines are read in bounded pieces; what is wrong with one is LineError,
+with its number.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import IO, Any
+
+from loadframe.formats.hdr_histogram import Histogram, decode
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.said import words
+from loadframe.workloads.options import did_you_mean
+
+MOST_LINE_BYTES = 1 << 20
+"""Of one line: a histogram has some kilobytes."""
+MOST_REQUESTS = 50_000_000
+"""Of one step: their records have 1.2 GB."""
+MOST_OPERATIONS = 64
+MOST_ERRORS_TOLD = 20
+LONGEST_LATENCY_MS = 3_600_000.0
+LONGEST_NAME = 64
+INFINITE = float("inf")
+AT_A_TIME = 2000
+"""Lines that are parsed as one document: a million of them take seconds, one by one a minute."""
+REQUEST_KEYS = ("end", "start", "intended", "latency_ms", "operation", "ok", "error", "bytes")
+SECOND_KEYS = (
+    "second", "length_s", "requests", "errors", "operation", "bytes", "histogram", "unit",
+    "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms",
+)  # fmt: skip
+QUANTILES = tuple(key for key in SECOND_KEYS if key.endswith("_ms"))
+UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0}
+"""Of a histogram's values: unit -> milliseconds."""
+LONGEST_SECOND_S = 10.0
+
+
+class LineError(ValueError):
+    """What is wrong with a line, in words. number: of the line, from 1."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(f"line {number:,}: {why}")
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Second:
+    """What a driver counted in a second, or another length. at_s: when that began, on the driver's clock. requests:
+    done; errors: failed. latencies: None where the driver gave none, or quantiles alone. to_ms: of their unit."""
+
+    line: int
+    at_s: float
+    length_s: float
+    requests: int
+    errors: int
+    operation: int
+    moved_bytes: int
+    latencies: Histogram | None
+    to_ms: float
+
+
+@dataclass
+class Lines:
+    """All that was printed. zero_s: the instant that is 0 on the driver's clock, where it has one of its own. The
+    arrays have an entry for each request: its end on the driver's clock, its latency, its operation (index of `names`),
+    1 where it failed, its bytes, its line."""
+
+    names: list[str]
+    zero_s: float | None = None
+    end_s: array[float] = field(default_factory=lambda: array("d"))
+    latency_ms: array[float] = field(default_factory=lambda: array("d"))
+    operation: array[int] = field(default_factory=lambda: array("I"))
+    failed: array[int] = field(default_factory=lambda: array("I"))
+    moved_bytes: array[int] = field(default_factory=lambda: array("Q"))
+    line: array[int] = field(default_factory=lambda: array("Q"))
+    seconds: list[Second] = field(default_factory=list)
+    in_seconds: int = 0
+    counts_bytes: bool = False
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self.end_s) + len(self.seconds)
+
+
+def read(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
+    """All lines of a file. names: of the operations so far; new ones are added. cut_off: its writer was killed, so the
+    last line may be torn. LineError."""
+    lines = Lines(names)
+    numbered = _whole_lines(file, cut_off)
+    while some := list(islice(numbered, AT_A_TIME)):
+        for (number, _), value in zip(some, _parsed(some), strict=True):
+            _take(lines, number, value)
+    return lines
+
+
+def _whole_lines(file: IO[bytes], cut_off: bool) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, and their numbers."""
+    number = 0
+    while line := file.readline(MOST_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MOST_LINE_BYTES:
+            raise LineError(number, f"it has more than {MOST_LINE_BYTES:,} bytes: {words(_text(line), 80)}")
+        if cut_off and not line.endswith(b"\n"):
+            return
+        if line := line.strip():
+            yield number, line
+
+
+def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
+    """Each line's value. As one document they are parsed several times as fast; with a null between them, so that no
+    part of a line can belong to its neighbour. Where that fails, one by one: the error names the line."""
+    try:
+        found = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
+        if len(found) == 2 * len(some) - 1 and all(isinstance(each, dict) for each in found[::2]):
+            values: Sequence[Any] = found[::2]
+            return values
+    except JsonError:
+        pass
+    return [_one(number, line) for number, line in some]
+
+
+def _one(number: int, line: bytes) -> Any:
+    try:
+        found = parse_json(line)
+    except JsonError as error:
+        raise LineError(number, f"it is not JSON ({words(error, 120)}): {words(_text(line), 120)}") from None
+    if not isinstance(found, dict):
+        raise LineError(number, f"it is no JSON object: {words(_text(line), 120)}")
+    return found
+
+
+def _text(line: bytes) -> str:
+    return line[:1000].decode("utf-8", "replace")
+
+
+def _take(lines: Lines, number: int, value: dict[str, Any]) -> None:
+    if "second" in value:
+        if lines.end_s:
+            raise LineError(number, "it counts a second, and the lines before it are requests; print one of them alone")
+        _take_second(lines, number, value)
+    elif "zero" in value and not len(lines):
+        _known(number, value, ("zero",))
+        lines.zero_s = _number(number, value, "zero", 0.0, INFINITE)
+    else:
+        if lines.seconds:
+            raise LineError(number, "it is a request, and the lines before it count seconds; print one of them alone")
+        _take_request(lines, number, value)
+
+
+def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
+    _known(number, value, REQUEST_KEYS)
+    end_s, latency_ms = _when(number, value)
+    ok = value.get("ok", True)
+    if not isinstance(ok, bool):
+        raise LineError(number, f"ok is {words(repr(ok), 60)}; it must be true or false")
+    error = value.get("error")
+    failed = not ok or (error is not None and error is not False and error != "")
+    if failed:
+        _note_error(lines, error)
+    lines.end_s.append(end_s)
+    lines.latency_ms.append(latency_ms)
+    lines.operation.append(_operation(lines, number, value))
+    lines.failed.append(failed)
+    lines.moved_bytes.append(_moved(lines, number, value))
+    lines.line.append(number)
+    if len(lines.end_s) > MOST_REQUESTS:
+        raise LineError(number, f"there are more than {MOST_REQUESTS:,} requests; print a histogram for each second")
+
+
+def _when(number: int, value: dict[str, Any]) -> tuple[float, float]:
+    """End and latency, from those of `end`, `start` (or `intended`) and `latency_ms` that are there."""
+    begin = "intended" if "intended" in value else "start"
+    if "latency_ms" in value:
+        latency_ms = _number(number, value, "latency_ms", 0.0, LONGEST_LATENCY_MS)
+        if "end" in value:
+            return _number(number, value, "end", 0.0, INFINITE), latency_ms
+        if begin in value:
+            return _number(number, value, begin, 0.0, INFINITE) + latency_ms / 1000.0, latency_ms
+        raise LineError(number, f"it has no end and no start; it has {words(', '.join(value), 120)}")
+    if "end" not in value or begin not in value:
+        raise LineError(number, f"it has no latency_ms; it has {words(', '.join(value), 120)}")
+    end_s = _number(number, value, "end", 0.0, INFINITE)
+    latency_ms = 1000.0 * (end_s - _number(number, value, begin, 0.0, INFINITE))
+    if not 0 <= latency_ms <= LONGEST_LATENCY_MS:
+        raise LineError(number, f"it takes {latency_ms:g} ms from {begin} to end")
+    return end_s, latency_ms
+
+
+def _take_second(lines: Lines, number: int, value: dict[str, Any]) -> None:
+    _known(number, value, SECOND_KEYS)
+    for name in QUANTILES:
+        if name in value:
+            _number(number, value, name, 0.0, LONGEST_LATENCY_MS)
+    unit = value.get("unit", "us")
+    if unit not in UNITS:
+        raise LineError(number, f"unit is {words(repr(unit), 60)}; it must be one of {', '.join(UNITS)}")
+    histogram = _histogram(number, value)
+    counted = None if histogram is None else int(histogram.counts.sum())
+    if counted is None and "requests" not in value:
+        raise LineError(number, "it has neither requests nor a histogram")
+    requests = counted if counted is not None and "requests" not in value else _whole(number, value, "requests")
+    if counted is not None and counted != requests:
+        raise LineError(number, f"requests is {requests:,}, and its histogram has {counted:,}")
+    errors = _whole(number, value, "errors")
+    if errors:
+        lines.errors["errors, without words"] += errors
+    second = Second(
+        number,
+        _number(number, value, "second", 0.0, INFINITE),
+        _number(number, {"length_s": 1.0, **value}, "length_s", 0.01, LONGEST_SECOND_S),
+        requests,
+        errors,
+        _operation(lines, number, value),
+        _moved(lines, number, value),
+        histogram,
+        UNITS[unit],
+    )
+    lines.in_seconds += requests + errors
+    if lines.in_seconds > MOST_REQUESTS:
+        raise LineError(number, f"with it there are more than {MOST_REQUESTS:,} requests in the step")
+    lines.seconds.append(second)
+
+
+def _histogram(number: int, value: dict[str, Any]) -> Histogram | None:
+    given = value.get("histogram")
+    if given is None:
+        return None
+    try:
+        if not isinstance(given, str):
+            raise ValueError(f"it is {type(given).__name__}, not text in base64")
+        return decode(given)
+    except ValueError as error:
+        raise LineError(number, f"histogram: {words(error)}") from None
+
+
+def _known(number: int, value: dict[str, Any], keys: Sequence[str]) -> None:
+    for name in value:
+        if name not in keys:
+            hint = did_you_mean(name, keys)
+            raise LineError(number, f"it has {words(repr(name), 60)}. {hint}There may be: {', '.join(keys)}")
+
+
+def _number(number: int, value: dict[str, Any], name: str, low: float, high: float) -> float:
+    given = value[name]
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        raise LineError(number, f"{name} is {words(repr(given), 60)}; it must be a number")
+    if not low <= given <= high:
+        right = f"at least {low:g}" if high == INFINITE else f"from {low:g} to {high:g}"
+        raise LineError(number, f"{name} is {given:g}; it must be {right}")
+    return float(given)
+
+
+def _whole(number: int, value: dict[str, Any], name: str) -> int:
+    given = value.get(name, 0)
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= 2**62:
+        raise LineError(number, f"{name} is {words(repr(given), 60)}; it must be a whole number from 0")
+    return given
+
+
+def _operation(lines: Lines, number: int, value: dict[str, Any]) -> int:
+    """The index of the request's kind."""
+    given = value.get("operation", lines.names[0])
+    try:
+        return lines.names.index(given)
+    except ValueError:
+        pass
+    if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_NAME or not given.isprintable():
+        raise LineError(
+            number, f"operation is {words(repr(given), 80)}; it must be a word of 1 to {LONGEST_NAME} characters"
+        )
+    if len(lines.names) > MOST_OPERATIONS:
+        raise LineError(
+            number, f"operation {given!r} is the {len(lines.names) + 1}th; group them into at most {MOST_OPERATIONS}"
+        )
+    lines.names.append(given)
+    return len(lines.names) - 1
+
+
+def _moved(lines: Lines, number: int, value: dict[str, Any]) -> int:
+    if "bytes" not in value:
+        return 0
+    lines.counts_bytes = True
+    return _whole(number, value, "bytes")
+
+
+def _note_error(lines: Lines, error: object) -> None:
+    """Count it by its words, the first ones that differ."""
+    told = words(error, 200) if isinstance(error, str) else "an error without words"
+    if told in lines.errors or len(lines.errors) < MOST_ERRORS_TOLD:
+        lines.errors[told] += 1
+    else:
+        lines.errors["others"] += 1

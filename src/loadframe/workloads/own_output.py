@@ -1,0 +1,201 @@
+"""A driver that Loadframe did not write: what it printed is read at its end, and what is wrong with that is said.
+
+It may start processes of its own; they are recorded and ended with it. What it prints is bounded while it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from loadframe.errors import WorkloadError
+from loadframe.formats.said import words
+from loadframe.host.identity import end_all, marked
+from loadframe.workloads import step_files
+from loadframe.workloads.command_lines import LineError
+from loadframe.workloads.driver_clock import ClockError, Instant, Life
+from loadframe.workloads.driving import GRACE_S, TAIL_LINES, ProcessDriver
+from loadframe.workloads.request_log import Requests
+
+if TYPE_CHECKING:
+    from loadframe.workloads.command_output import Output
+
+MOST_OUTPUT_BYTES = 1 << 30
+"""Of one step: ten million lines for requests."""
+MOST_PRINTED_BYTES = 64 << 20
+TAIL_BYTES = 64 << 10
+SHORT_SHARE, SHORT_S = 0.1, 0.5
+"""A driver has worked for its time where no more than this of it is missing: its last request began before its end."""
+MOST_PROCESSES = 512
+STEP_MARK = "LOADFRAME_STEP"
+"""In the environment of a driver, and so of all that it starts: a word that no other step has."""
+CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
+
+
+class Reader(Protocol):
+    """Reads what a driver printed."""
+
+    def __call__(self, life: Life, *, cut_off: bool) -> Output:
+        """cut_off: it was killed. LineError, ClockError."""
+
+
+@dataclass(eq=False, kw_only=True)
+class OutputDriver(ProcessDriver):
+    """read: reads what it printed. bounds: the most bytes of each file that it writes. duration_s: for how long it
+    should work, from its first request on. open_loop: whether its requests begin when they should. mark: what STEP_MARK
+    is in its environment."""
+
+    read: Reader
+    bounds: Mapping[Path, int]
+    duration_s: float
+    open_loop: bool
+    mark: str
+    started: Instant = field(default_factory=Instant.now)
+    _ended: Instant | None = field(default=None, init=False)
+    _flooded: str = field(default="", init=False)
+    _overdue: bool = field(default=False, init=False)
+    _output: Output | None = field(default=None, init=False)
+
+    def pids(self) -> tuple[int, ...]:
+        """The processes that have not ended, and those that they have started."""
+        return tuple(dict.fromkeys(each for pid in super().pids() for each in family(pid)))
+
+    def running(self) -> bool:
+        """Whether load is still made. One that prints without an end is ended here."""
+        for path, most in self.bounds.items():
+            if not self._flooded and step_files.size(path) > most:
+                self._flooded = f"it wrote more than {most >> 20} MiB into {path.name}"
+                self.kill()
+        self._overdue = self._overdue or (
+            self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and bool(super().pids())
+        )
+        running = super().running()
+        if not running and self._ended is None:
+            self._ended = Instant.now()
+        return running
+
+    def waiting(self) -> int:
+        """Not known while it runs: what it printed is read at its end."""
+        return 0
+
+    def offered(self, start_s: float, end_s: float) -> int | None:
+        """See ProcessDriver: those that it tells of, done or not."""
+        if not self.open_loop:
+            return None
+        requests = self._read()
+        begin_s = requests.end_s - requests.latency_ms / 1000.0
+        return int(((begin_s > start_s) & (begin_s <= end_s)).sum())
+
+    def moved_bytes(self, start_s: float, end_s: float) -> int | None:
+        """See ProcessDriver."""
+        output = self._printed_output()
+        if output.moved_bytes is None:
+            return None
+        ends_s = output.requests.end_s
+        return int(output.moved_bytes[(ends_s > start_s) & (ends_s <= end_s)].sum())
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Flags of a step that was measured by what it printed."""
+        return self._printed_output().marks
+
+    def requests(self) -> Requests:
+        """See ProcessDriver. WorkloadError also where what it printed cannot be what it did."""
+        if not self.running() and self._failed is None:
+            if self._flooded:
+                raise self._failure(f"The driver {self.name} was ended: {self._flooded}.", "Let it print less.")
+            if not self._stopped:
+                self._check(self._read())
+        return super().requests()
+
+    def kill(self) -> None:
+        """End it at once, with all that it started, also what has left its group."""
+        super().kill()
+        end_all(marked(f"{STEP_MARK}={self.mark}"), 0.0)
+        self._ended = self._ended or Instant.now()
+
+    # --- what it printed --------------------------------------------------------------------------------------------
+
+    def _read(self) -> Requests:
+        return self._printed_output().requests
+
+    def _printed_output(self) -> Output:
+        if self._output is None:
+            life = Life(self.started, self._ended or Instant.now())
+            try:
+                self._output = self.read(life, cut_off=self._killed or self._overdue)
+            except LineError as error:
+                raise self._failure(f"The driver {self.name} printed what Loadframe cannot read: {error}.") from None
+            except ClockError as error:
+                raise self._failure(f"The driver {self.name} has another clock: {error}.") from None
+        return self._output
+
+    def _check(self, requests: Requests) -> None:
+        """WorkloadError where it did nothing, failed at everything, ended early, or did not end."""
+        if not len(requests):
+            if self._killed and not self._overdue:
+                return
+            late = f" within {GRACE_S + self._planned_s():.3g} s, and did not end" if self._overdue else ""
+            raise self._failure(f"The driver {self.name} told of no request{late}.")
+        errors = self._printed_output().errors
+        if not (requests.outcome == 0).any() and errors and not self._killed:
+            raise self._failure(
+                f"All {len(requests):,} requests of the driver {self.name} failed: {'; '.join(errors)}."
+            )
+        begun_s = float((requests.end_s - requests.latency_ms / 1000.0).min())
+        lasted_s = float(requests.end_s[-1]) - begun_s
+        if self._overdue and lasted_s > self.duration_s + GRACE_S / 2:
+            raise self._failure(
+                f"The driver {self.name} did not end: it went on for {lasted_s:.3g} s, and a step has "
+                f"{self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
+            )
+        if not self._killed and lasted_s < self._least_s(requests):
+            raise self._failure(
+                f"The driver {self.name} ended early: {lasted_s:.3g} s lie between its first request and its last, and "
+                f"a step has {self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
+            )
+
+    def _least_s(self, requests: Requests) -> float:
+        """How long it must have worked: the last of its requests may have taken as long as the longest before."""
+        longest_s = float(requests.latency_ms.max()) / 1000.0
+        return self.duration_s - max(SHORT_SHARE * self.duration_s, SHORT_S, 2 * longest_s)
+
+    def _planned_s(self) -> float:
+        return (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
+
+    def _failure(self, fact: str, remedy: str = CONTRACT) -> WorkloadError:
+        said = [line for path in self.printed for line in last_lines(path)]
+        return WorkloadError(
+            fact,
+            remedy=f"{remedy} The end of what it printed is below." if said else f"{remedy} It printed nothing else.",
+            details="\n".join(said),
+        )
+
+
+def last_lines(path: Path, count: int = TAIL_LINES) -> list[str]:
+    """The last lines of a file of any length, as printable text, each once."""
+    file = step_files.opened(path)
+    if file is None:
+        return []
+    with file:
+        file.seek(max(file.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
+        lines = file.read(TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    return list(dict.fromkeys(words(line) for line in lines if line.strip()))[-count:]
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it, the first MOST_PROCESSES (proc(5), task/[tid]/children)."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting and len(found) < MOST_PROCESSES:
+        each = waiting.pop(0)
+        found.append(each)
+        with suppress(OSError):  # it has ended meanwhile
+            for task in Path(f"/proc/{each}/task").iterdir():
+                waiting += map(int, (task / "children").read_text(encoding="ascii").split())
+    return found

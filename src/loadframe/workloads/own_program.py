@@ -1,0 +1,192 @@
+"""What workloads have in common whose load is made by a program that Loadframe did not write: how it is started, what
+its environment tells it, and which targets it can reach."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from loadframe.connections.host_port import parted
+from loadframe.connections.http_connection import ERRORS, Connection
+from loadframe.errors import TargetError
+from loadframe.formats.said import words
+from loadframe.host.processes import Allowance, spawn
+from loadframe.model import OPEN_LOOP_AXES, Endpoint, SettingValue
+from loadframe.workloads import step_files
+from loadframe.workloads.common import Common
+from loadframe.workloads.driver_clock import Instant
+from loadframe.workloads.own_output import (
+    MOST_OUTPUT_BYTES,
+    MOST_PRINTED_BYTES,
+    STEP_MARK,
+    OutputDriver,
+    Reader,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Options = TypeVar("Options", bound="DataclassInstance")
+TARGETS = frozenset({"nginx", "nginx-cache", "squid", "url", "varnish"})
+"""They answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
+HIGHEST_LEVEL = 10**9
+STDOUT, STDERR = "stdout.txt", "stderr.txt"
+CONNECT_S = 10.0
+
+
+class OwnProgram(Common[Options], Generic[Options]):
+    """See base.Workload: what has the same answer in all of them. A class of its own says what it runs, and reads what
+    that printed."""
+
+    target_kinds = TARGETS
+    levels = (1, HIGHEST_LEVEL)
+    first_operation = "request"
+    """Of requests that have no name of their own."""
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        super().__init__(options, allowance)
+        self.names = [self.first_operation]
+        self._warmup_s = 0.0
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """Those that the program has told of so far."""
+        return tuple(self.names)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        return self.operations
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether its requests begin when they should, whatever becomes of those before."""
+        return not OPEN_LOOP_AXES.isdisjoint(self.axes)
+
+    @property
+    def startup_s(self) -> float:
+        """How long it may take from its start to its first request."""
+        return float(getattr(self.options, "startup_s", 10.0))
+
+    def demand(self) -> None:
+        """MissingTool where its program is not installed."""
+        raise NotImplementedError
+
+    def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
+        """What is run in a step. Files that it needs are written into the folder."""
+        raise NotImplementedError
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """What its environment has beside what it is told (`told`)."""
+        return {}
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        """The files that it writes and that are read at its end; they are made for it."""
+        return ()
+
+    def reader(self, folder: Path, level: int) -> Reader:
+        """Reads what it has written into the folder."""
+        raise NotImplementedError
+
+    def working_folder(self, folder: Path) -> Path:
+        return folder
+
+    def expect(self, warmup_s: float) -> None:
+        """See base.ToldTheWarmUp."""
+        self._warmup_s = warmup_s
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Nothing is made: what the target holds is the program's business."""
+        self.demand()
+        check_answering(endpoint)
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Nothing is changed; the target is asked for a connection."""
+        self.check_level(level)
+        check_answering(endpoint)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> OutputDriver:
+        """Start the program."""
+        level = self.check_level(level)
+        self.demand()
+        folder, user, mark = folder.resolve(), self.allowance.user, secrets.token_hex(16)
+        outputs, printed = self.outputs(folder), (folder / STDERR, folder / STDOUT)
+        for path in outputs:
+            step_files.write(path, b"", user)
+        command = self.command_line(endpoint, level, folder, duration_s)
+        told = self._told(endpoint, level, duration_s)
+        started = Instant.now()
+        with step_files.create(printed[0], user) as stderr, step_files.create(printed[1], user) as stdout:
+            process = spawn(
+                command,
+                self.allowance,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=self.working_folder(folder),
+                env={**os.environ, **told, **self.environment(folder), STEP_MARK: mark},
+            )
+        return OutputDriver(
+            self.kind,
+            [process],
+            logs=(),
+            printed=printed,
+            end_s=time.monotonic() + self.startup_s + duration_s,
+            read=self.reader(folder, level),
+            bounds={printed[0]: MOST_PRINTED_BYTES, **dict.fromkeys((printed[1], *outputs), MOST_OUTPUT_BYTES)},
+            duration_s=duration_s,
+            open_loop=self.open_loop,
+            mark=mark,
+            started=started,
+        )
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Nothing: what the program left there is its business."""
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Nothing was made."""
+
+    def _told(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
+        """The environment of docs/driving-with-a-command.md."""
+        (axis,) = self.axes
+        times = {
+            "LOADFRAME_DURATION_S": duration_s,
+            "LOADFRAME_WARMUP_S": min(self._warmup_s, duration_s),
+            "LOADFRAME_WINDOW_S": duration_s - min(self._warmup_s, duration_s),
+        }
+        return {
+            "LOADFRAME_LEVEL": str(level),
+            "LOADFRAME_AXIS": axis,
+            **{name: f"{seconds:.3f}" for name, seconds in times.items()},
+            "LOADFRAME_SEED": str(getattr(self.options, "seed", 1)),
+            **places(endpoint),
+        }
+
+
+def places(endpoint: Endpoint) -> dict[str, str]:
+    """Where the target answers, as a program is told. The number that was checked, not a name."""
+    host, port = parted(endpoint.address, "80")
+    named = endpoint.options.get("host")
+    return {
+        "LOADFRAME_ADDRESS": endpoint.address,
+        "LOADFRAME_HOST": host,
+        "LOADFRAME_PORT": port,
+        "LOADFRAME_URL": f"http://{endpoint.address}",
+        **({} if named is None else {"LOADFRAME_HOST_HEADER": named}),
+    }
+
+
+def check_answering(endpoint: Endpoint) -> None:
+    """TargetError where nothing takes a connection."""
+    connection = Connection(endpoint.address, silent_s=CONNECT_S)
+    try:
+        connection.connect()
+    except ERRORS as error:
+        raise TargetError(
+            f"No server takes a connection at {endpoint.address}: {words(error) or type(error).__name__}",
+            remedy="Look at the server's log, and whether it listens there.",
+        ) from error
+    finally:
+        connection.close()
