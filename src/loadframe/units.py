@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from loadframe.metrics import METRICS
+from loadframe.metrics import metric as metric_of
 
 
 def _short(value: float) -> str:
@@ -48,4 +48,4 @@ def show(value: float, unit: str) -> str:
 
 def show_metric(metric: str, value: float) -> str:
     """A metric's value as people read it."""
-    return show(value, METRICS[metric].unit if metric in METRICS else "")
+    return show(value, metric_of(metric).unit)

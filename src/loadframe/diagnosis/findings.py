@@ -10,7 +10,6 @@ from dataclasses import replace
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import Condition, Signature
-from loadframe.metrics import METRICS
 from loadframe.metrics import metric as metric_of
 from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import show_metric
@@ -320,7 +319,7 @@ def _name(condition: Condition) -> str:
 
 
 def _what(metric: str) -> str:
-    return METRICS[metric].what if metric in METRICS else metric
+    return metric_of(metric).what
 
 
 def _show(condition: Condition, value: float) -> str:
@@ -333,11 +332,7 @@ def _wanted(condition: Condition) -> str:
 
 
 def _say(metric: str, value: float) -> str:
-    return show_metric(metric, value) if metric in METRICS else _number(value)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
+    return show_metric(metric, value)
 
 
 def settle(finding: Finding, settled: Finding) -> Finding:

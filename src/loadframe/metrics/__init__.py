@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain
 
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.metrics import cages, components, families, machine
+from loadframe.metrics import cages, components, exposed, families, machine
 from loadframe.metrics.conventions import CONVENTIONS as CONVENTIONS
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
@@ -66,20 +66,22 @@ _register_pieces()
 
 
 def metric(name: str) -> Metric:
-    """What a metric is; one of a family says so by its name (families.py), and any other one that is not registered (a
-    record may come from anywhere) is called by its name."""
-    if name not in METRICS and (told := _of_family(name)) is not None:
+    """What a metric is; one of a family (families.py), or that a service exposes (exposed.py), says so by its name, and
+    any other one that is not registered (a record may come from anywhere) is called by its name."""
+    if name not in METRICS and (told := _told(name)) is not None:
         return Metric(name, *told)
     return METRICS.get(name) or Metric(name, "", name)
 
 
 def is_known(name: str) -> bool:
-    """Whether it is registered, or one of a family."""
-    return name in METRICS or _of_family(name) is not None
+    """Whether it is registered, one of a family, or one that a service exposes."""
+    return name in METRICS or _told(name) is not None
 
 
 @cache
-def _of_family(name: str) -> tuple[str, str] | None:
+def _told(name: str) -> tuple[str, str] | None:
+    if name.startswith(exposed.OF):
+        return exposed.unit_of(name), exposed.what_of(name)
     return families.told(name, {one.name: (one.unit, one.what) for one in METRICS.values()})
 
 

@@ -16,8 +16,9 @@ from dataclasses import replace
 from itertools import chain
 
 from loadframe.knowledge.kinds import rows
-from loadframe.knowledge.metric import PARTIAL, SILENT, Agreement
-from loadframe.metrics import IN_FRONT, METRICS, MOST_SHARDS
+from loadframe.knowledge.metric import PARTIAL, SILENT, Agreement, requests
+from loadframe.metrics import IN_FRONT, MOST_SHARDS, is_known, metric
+from loadframe.metrics.exposed import OF, REQUESTS
 from loadframe.model import Blind
 from loadframe.units import show_metric
 
@@ -123,6 +124,9 @@ OF_THE_MACHINE: tuple[Agreement, ...] = (
     ),
 )  # fmt: skip
 
+OF_EXPOSED = (requests(REQUESTS, also=(OF,)),)
+"""What a service exposes: where it does not count the load's requests, its other rates are not those of the load."""
+
 _OF_SERVERS = tuple(chain.from_iterable(rows("metrics", "AGREEMENTS", Agreement).values()))
 OF_SERVERS = tuple(row for row in _OF_SERVERS if not row.whole)
 """What a server counts and its driver counts too."""
@@ -160,6 +164,7 @@ def _rows(metrics: Mapping[str, float]) -> Iterator[Agreement]:
             yield _of(component, row)
     yield from OF_THE_MACHINE
     yield from OF_SERVERS
+    yield from OF_EXPOSED
     yield from () if pieces else OF_CONNECTIONS
 
 
@@ -205,11 +210,11 @@ def _together(names: Sequence[str], metrics: Mapping[str, float]) -> float | Non
 
 
 def _told(names: Sequence[str], metrics: Mapping[str, float]) -> str:
-    return ", ".join(f"{METRICS[name].what}: {show_metric(name, metrics[name])}" for name in names if name in metrics)
+    return ", ".join(f"{metric(name).what}: {show_metric(name, metrics[name])}" for name in names if name in metrics)
 
 
 def _is_of(name: str, also: Sequence[str]) -> bool:
     if name in also:
         return True
     prefixes = tuple(one for one in also if one.endswith("."))
-    return bool(prefixes) and name.startswith(prefixes) and name in METRICS and METRICS[name].unit in RATES
+    return bool(prefixes) and name.startswith(prefixes) and is_known(name) and metric(name).unit in RATES

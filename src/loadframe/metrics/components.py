@@ -111,5 +111,9 @@ target.cgroup.reads               | 1/s   | reads on the device nearest to its l
 target.cgroup.reads.limit         | 1/s   | reads allowed there
 target.cgroup.writes              | 1/s   | writes on the device nearest to its limit
 target.cgroup.writes.limit        | 1/s   | writes allowed there
+target.requests                   | 1/s   | requests that the service itself counted
+target.runtime.gc_share           | s/s   | time that the service's garbage collectors took
+target.runtime.heap_use           | bytes | heap in use, as the service's runtime tells it, largest
+target.runtime.heap_ceiling       | bytes | the most that the runtime lets the heap have
 """
 """name | unit | what."""

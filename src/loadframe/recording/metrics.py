@@ -13,6 +13,7 @@ from typing import NamedTuple
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.metrics import METRICS, is_known
+from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
 from loadframe.recording.derivation import gather
@@ -126,7 +127,8 @@ def service_metrics(
     ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]
 ) -> dict[str, float]:
     """The server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
-    notes' own times; for others the largest value noted within the window (the nearest one where there is none)."""
+    notes' own times; for others the largest value noted within the window (the nearest one where there is none). Of
+    histograms the quantiles."""
     if not service:
         return {}
     noted = sorted(
@@ -140,7 +142,7 @@ def service_metrics(
         value = (_rate if spec.cumulative else _largest)(readings, start_s, end_s)
         if value is not None:
             metrics[spec.metric] = value
-    return metrics
+    return with_quantiles(metrics)
 
 
 def specs_text(specs: Sequence[CounterSpec]) -> str:
@@ -154,7 +156,7 @@ def read_specs(text: bytes) -> list[CounterSpec]:
         return [
             CounterSpec(str(each["name"]), each["metric"], cumulative=bool(each["cumulative"]))
             for each in json.loads(text)
-            if each["metric"] in METRICS
+            if is_known(each["metric"])
         ]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
@@ -177,11 +179,13 @@ def _usable(value: float) -> bool:
 
 
 def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+    """None where it went back in between: it was reset, and may be beyond its first value again."""
     pair = nearest_pair([at_s for at_s, _ in readings], start_s, end_s)
     if pair is None:
         return None
     (first_s, first), (last_s, last) = readings[pair[0]], readings[pair[1]]
-    return (last - first) / (last_s - first_s) if last >= first else None
+    steady = all(less <= more for (_, less), (_, more) in pairwise(readings[pair[0] : pair[1] + 1]))
+    return (last - first) / (last_s - first_s) if steady else None
 
 
 def _largest(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:

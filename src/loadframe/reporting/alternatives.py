@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
-from loadframe.metrics import METRICS
+from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Verdict, WarmRestart
 from loadframe.reporting import rounding, verdict_words, words
 from loadframe.units import show_metric
@@ -97,7 +97,7 @@ def witness_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
     return [
         (
             witness.metric,
-            METRICS[witness.metric].what if witness.metric in METRICS else witness.metric,
+            metric_of(witness.metric).what,
             show_metric(witness.metric, witness.target),
             show_metric(witness.metric, witness.alternative),
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from loadframe.metrics import METRICS
+from loadframe.metrics import METRICS, is_known
+from loadframe.metrics import metric as metric_of
 from loadframe.model import Evidence, Finding, Investigation
 from loadframe.reporting import facts, words
 from loadframe.units import show_metric
@@ -30,9 +31,9 @@ STATUS = {
 
 def metric_words(metric: str) -> str:
     """What a metric is, in plain words; an unregistered name is at least spelled out."""
-    if metric not in METRICS:
+    if not is_known(metric):
         return metric.replace(".", " ").replace("_", " ")
-    what = METRICS[metric].what
+    what = metric_of(metric).what
     if what.startswith("of these "):
         # The registry lists such a metric below its whole ("threads of the target"); alone it needs to name it.
         whole = METRICS.get(f"{metric.rpartition('.')[0]}.count")

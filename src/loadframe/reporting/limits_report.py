@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.metrics import METRICS
+from loadframe.metrics import metric as metric_of
 from loadframe.model import LedgerNow, Limit, LoadInterval
 from loadframe.reporting import rounding
 from loadframe.reporting.layout import columns, wrapped
@@ -106,7 +106,7 @@ def _percent(limit: Limit) -> str:
 
 def _harm(limit: Limit) -> str:
     metric = limit.thrash_metric
-    what = METRICS[metric].what if metric in METRICS else metric
+    what = metric_of(metric).what
     return f"{show_metric(metric, limit.harm or 0.0)} {what}"
 
 

@@ -23,7 +23,8 @@ from markupsafe import Markup
 
 from loadframe.diagnosis.bend import bend_of
 from loadframe.errors import RunError
-from loadframe.metrics import METRICS
+from loadframe.metrics import is_known
+from loadframe.metrics import metric as metric_of
 from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
 from loadframe.reporting import (
     alternatives,
@@ -224,7 +225,7 @@ def _steps_table(round_: Round, anchor: str, title: str) -> dict[str, Any]:
         metrics = [show_metric(name, row[name]) if name in row else "" for name in names]
         lines.append({"id": own, "cells": _cells(row, columns) + metrics})
         anchored.add(level)
-    heads = [(name, METRICS[name].what if name in METRICS else "") for name in names]
+    heads = [(name, metric_of(name).what if is_known(name) else "") for name in names]
     return {"anchor": anchor, "title": title, "heads": heads, "lines": lines, "columns": list(columns.values())}
 
 

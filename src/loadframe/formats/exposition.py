@@ -1,0 +1,289 @@
+"""Numbers that a service exposes, as text of three forms: Prometheus or OpenMetrics, JSON, and lines of name and value.
+
+Others write them, so all is bounded: lines, their length, names, values, series, and the CPU time of reading. What is
+left out is named with its reason; what contradicts the format as a whole is an ExpositionError, and nothing of it is
+used. Names are as metrics/exposed.py has them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO, cast
+
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_fd_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_fd_to_metric_families as prometheus_families
+
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.plain_numbers import finite
+from loadframe.formats.said import words
+from loadframe.metrics.exposed import COUNTED, LONGEST_NAME, Name, named, split
+
+MOST_SERIES = 2_000
+MOST_LINES = 20_000
+"""Of one answer; the families behind them are left out."""
+LONGEST_LINE = 4_000
+LONGEST_READING_S = 2.0
+"""CPU time. 2,000 series with labels take 0.07 s."""
+LARGEST = 2.0**63
+"""What is larger is no count and no size; a recording refuses it, too (recording/metrics.py)."""
+EXAMPLES = 3
+_ASIDE = ("_created", "_info")
+"""Endings of samples that tell no measurement: when a series began, and words."""
+_FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
+"""What the parsers of prometheus-client raise for text that is none."""
+
+
+class ExpositionError(ValueError):
+    """What an answer has that makes it useless as a whole, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """What of an answer is wanted. select: names, none: all. counters: names that count up, where the form does not
+    say so. first: names that are kept before others, if there are more than MOST_SERIES."""
+
+    select: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+
+    def has(self, name: Name) -> bool:
+        """Whether the study wants this series."""
+        return not self.select or any(_means(one, name) for one in self.select)
+
+    def counts(self, name: Name) -> bool:
+        """Whether the study says that it counts up."""
+        return any(_means(one, name) for one in self.counters)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """values: by name. counted: those that only grow. left_out: by the reason, in words, the names without a value.
+    families: of each name its family; types: of each family what it says to be (some names are of two)."""
+
+    values: Mapping[str, float]
+    counted: frozenset[str]
+    left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+class _Found:
+    """Values as they come."""
+
+    def __init__(self, pick: Pick) -> None:
+        self._pick = pick
+        self._values: dict[str, float] = {}
+        self._counted: set[str] = set()
+        self._left_out: dict[str, list[str]] = {}
+        self._families: dict[str, str] = {}
+        self._types: dict[str, set[str]] = {}
+
+    def add(
+        self,
+        base: str,
+        labels: Mapping[str, str],
+        value: float,
+        *,
+        counted: bool = False,
+        family: str = "",
+        type: str = "",
+    ) -> None:
+        exposed = Name(base, tuple(sorted(labels.items())))
+        if not self._pick.has(exposed):
+            return
+        counted = counted or self._pick.counts(exposed)
+        name = str(named(base, labels, counted=counted))
+        if len(name) > LONGEST_NAME or not name.isprintable() or not base:
+            self.leave_out("have a name that is too long or not printable", name)
+        elif not -LARGEST < value < LARGEST:  # NaN is neither
+            if "quantile" not in labels:  # of a summary that has seen nothing, NaN is what there is to say
+                self.leave_out("are not finite numbers", name)
+        elif name in self._values:
+            self.leave_out("are exposed twice", name)
+        else:
+            self._values[name] = float(value)
+            self._counted |= {name} if counted else set()
+            self._families[name] = family or base
+            self._types.setdefault(family or base, set()).add(type)
+
+    def leave_out(self, reason: str, name: str) -> None:
+        self._left_out.setdefault(reason, []).append(words(name, LONGEST_NAME))
+
+    def exposed(self) -> Exposed:
+        """What was found; of a name that came twice nothing, as one of the two is wrong."""
+        twice = set(self._left_out.get("are exposed twice", ()))
+        names = [name for name in self._values if name not in twice]
+        if len(names) > MOST_SERIES:
+            first = [name for name in names if any(_means(one, split(name)) for one in self._pick.first)]
+            kept = list(dict.fromkeys((*first, *names)))
+            for name in kept[MOST_SERIES:]:
+                self.leave_out(f"are beyond the first {MOST_SERIES:,}", name)
+            names = kept[:MOST_SERIES]
+        values = {name: self._values[name] for name in names}
+        types = {family: frozenset(types) for family, types in self._types.items()}
+        return Exposed(values, frozenset(self._counted & values.keys()), self._left_out, self._families, types)
+
+
+def _means(asked: str, name: Name) -> bool:
+    """Whether a study's name is this series, or its family."""
+    wanted = split(asked)
+    return wanted.base in (name.base, _stem(name.base)) and set(wanted.labels) <= set(name.labels)
+
+
+def _stem(base: str) -> str:
+    for ending in (*COUNTED, *_ASIDE):
+        if base.endswith(ending):
+            return base.removesuffix(ending)
+    return base
+
+
+# --- Prometheus and OpenMetrics -------------------------------------------------------------------------------------
+
+
+def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "") -> Exposed:
+    """Text for Prometheus, version 0.0.4, or OpenMetrics where the content type says so. ExpositionError."""
+    text = _text(data)
+    if "html" in content_type or text[:64].lstrip().startswith("<"):
+        raise ExpositionError("it is a page of HTML")
+    found = _Found(pick)
+    strict = "openmetrics" in content_type
+    parse: Callable[[TextIO], Iterable[Metric]] = openmetrics_families if strict else prometheus_families
+    lines = cast(TextIO, _lines(text, pick, found))
+    try:
+        for family in parse(lines):  # it is gone through line by line, and nothing else
+            _add_family(family, found)
+    except _FAULTS as error:
+        if isinstance(error, ExpositionError):
+            raise
+        raise ExpositionError(f"it is not in Prometheus' format: {words(error) or type(error).__name__}") from error
+    return found.exposed()
+
+
+def _add_family(family: Metric, found: _Found) -> None:
+    if family.type == "info":
+        return
+    for sample in family.samples:
+        if sample.name.endswith("_created") or sample.value is None:
+            continue
+        ends = sample.name.endswith(COUNTED) and family.type in ("counter", "histogram", "summary")
+        found.add(
+            sample.name, sample.labels, sample.value, counted=ends, family=family.name, type=family.type or "unknown"
+        )
+
+
+TYPE, END = "# TYPE ", "# EOF"
+"""OpenMetrics 1.0: an answer without its end was cut off."""
+
+
+def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
+    """The lines that say something of what is wanted. No further than MOST_LINES and the family that is begun there,
+    and for no longer than LONGEST_READING_S."""
+    stems = {_stem(split(one).base) for one in pick.select}
+    until_s = time.thread_time() + LONGEST_READING_S
+    taken = 0
+    for line in _split(text):
+        if taken % 64 == 0 and time.thread_time() > until_s:
+            raise ExpositionError(f"reading it took longer than {LONGEST_READING_S:g} s of CPU time")
+        begins = line.startswith(TYPE)
+        if not line.strip() or (line.startswith("#") and not begins and line != END):
+            continue
+        if len(line) > LONGEST_LINE:
+            found.leave_out(f"are on a line of more than {LONGEST_LINE:,} characters", line[:40])
+            continue
+        family = _family(line)
+        if stems and family and family not in stems:
+            continue
+        if taken >= MOST_LINES and (begins or taken >= 2 * MOST_LINES):
+            found.leave_out(f"are behind line {taken:,}", family)
+            yield f"{END}\n"
+            return
+        taken += 1
+        yield f"{line}\n"
+
+
+def _family(line: str) -> str:
+    """What a line is about, without the ending of a sample; "" where its name is in the braces, or it has none."""
+    name = line.removeprefix(TYPE).partition("{")[0].split(maxsplit=1)
+    return _stem(name[0]) if name and not name[0].startswith("#") else ""
+
+
+def _split(text: str) -> Iterator[str]:
+    """Lines, at line feeds alone; without a list of them all."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end].removesuffix("\r")
+        start = end + 1
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
+    """All numbers of a JSON document, each by the names on the way to it, with dots between ("pool.in_use"); places in
+    lists count from 0. ExpositionError."""
+    try:
+        document = parse_json(data)
+    except JsonError as error:
+        raise ExpositionError(f"it is not JSON: {words(error)}") from error
+    if not isinstance(document, dict | list):
+        raise ExpositionError("it is JSON, but neither an object nor a list")
+    found = _Found(pick)
+    for number, (path, value) in enumerate(_leaves(document, found), start=1):
+        if number > MOST_LINES:
+            found.leave_out(f"are behind the first {MOST_LINES:,} numbers", path)
+            break
+        found.add(path, {}, value)
+    return found.exposed()
+
+
+def _leaves(document: Any, found: _Found) -> Iterator[tuple[str, float]]:
+    """The numbers of a document in its order, with the names on the way to each."""
+    waiting = [_children("", document)]
+    while waiting:
+        child = next(waiting[-1], None)
+        if child is None:
+            waiting.pop()
+            continue
+        path, value = child
+        if isinstance(value, dict | list) and len(path) <= LONGEST_NAME:
+            waiting.append(_children(f"{path}.", value))
+        elif isinstance(value, dict | list):
+            found.leave_out("have a name that is too long or not printable", path[:LONGEST_NAME])
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield path, value
+
+
+def _children(before: str, value: Any) -> Iterator[tuple[str, Any]]:
+    named_ones = value.items() if isinstance(value, dict) else enumerate(value)
+    return ((f"{before}{key}", each) for key, each in named_ones)
+
+
+# --- lines of name and value ------------------------------------------------------------------------------------------
+
+
+def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
+    """Lines "name value"; empty ones and those that begin with # say nothing. ExpositionError for any other line."""
+    found = _Found(pick)
+    for number, line in enumerate(_split(_text(data)), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if number > MOST_LINES:
+            found.leave_out(f"are behind line {MOST_LINES:,}", line[:40])
+            break
+        parts = line.split()
+        if len(parts) != 2 or (finite(parts[1]) is None and parts[1].lower().lstrip("+-") not in ("nan", "inf")):
+            raise ExpositionError(f"line {number} is not a name and a number: {words(line, 80)!r}")
+        found.add(parts[0], {}, float(parts[1]))
+    return found.exposed()
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ExpositionError(f"it is not text in UTF-8 ({error.reason} at byte {error.start:,})") from error

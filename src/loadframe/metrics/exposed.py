@@ -1,0 +1,276 @@
+"""Metrics that a service exposes itself: their names, units and what follows from them.
+
+No table lists them, so all that is known of one is in its name, and a run folder can be read without its service:
+`service.` and the name as exposed, with its labels in one order (`service.pool_in_use{pool="a"}`). What is counted up
+ends as OpenMetrics has it (`_total`, `_count`, `_sum`, `_bucket`) and is a rate in steps; a level whose own name ends
+so gets `_level` behind it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+OF = "service."
+RESERVED = ("parallelism", "serial")
+"""Findings of a service are called `service.NAME`, too: no limit can have these names."""
+COUNTED = ("_total", "_count", "_sum", "_bucket")
+"""How the names of counters end, and of no other metric (OpenMetrics 1.0, "Suffixes")."""
+LEVEL, TOTAL, BUCKET, BOUND = "_level", "_total", "_bucket", "le"
+QUANTILES = {"_p50": 0.50, "_p95": 0.95, "_p99": 0.99}
+LONGEST_NAME = 300
+"""Characters with labels; what is longer is left out."""
+_UNITS = {"seconds": "s", "milliseconds": "ms", "bytes": "bytes", "ratio": "share"}
+_ASIDE = ("max", "min", "mean", "avg", "current", "used", "limit", "committed", "free")
+"""Words that stand behind the unit: `jvm_memory_bytes_used`."""
+_LABEL = re.compile(r'([^{=,"]+)="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A metric's name in its parts. base: without labels; labels: in the order of their names, values unescaped."""
+
+    base: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """In the one form in which it is compared: as Prometheus writes it."""
+        words = ",".join(f'{name}="{_escaped(value)}"' for name, value in self.labels)
+        return f"{self.base}{{{words}}}" if words else self.base
+
+
+def named(base: str, labels: Mapping[str, str], *, counted: bool) -> Name:
+    """The name under which a value is known from now on. counted: it only grows."""
+    ends = base.endswith(COUNTED)
+    base = f"{base}{TOTAL}" if counted and not ends else f"{base}{LEVEL}" if ends and not counted else base
+    return Name(base, tuple(sorted(labels.items())))
+
+
+def split(name: str) -> Name:
+    """A name in its parts, whatever order its labels have; one that is no such name has no labels."""
+    base, brace, rest = name.partition("{")
+    if not brace:
+        return Name(name)
+    labels = [(found[1].strip(), _unescaped(found[2])) for found in _LABEL.finditer(rest)]
+    return Name(base, tuple(sorted(labels)))
+
+
+def resolve(name: str, there: Collection[str]) -> str | None:
+    """The metric that a study means by a name, of those that are there (`service.` before each): itself, under the
+    ending of its form, or the only one with these labels, if more are exposed than named. None where there is none,
+    or where there are several."""
+    asked = split(name)
+    names = [str(Name(f"{asked.base}{ending}", asked.labels)) for ending in ("", LEVEL, TOTAL)]
+    exact = next((f"{OF}{one}" for one in names if f"{OF}{one}" in there), None)
+    if exact is not None:
+        return exact
+    alike = all_of(name, there)
+    return alike[0] if len(alike) == 1 else None
+
+
+def all_of(name: str, there: Iterable[str]) -> list[str]:
+    """All exposed metrics of this name that have at least its labels."""
+    asked = split(name)
+    bases = {f"{OF}{asked.base}{ending}" for ending in ("", LEVEL, TOTAL)}
+    return [one for one in there if one.partition("{")[0] in bases and set(asked.labels) <= set(split(one).labels)]
+
+
+def unit_of(name: str) -> str:
+    """As units.show takes it, from the name alone, as Prometheus and OpenMetrics advise to name metrics: base units
+    behind the name ("Metric and label naming"). "count" where it names none."""
+    base = name.removeprefix(OF).partition("{")[0]
+    if base.endswith("_count"):
+        return "1/s"
+    rate = base.endswith(COUNTED)
+    words = base.removesuffix(LEVEL)
+    for ending in (*COUNTED, *QUANTILES):
+        words = words.removesuffix(ending)
+    parts = words.split("_")
+    while len(parts) > 1 and parts[-1] in _ASIDE:
+        parts.pop()
+    unit = "" if parts[-2:-1] == ["per"] else _UNITS.get(parts[-1], "")
+    if rate:
+        return {"s": "s/s", "bytes": "bytes/s"}.get(unit, "1/s")
+    return unit or "count"
+
+
+def what_of(name: str) -> str:
+    """One line for people."""
+    base, brace, labels = name.removeprefix(OF).partition("{")
+    for ending, share in QUANTILES.items():
+        if base.endswith(ending):
+            words = f"{100 * share:.0f}th percentile, at most (the upper bound of its bucket)"
+            return f"{base.removesuffix(ending)}{brace}{labels}, {words}"
+    return f"{base}{brace}{labels}, as the service exposes it"
+
+
+# --- histograms -----------------------------------------------------------------------------------------------------
+
+
+ROUNDING = 1e-9
+"""Of a share of counts that were divided by a time."""
+
+
+def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The same metrics with the quantiles of a window in the place of the rates of buckets.
+
+    A histogram's buckets count up, each with all below it (`le`). Of their growth in the window the quantile is the
+    upper bound of the bucket that holds it: the value is no larger. Where that bucket has no bound, or the growths
+    contradict one another, it is not known, and absent."""
+    rest, histograms = dict(metrics), _histograms(metrics)
+    for histogram, buckets in histograms.items():
+        for name in buckets.values():
+            del rest[name]
+        for quantile, value in _quantiles({bound: metrics[name] for bound, name in buckets.items()}):
+            base = histogram.base.removesuffix(BUCKET)
+            rest.setdefault(str(Name(f"{base}{quantile}", histogram.labels)), value)
+    return rest
+
+
+def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
+    """By the name without its bound the bounds, each with the metric of its bucket."""
+    found: dict[Name, dict[float, str]] = {}
+    for name in metrics:
+        if not name.startswith(OF) or f"{BUCKET}{{" not in name:
+            continue
+        whole = split(name)
+        bounds = [_number(value) for label, value in whole.labels if label == BOUND]
+        if not whole.base.endswith(BUCKET) or len(bounds) != 1 or math.isnan(bounds[0]):
+            continue
+        others = tuple(label for label in whole.labels if label[0] != BOUND)
+        found.setdefault(Name(whole.base, others), {})[bounds[0]] = name
+    return found
+
+
+def _quantiles(buckets: Mapping[float, float]) -> Iterator[tuple[str, float]]:
+    """buckets: by their upper bounds, what fell into them and all below."""
+    bounds = sorted(buckets)
+    counts = [buckets[bound] for bound in bounds]
+    if not math.isinf(bounds[-1]) or counts[-1] <= 0 or any(more < less for less, more in pairwise(counts)):
+        return
+    for ending, share in QUANTILES.items():
+        bound = next(bound for bound in bounds if buckets[bound] >= (1 - ROUNDING) * share * counts[-1])
+        if math.isfinite(bound):
+            yield ending, bound
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _unescaped(value: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], value)
+
+
+# --- what is known of names -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WellKnown:
+    """`metric` is what all exposed metrics of this base have together, those alone with this label, where one is named.
+    Of several rows of one metric the first that is exposed counts. per: divided by the exposed metric of this base."""
+
+    metric: str
+    base: str
+    source: str
+    label: tuple[str, str] | None = None
+    per: str = ""
+
+
+REQUESTS = "target.requests"
+GC_SHARE, HEAP_USE, HEAP_CEILING = "target.runtime.gc_share", "target.runtime.heap_use", "target.runtime.heap_ceiling"
+_HEAP = ("area", "heap")
+
+_COLLECTORS = (
+    WellKnown(GC_SHARE, "jvm_gc_collection_seconds_sum", "Prometheus' client for Java and its JMX exporter: "
+              "GarbageCollectorMXBean.getCollectionTime of each collector"),
+    WellKnown(GC_SHARE, "jvm_gc_pause_seconds_sum", "Micrometer, JvmGcMetrics: pauses"),
+    WellKnown(GC_SHARE, "jvm_gc_duration_seconds_sum", "OpenTelemetry, jvm.gc.duration"),
+    WellKnown(GC_SHARE, "go_cpu_classes_gc_total_cpu_seconds_total", "Go, runtime/metrics /cpu/classes/gc/total: CPU "
+              "time of the collector, of the CPUs that Go may use", per="go_sched_gomaxprocs_threads"),
+    WellKnown(GC_SHARE, "go_gc_duration_seconds_sum", "Prometheus' client for Go: pauses alone"),
+    WellKnown(GC_SHARE, "nodejs_gc_duration_seconds_sum", "prom-client for Node.js: PerformanceObserver, entries gc"),
+)  # fmt: skip
+
+_HEAPS: tuple[tuple[WellKnown, WellKnown | None], ...] = (
+    (
+        WellKnown(HEAP_USE, "jvm_gc_live_data_size_bytes", "Micrometer: the old generation after a collection"),
+        WellKnown(HEAP_CEILING, "jvm_gc_max_data_size_bytes", "Micrometer: the most the old generation may have"),
+    ),
+    (
+        WellKnown(HEAP_USE, "jvm_memory_used_bytes", "Prometheus' client for Java 1.x, Micrometer: MemoryUsage", _HEAP),
+        WellKnown(HEAP_CEILING, "jvm_memory_max_bytes", "the same; -1 for a pool without a bound of its own", _HEAP),
+    ),
+    (
+        WellKnown(HEAP_USE, "jvm_memory_bytes_used", "Prometheus' client for Java 0.x, JMX exporter", _HEAP),
+        WellKnown(HEAP_CEILING, "jvm_memory_bytes_max", "the same", _HEAP),
+    ),
+    (
+        WellKnown(HEAP_USE, "go_memstats_heap_alloc_bytes", "Go, runtime.MemStats.HeapAlloc"),
+        WellKnown(HEAP_CEILING, "go_gc_gomemlimit_bytes", "Go, runtime/metrics /gc/gomemlimit (GOMEMLIMIT)"),
+    ),
+    (WellKnown(HEAP_USE, "nodejs_heap_size_used_bytes", "prom-client for Node.js: process.memoryUsage()"), None),
+)
+"""Use and ceiling of one heap: of the first row whose use is exposed."""
+NO_CEILING = 2.0**62
+"""Bytes. Go says math.MaxInt64 where GOMEMLIMIT is not set."""
+
+_SERVED = tuple(
+    WellKnown(REQUESTS, base, source)
+    for base, source in (
+        ("http_requests_total", 'the example of Prometheus\' "Metric and label naming"'),
+        ("http_server_requests_seconds_count", "Micrometer, http.server.requests"),
+        ("http_server_request_duration_seconds_count", "OpenTelemetry, http.server.request.duration"),
+        ("http_request_duration_seconds_count", "prom-client and Prometheus' handlers for Go"),
+    )
+)
+
+
+def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
+    """What follows from the metrics of a window that the service exposed: what its runtime's collector takes, its heap,
+    and how many requests it says that it served. requests: the names that a study gives for the latter."""
+    own = {name: value for name, value in metrics.items() if name.startswith(OF)}
+    if not own:
+        return {}
+    found = {**_first(_COLLECTORS, own), **_heap(own)}
+    if not requests:
+        return found | _first(_SERVED, own)
+    declared = {name for one in requests for name in all_of(one, own)}
+    return found | ({REQUESTS: sum(own[name] for name in declared)} if declared else {})
+
+
+def _first(rows: Sequence[WellKnown], own: Mapping[str, float]) -> dict[str, float]:
+    values = ((row.metric, _value(row, own)) for row in rows)
+    return next(({metric: value} for metric, value in values if value is not None), {})
+
+
+def _heap(own: Mapping[str, float]) -> dict[str, float]:
+    for use, ceiling in _HEAPS:
+        used, most = _value(use, own), None if ceiling is None else _value(ceiling, own)
+        if used:
+            return {use.metric: used} | ({HEAP_CEILING: most} if most and most < NO_CEILING else {})
+    return {}
+
+
+def _value(row: WellKnown, own: Mapping[str, float]) -> float | None:
+    """Of levels only those above nothing count: -1 stands for "no bound"."""
+    matching = [name for name in own if name.removeprefix(OF).partition("{")[0] == row.base]
+    if row.label is not None:
+        matching = [name for name in matching if row.label in split(name).labels]
+    if not matching:
+        return None
+    value = sum(max(0.0, own[name]) for name in matching)
+    if not row.per:
+        return value
+    whole = own.get(f"{OF}{row.per}", 0.0)
+    return value / whole if whole > 0 else None
