@@ -1,0 +1,245 @@
+"""The counters that a service exposes, read while it is loaded.
+
+A thread for each source asks it at most once a second, and in a short step five times. What they said is read once the
+load has ended, so that it takes no CPU from what is measured. What is missing is told with its reason.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from loadframe.connections.bounds import MIB
+from loadframe.formats.exposition import EXAMPLES, MOST_SERIES, Exposed, ExpositionError
+from loadframe.formats.said import words
+from loadframe.kinds.exposed_sources import Source, Taken, UnreadError
+from loadframe.metrics import METRICS
+from loadframe.metrics.exposed import OF, resolve
+from loadframe.model import CounterSpec
+
+EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
+HELD_BYTES = 32 * MIB
+"""Of answers that are not read yet; of a long step with long answers they are read meanwhile."""
+GIVEN_UP_AFTER = 3
+"""Failures in a row, after which a source is not asked again in the same step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one source told at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+
+    at_s: float
+    counters: Mapping[str, float]
+
+
+@dataclass
+class _Asked:
+    """A source, and what has come of it so far."""
+
+    source: Source
+    waiting: list[Taken] = field(default_factory=list)
+    tried: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, dict[str, None]] = field(default_factory=dict)
+    types: dict[str, frozenset[str]] = field(default_factory=dict)
+    changed: dict[str, tuple[str, str]] = field(default_factory=dict)
+    last: dict[str, float] = field(default_factory=dict)
+    went_back: dict[str, int] = field(default_factory=dict)
+
+    def fail(self, reason: str) -> None:
+        self.failed[reason] = self.failed.get(reason, 0) + 1
+
+
+class Exposure:
+    """All sources of a study. wanted: names that its limits speak of, by the words of who asks for them."""
+
+    def __init__(self, sources: Sequence[Source], wanted: Mapping[str, str]) -> None:
+        self._asked = [_Asked(source) for source in sources]
+        self._wanted = wanted
+        self._specs: dict[str, CounterSpec] = {}
+        self._owner: dict[str, _Asked] = {}
+        self._readings: list[Reading] = []
+        self._reading = threading.Lock()
+
+    @property
+    def counter_specs(self) -> tuple[CounterSpec, ...]:
+        """Of all that has been told so far."""
+        return tuple(self._specs.values())
+
+    @contextmanager
+    def watching(self, seconds: float) -> Iterator[None]:
+        """While a load runs that takes this long."""
+        every_s = min(EVERY_S, max(SHORTEST_S, seconds / IN_A_STEP))
+        over = threading.Event()
+        for asked in self._asked:
+            asked.last.clear()  # between two steps a service may have been restarted
+        threads = [
+            threading.Thread(target=self._ask, args=(asked, every_s, over), daemon=True) for asked in self._asked
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+    def readings(self) -> list[Reading]:
+        """What was told since the last call, each with its time."""
+        for asked in self._asked:
+            self._read(asked)
+        with self._reading:
+            readings, self._readings = self._readings, []
+        return readings
+
+    def now(self) -> dict[str, float]:
+        """All sources asked once, by CounterSpec.name; one that does not answer tells nothing."""
+        for asked in self._asked:
+            self._take(asked)
+        return {name: value for reading in self.readings() for name, value in reading.counters.items()}
+
+    # --- asking ---
+
+    def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
+        """Until the load has ended, and once more then: what is counted up needs a reading at the end."""
+        failures, due_s = 0, time.monotonic()
+        while failures < GIVEN_UP_AFTER:
+            failures = 0 if self._take(asked) else failures + 1
+            due_s = max(due_s + every_s, time.monotonic())
+            if over.wait(max(0.0, due_s - time.monotonic())):
+                break
+        if not failures:
+            self._take(asked, after=True)
+
+    def _take(self, asked: _Asked, *, after: bool = False) -> bool:
+        """Whether it has answered."""
+        asked.tried += 1
+        try:
+            taken = asked.source.take()
+        except UnreadError as error:
+            asked.fail(str(error))
+            return False
+        with self._reading:
+            asked.waiting.append(Taken(taken.at_s, taken.data, taken.content_type, after))
+            too_much = sum(len(each.data) for each in asked.waiting) > HELD_BYTES
+        if too_much:
+            self._read(asked)
+        return True
+
+    # --- reading ---
+
+    def _read(self, asked: _Asked) -> None:
+        with self._reading:
+            waiting, asked.waiting = asked.waiting, []
+            for taken in waiting:
+                try:
+                    exposed = asked.source.read(taken)
+                except ExpositionError as error:
+                    asked.fail(str(error))
+                    continue
+                counters = self._counters(asked, exposed, taken)
+                if counters:
+                    self._readings.append(Reading(taken.at_s, counters))
+
+    def _counters(self, asked: _Asked, exposed: Exposed, taken: Taken) -> dict[str, float]:
+        """What of a reading is used, by CounterSpec.name."""
+        self._note_types(asked, exposed)
+        for reason, names in exposed.left_out.items():
+            _add(asked.left_out, reason, names)
+        found = {}
+        for name, value in exposed.values.items():
+            counted = name in exposed.counted
+            if exposed.families[name] in asked.changed or not self._is_ours(asked, name, counted=counted):
+                continue
+            if counted and value < asked.last.get(name, 0.0):
+                asked.went_back[name] = asked.went_back.get(name, 0) + 1
+            if counted:
+                asked.last[name] = value
+            if counted or not taken.after:
+                found[f"{OF}{name}"] = value
+        return found
+
+    def _note_types(self, asked: _Asked, exposed: Exposed) -> None:
+        for family, types in exposed.types.items():
+            before = asked.types.get(family, types)
+            asked.types[family] = before | types
+            if before.isdisjoint(types):
+                asked.changed.setdefault(family, (" and ".join(sorted(before)), " and ".join(sorted(types))))
+
+    def _is_ours(self, asked: _Asked, name: str, *, counted: bool) -> bool:
+        """Whether a name is recorded; of one that is new, whether it can be."""
+        metric = f"{OF}{name}"
+        owner = self._owner.get(name)
+        if owner is None and metric in METRICS:
+            _add(asked.left_out, "have names of Loadframe's own", [name])
+        elif owner is None and len(self._specs) >= MOST_SERIES:
+            _add(asked.left_out, f"are beyond the first {MOST_SERIES:,}", [name])
+        elif owner is None:
+            self._owner[name] = asked
+            self._specs[name] = CounterSpec(metric, metric, cumulative=counted)
+            return True
+        elif owner is not asked:
+            _add(asked.left_out, f"are told by {owner.source.words}, too", [name])
+        return owner is asked
+
+    # --- what is missing ---
+
+    def missing(self) -> tuple[str, ...]:
+        """What of the counters is not known, and why, in sentences."""
+        told = [sentence for asked in self._asked for sentence in _missing_of(asked)]
+        if self._specs:
+            there = {spec.metric for spec in self._specs.values()}
+            told += [
+                f"{who} speaks of {words(name, 80)}, which the service does not expose{_alike(name, there)}."
+                for name, who in self._wanted.items()
+                if resolve(name, there) is None
+            ]
+        return tuple(told)
+
+
+def _missing_of(asked: _Asked) -> Iterator[str]:
+    where = words(asked.source.words)
+    for reason, count in asked.failed.items():
+        yield f"Counters of {where}: {count:,} of {asked.tried:,} readings failed: {reason}."
+    for reason, names in asked.left_out.items():
+        yield f"Counters of {where}: {len(names):,} series {reason} and are left out: {_some(list(names))}."
+    for family, (before, after) in list(asked.changed.items())[:EXAMPLES]:
+        yield f"Counters of {where}: {words(family, 80)} was a {before}, then a {after}; it is left out from then on."
+    if asked.went_back:
+        times = sum(asked.went_back.values())
+        yield (
+            f"Counters of {where}: {_some(list(asked.went_back))} went back {times:,} times, so the rate is not known "
+            "there: the process was restarted, or several processes answer in turn."
+        )
+
+
+MOST_REMEMBERED = 10_000
+"""Names of what is left out, for one reason."""
+
+
+def _add(left_out: dict[str, dict[str, None]], reason: str, names: Sequence[str]) -> None:
+    known = left_out.setdefault(reason, {})
+    for name in names:
+        if len(known) >= MOST_REMEMBERED:
+            return
+        known[name] = None
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(words(name, 80) for name in names[:EXAMPLES])
+    return f"{shown} and {len(names) - EXAMPLES:,} more" if len(names) > EXAMPLES else shown
+
+
+def _alike(name: str, there: set[str]) -> str:
+    """ "; did you mean app_pool_size?" """
+    bases = {one.removeprefix(OF).partition("{")[0] for one in there}
+    series = [one for one in there if one.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
+    if len(series) > 1:
+        return f" as one series; name its labels, for example {words(sorted(series)[0].removeprefix(OF), 120)}"
+    close = difflib.get_close_matches(name.partition("{")[0], sorted(bases), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

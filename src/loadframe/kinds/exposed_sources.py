@@ -1,0 +1,166 @@
+"""Where a service tells its counters: each source is asked once, within bounds, and what it says is read later.
+
+What an address says is not parsed while a load runs: only its bytes are kept, with the time at which they began.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from loadframe.connections.address import Place, decide
+from loadframe.connections.bounds import MIB, Bound
+from loadframe.connections.host_port import joined
+from loadframe.connections.http_connection import ERRORS, Connection, body
+from loadframe.errors import UserError
+from loadframe.formats.exposition import Exposed, Pick, read_json, read_lines, read_prometheus
+from loadframe.formats.said import words
+from loadframe.host.environment import NO_FOLDER
+from loadframe.host.processes import Allowance, spawn
+from loadframe.study.exposed_tables import PORT, MetricsTable
+
+ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
+"""Of one reading. Prometheus' own default for a scrape is 10 s; of a window of a few seconds that is all."""
+PART = 1 << 16
+
+
+class UnreadError(Exception):
+    """A source did not answer, or not with counters; why, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a source said. at_s: CLOCK_MONOTONIC when its answer began: a server makes it just before. after: it was
+    asked once the load had ended, so that its levels are not those of the load."""
+
+    at_s: float
+    data: bytes
+    content_type: str = ""
+    after: bool = False
+
+
+class Source(Protocol):
+    """One address or command. words: how messages call it. pick: what of its answers is wanted."""
+
+    words: str
+    pick: Pick
+
+    def take(self) -> Taken:
+        """Ask it now. UnreadError."""
+
+    def read(self, taken: Taken) -> Exposed:
+        """The counters in an answer. ExpositionError."""
+
+
+class HttpSource:
+    """See Source. Each reading has a connection of its own: one that stayed open could hold a worker of the service."""
+
+    def __init__(self, url: str, place: Place, path: str, pick: Pick, *, prometheus: bool) -> None:
+        self.words = url
+        self.pick = pick
+        self._place, self._path, self._prometheus = place, path, prometheus
+
+    def take(self) -> Taken:
+        named = joined(self._place.host, self._place.port)
+        where = joined(self._place.number, self._place.port)
+        connection = Connection(where, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silent_s=ANSWER_S)
+        try:
+            answer = connection.get(self._path)
+            at_s = time.monotonic()
+            if answer.status != 200:
+                raise UnreadError(f"it answered {answer.status} {words(answer.reason, 40)}".rstrip())
+            return Taken(at_s, body(answer), words(answer.getheader("Content-Type", ""), 100).lower())
+        except TimeoutError as error:
+            raise UnreadError(f"no answer ended within {ANSWER_S:g} s") from error
+        except ERRORS as error:
+            raise UnreadError(words(error) or type(error).__name__) from error
+        finally:
+            connection.close()
+
+    def read(self, taken: Taken) -> Exposed:
+        if self._prometheus:
+            return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
+        return read_json(taken.data, self.pick)
+
+
+class CommandSource:
+    """See Source. The program is ended, with all that it has started in its session, once it has answered or its time
+    is over."""
+
+    def __init__(self, command: Sequence[str], pick: Pick, allowance: Allowance) -> None:
+        self.words = f"the command {words(' '.join(command), 80)}"
+        self.pick = pick
+        self._command, self._allowance = tuple(command), allowance
+
+    def take(self) -> Taken:
+        at_s = time.monotonic()
+        try:
+            process = spawn(
+                self._command, self._allowance, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER
+            )
+        except (UserError, OSError) as error:
+            raise UnreadError(words(error.fact if isinstance(error, UserError) else error)) from error
+        try:
+            data = _output(process)
+            code = process.wait(timeout=max(0.1, ANSWER_S - (time.monotonic() - at_s)))
+        except subprocess.TimeoutExpired as error:
+            raise UnreadError(f"it did not end within {ANSWER_S:g} s") from error
+        except OSError as error:
+            raise UnreadError(words(error)) from error
+        finally:
+            _end(process)
+        if code != 0:
+            raise UnreadError(f"it ended with exit code {code}" if code > 0 else f"it was ended by signal {-code}")
+        return Taken((at_s + time.monotonic()) / 2, data)
+
+    def read(self, taken: Taken) -> Exposed:
+        return read_lines(taken.data, self.pick)
+
+
+def _output(process: subprocess.Popen[bytes]) -> bytes:
+    """What it prints, to its end. TooMuchError, TimeoutError."""
+    assert process.stdout is not None
+    bound = Bound(ANSWER_BYTES, ANSWER_S)
+    parts: list[bytes] = []
+    while True:
+        ready, _, _ = select.select([process.stdout], [], [], bound.left_s())
+        part = os.read(process.stdout.fileno(), PART) if ready else b""
+        if ready and not part:
+            return b"".join(parts)
+        bound.take(len(part))
+        parts.append(part)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # its session is its own (spawn)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def sources_of(
+    tables: Sequence[MetricsTable], first: Sequence[str], port: Callable[[], int], allowance: Allowance
+) -> list[Source]:
+    """What a study's tables name. first: names that are kept before others. port: the target's, where one of them asks
+    for it. allowance: of commands. StudyError for a name without an address."""
+    return [_source(table, first, port, allowance) for table in tables]
+
+
+def _source(table: MetricsTable, first: Sequence[str], port: Callable[[], int], allowance: Allowance) -> Source:
+    pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
+    if table.command is not None:
+        own = str(port()) if any(PORT in word for word in table.command) else ""
+        return CommandSource([word.replace(PORT, own) for word in table.command], pick, allowance)
+    url, address = table.prometheus or table.json_address, table.address
+    assert url is not None and address is not None, "a table has a command or an address"
+    number = port() if address.port is None else address.port
+    words_of = url.replace(PORT, str(number), 1)
+    return HttpSource(words_of, decide(address.host, number), address.path, pick, prometheus=bool(table.prometheus))

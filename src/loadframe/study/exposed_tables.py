@@ -1,0 +1,119 @@
+"""Counters that a service exposes, and the limits among them: [[target.metrics]] and [[target.limit]]."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from loadframe.metrics.exposed import RESERVED
+from loadframe.study.fields import Table
+
+MOST_SOURCES = 8
+"""Each of them is read by a thread of its own."""
+PORT = "{port}"
+"""In an address or a command: the port at which the target is loaded."""
+_PATH = re.compile(r"/[!-~]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where counters are told. port: None for the target's own."""
+
+    host: str
+    port: int | None
+    path: str
+
+
+class MetricsTable(Table):
+    """Where the service tells its counters: one of prometheus, json and command."""
+
+    prometheus: str | None = Field(
+        None, description="address that answers in Prometheus' or OpenMetrics' text format, http://HOST:PORT/PATH"
+    )
+    json_address: str | None = Field(
+        None, alias="json", description="address that answers in JSON: each number, by the names on the way to it"
+    )
+    command: list[str] | None = Field(None, description="program that prints lines: name value")
+    counters: list[str] = Field(
+        default_factory=list, description="names that only grow: of json, of command, and of metrics without a # TYPE"
+    )
+    select: list[str] = Field(default_factory=list, description="names that are kept; none: all, up to 2,000 series")
+    requests: list[str] = Field(
+        default_factory=list, description="names of counters that together count the requests of the load"
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> MetricsTable:
+        given = [name for name, value in self.sources.items() if value is not None]
+        if len(given) != 1:
+            named = " and ".join(given) or "none of them"
+            raise ValueError(f"a source of metrics is one of prometheus, json and command; this one has {named}")
+        if self.command is not None and not (self.command and all(self.command)):
+            raise ValueError("command names no program, or has an empty argument")
+        return self
+
+    @field_validator("prometheus", "json_address")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if value is not None:
+            address_of(value)
+        return value
+
+    @property
+    def sources(self) -> dict[str, str | list[str] | None]:
+        """By the word in a study."""
+        return {"prometheus": self.prometheus, "json": self.json_address, "command": self.command}
+
+    @property
+    def address(self) -> Address | None:
+        """None of a command."""
+        url = self.prometheus or self.json_address
+        return None if url is None else address_of(url)
+
+
+class LimitTable(Table):
+    """Something of the service that is finite: a row of the ledger, `service.NAME`."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="its id is service.NAME")
+    use: str = Field(min_length=1, description="metric of what is in use")
+    ceiling: str | float = Field(description="metric of the most that there may be, or a number")
+    raises: str = Field("", alias="raise", description="the setting of the target that raises the ceiling")
+    title: str = Field("", max_length=100, description='what it is, in words: "pool of connections"')
+    loud: bool = Field(False, description="whether requests fail once it is reached; otherwise they wait")
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, name: str) -> str:
+        if name in RESERVED:
+            raise ValueError(f"service.{name} is a finding of Loadframe's own; give the limit another name")
+        return name
+
+    @field_validator("ceiling")
+    @classmethod
+    def _is_something(cls, ceiling: str | float) -> str | float:
+        if ceiling == "" or (isinstance(ceiling, float) and ceiling <= 0):
+            raise ValueError("a ceiling is the name of a metric, or a number above 0")
+        return ceiling
+
+
+def address_of(url: str) -> Address:
+    """The parts of an address. ValueError for what is not http://HOST[:PORT]/PATH."""
+    text = url.replace(f":{PORT}", ":0", 1)
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no address: {error}") from error
+    if parts.scheme != "http" or not host or parts.username is not None or parts.fragment:
+        raise ValueError(f"{url!r} is not http://HOST:PORT/PATH; TLS and accounts are not spoken")
+    own = text != url
+    if port == 0 and not own:
+        raise ValueError(f"{url!r} names port 0; write {{port}} for the port of the target")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"{url!r}: the path {path!r} has characters that must be written as %XX")
+    return Address(host, None if own else port or http.client.HTTP_PORT, path)
