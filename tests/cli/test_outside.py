@@ -29,6 +29,8 @@ def installed() -> Iterator[Path]:
 
 
 Call = Callable[..., Result]
+MOST_OF_ONE = 60
+"""Requests a second of one slot: 50, and those that a window of 300 ms has by chance, as not all take 20 ms."""
 
 
 @contextmanager
@@ -81,10 +83,6 @@ def test_the_installed_program_finds_it(installed: Path, place: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-MOST = 50 + 2 / 0.3
-"""One slot serves at most 50 requests a second; a window of 300 ms may end just after one more than fits, twice."""
-
-
 def measured(call: Call, *settings: str) -> dict[str, Any]:
     done = call("measure", "study.toml", "--json", *(word for one in settings for word in ("--set", one)))
     assert done.code == 0, done.err
@@ -93,16 +91,16 @@ def measured(call: Call, *settings: str) -> dict[str, Any]:
 
 
 def test_a_server_from_outside_is_measured_with_the_settings_of_the_study(call: Call, tmp_path: Path) -> None:
-    """One slot serves a client at a time, each for 20 ms: at most 50 requests a second. Four slots serve four."""
+    """One slot serves a client at a time, each for 20 ms: 50 requests a second. Four slots serve four."""
     one = measured(call)
     at_one, at_four = (point["throughput"] for point in one["points"])
-    assert 10 < at_one < MOST
-    assert at_four < MOST
+    assert 10 < at_one < MOST_OF_ONE
+    assert at_four < MOST_OF_ONE
     four = measured(call, "target.settings.slots=4")
     assert four["points"][1]["throughput"] > 1.5 * at_four
     steps = [json.loads(line) for line in (tmp_path / four["run"] / "steps.jsonl").read_text().splitlines()]
     counted = [step["metrics"]["toy.requests"] for step in steps]
-    assert max(counted) > MOST, "what the server counts is recorded under the metric that it names"
+    assert max(counted) > MOST_OF_ONE, "what the server counts is recorded under the metric that it names"
     assert not identity.naming("loadframe_toy.server")
 
 
