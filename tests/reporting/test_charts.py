@@ -71,7 +71,7 @@ def test_every_colour_of_the_charts_has_another_in_the_dark(farm: Investigation)
 
 def test_a_long_name_at_the_end_of_a_line_has_room_in_any_font(queue: Investigation, farm: Investigation) -> None:
     rooms = [json.loads(charts.page_charts(inv)["proof"].spec)["padding"]["right"] for inv in (queue, farm)]
-    assert rooms[0] - rooms[1] >= len("journal_mode = wal") - len("before")
+    assert rooms[0] - rooms[1] >= len("journal_mode = WAL") - len("before")
 
 
 def test_before_and_after_have_colours_of_their_own_and_are_named(farm: Investigation) -> None:
@@ -81,8 +81,8 @@ def test_before_and_after_have_colours_of_their_own_and_are_named(farm: Investig
 
 
 def test_a_state_between_is_drawn_and_named_by_its_change(queue: Investigation) -> None:
-    assert [each.label for each in facts.series(queue)] == ["before", "journal_mode = wal", "after"]
-    assert "journal_mode = wal" in charts.page_charts(queue)["proof"].svg
+    assert [each.label for each in facts.series(queue)] == ["before", "journal_mode = WAL", "after"]
+    assert "journal_mode = WAL" in charts.page_charts(queue)["proof"].svg
     assert charts.page_charts(queue).keys() >= {"ladder"}
 
 

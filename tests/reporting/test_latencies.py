@@ -25,13 +25,13 @@ def without_charts(inv: Investigation, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_title_has_the_highest_percentile_that_both_tell(queue: Investigation) -> None:
-    """2,150 requests have two beyond p99.9."""
+    """4,541 requests have four beyond p99.9."""
     before, after = (one.latency for one in queue.latencies)
     found = latencies.title(queue)
-    assert found == f"Latencies at 8 workers: p99 {before.p99_ms:.3g} ms before, {after.p99_ms:.3g} ms after"
+    assert found == f"Latencies at 4 workers: p99 {before.p99_ms:.3g} ms before, {after.p99_ms:.3g} ms after"
     assert "Fewer than 10 requests of a state lie beyond p99.9: uncertain." in latencies.note(queue)
     many = replace(queue, latencies=tuple(replace(one, requests=10_000) for one in queue.latencies))
-    assert latencies.title(many).startswith("Latencies at 8 workers: p99.9 ")
+    assert latencies.title(many).startswith("Latencies at 4 workers: p99.9 ")
     assert "uncertain" not in latencies.note(many)
 
 
@@ -72,7 +72,7 @@ def test_the_page_has_the_figure_and_its_table(queue: Investigation, monkeypatch
     heads = re.findall(r"<th>([^<]*)</th>", figure)
     assert heads == ["", "Requests", "Mean", "p50", "p99", "p99.9", "Max"]
     rows = [re.findall(r"<td>([^<]*)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", figure)[1:]]
-    assert [row[:2] for row in rows] == [["Before", "2,150"], ["After", "100,000"]]
+    assert [row[:2] for row in rows] == [["Before", "4,541"], ["After", "118,901"]]
     assert all(len(row) == len(heads) and all(row) for row in rows)
 
 
@@ -92,6 +92,6 @@ def test_the_steps_have_p99_9_where_one_of_them_tells_it(farm: Investigation, mo
 
 def test_the_json_has_the_distributions(queue: Investigation) -> None:
     found = investigation_json(queue)["latencies"]
-    assert [each["requests"] for each in found] == [2150, 100_000]
+    assert [each["requests"] for each in found] == [4541, 118_901]
     assert found[0]["points"][0] == {"one_in": 1.0, "latency_ms": queue.latencies[0].points[0].latency_ms}
     assert found[1]["latency"]["p999_ms"] == queue.latencies[1].latency.p999_ms

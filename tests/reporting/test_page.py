@@ -179,9 +179,9 @@ def test_every_kind_of_request_is_told_before_and_after(farm: Investigation) -> 
 
 def test_durability_kept_and_relaxed_stand_side_by_side(queue: Investigation) -> None:
     text = Reader(render_page(queue)).text
-    assert "With durability kept: 8.6 times" in text
-    assert "With durability relaxed: 48 times" in text
-    assert "the last commits may be lost at power loss" in text
+    assert "With durability kept: 5.7 times" in text
+    assert "With durability relaxed: 32 times" in text
+    assert "the last commits may be lost when the machine loses power" in text
 
 
 def test_the_page_replaces_an_older_one_as_a_whole(farm: Investigation, tmp_path: Path) -> None:
