@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
-from loadframe.metrics import METRICS, is_known
+from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
