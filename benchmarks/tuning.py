@@ -473,7 +473,7 @@ def main() -> int:
 def record(seconds: float) -> int:
     """Measure every combination of the study's values REPEATS times, in an order that is drawn for each repeat."""
     from loadframe.bench.bench import RealBench
-    from loadframe.kinds.registry import check_settings
+    from loadframe.kinds.registry import kind_named
     from loadframe.model import TargetState
     from loadframe.runs.folder import RunFolder
     from loadframe.study import load
@@ -481,7 +481,10 @@ def record(seconds: float) -> int:
     study = load(STUDY)
     asked = study.tune.settings
     assert isinstance(asked, dict), "the study of a grid gives the values of each setting"
-    values = {name: [check_settings("mariadb", {name: value})[name] for value in each] for name, each in asked.items()}
+    values = {
+        name: [kind_named("mariadb").check_settings({name: value})[name] for value in each]
+        for name, each in asked.items()
+    }
     done = Counter()
     if GRID.exists():
         with GRID.open(newline="") as file:

@@ -37,7 +37,7 @@ import loadframe
 import tuning
 from loadframe.bench.bench import RealBench
 from loadframe.errors import StudyError, TargetError
-from loadframe.kinds.registry import check_settings
+from loadframe.kinds.registry import kind_named
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -120,10 +120,10 @@ def space_of(study: Study) -> Space:
     assert isinstance(asked, dict), "the study gives the values of each setting"
     dimensions = []
     for name, given in asked.items():
-        values = tuple(check_settings("mariadb", {name: value})[name] for value in given)
+        values = tuple(kind_named("mariadb").check_settings({name: value})[name] for value in given)
         ordered = len(values) > 2 and all(isinstance(value, int) for value in values)
         start = study.target.settings.get(name, DEFAULTS.get(name))
-        (start,) = check_settings("mariadb", {name: start}).values()
+        (start,) = kind_named("mariadb").check_settings({name: start}).values()
         dimensions.append(Dimension(name, values, values.index(start), ordered))
     return Space(tuple(dimensions))
 
@@ -209,7 +209,7 @@ def with_mysqltuner(study: Study) -> Found:
             print(f"    no value in: {line}")
             continue
         try:
-            settings |= check_settings("mariadb", {told["name"]: value_of(told["value"])})
+            settings |= kind_named("mariadb").check_settings({told["name"]: value_of(told["value"])})
         except StudyError as error:
             print(f"    not taken, {error.fact}: {line}")
         else:

@@ -36,7 +36,7 @@ def test_every_planted_cause_is_a_study_and_names_findings_that_exist(path: Path
     assert bool(one.first) or one.cause.startswith("nothing")
     if one.first and one.status == "confirmed" and not one.sham:
         assert any(finding in BUILDERS for finding in one.first), "only a remedy can confirm"
-    targets.check_settings(one.study.target.kind, {**one.study.target.settings, **one.sham})
+    targets.of_study(one.study).check_settings({**one.study.target.settings, **one.sham})
     try:
         check_study(one.study)
     except (CageError, MissingTool) as missing:
