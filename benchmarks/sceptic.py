@@ -71,7 +71,8 @@ def counted(series: int) -> Figure:
     worst = 0
     for requests in (24, 50):
         sides = np.round(requests * np.exp(random.normal(0, 0.04, (drawn, 2, 2)))) / 0.3
-        wrong = sum(verdict_at_end({1.0: list(a)}, {1.0: list(b)}).decision != UNDECIDED for a, b in sides)
+        known = {1.0: (1 / requests, 1 / requests)}
+        wrong = sum(verdict_at_end({1.0: list(a)}, {1.0: list(b)}, grain=known).decision != UNDECIDED for a, b in sides)
         worst = max(worst, wrong)
     return rate(worst, drawn)
 
@@ -86,6 +87,45 @@ def counted_levels(series: int) -> Figure:
         sides = [{1.0: list(side[0]), 2.0: list(side[1])} for side in counts]
         wrong += any(one.decision != UNDECIDED for one in at_each_level(*sides))
     return rate(wrong, drawn)
+
+
+def without_scatter(blocks: int, series: int, *, gain: float = 1.0, grain: bool = True) -> int:
+    """How often servers whose every request takes the same time are called different: what a window counts depends on
+    where it begins only. Rates from 5 to 500 a window, and as many clients as make 1 to 16 answers come at once."""
+    random = np.random.default_rng(9)
+    found = 0
+    for _ in range(series):
+        at_once = int(random.choice((1, 4, 16)))
+        rate = float(np.exp(random.uniform(np.log(5), np.log(500)))) / at_once
+        phases = random.random((2, blocks))
+        before, after = (at_once * np.maximum(1, np.floor(rate * g + phases[i])) for i, g in enumerate((1.0, gain)))
+        known = {1.0: (at_once / float(np.median(before)), at_once / float(np.median(after)))} if grain else None
+        judged = verdict_at_end({1.0: list(before)}, {1.0: list(after)}, grain=known)
+        found += judged.decision != UNDECIDED
+    return found
+
+
+def equal_without_scatter(blocks: int, series: int) -> Figure:
+    """False positives of it."""
+    drawn = min(series, 1000)
+    return rate(without_scatter(blocks, drawn), drawn)
+
+
+for _blocks in (2, 3, 4, 6, 10):
+    row(
+        f"blocks: no scatter, {_blocks}",
+        f"equal servers whose requests all take the same time called different, {_blocks} blocks",
+        section=4,
+        goal=5,
+    )(partial(equal_without_scatter, _blocks))
+
+
+@row("blocks: no scatter, power", "twice as much found in 4 blocks without scatter", section=4, goal=90, most=False)
+def power_without_scatter(series: int) -> Figure:
+    """Beside the rule that goes by the spacing of the values alone."""
+    drawn = min(series, 1000)
+    rival = 100 * without_scatter(4, drawn, gain=2.0, grain=False) / drawn
+    return Figure(100 * without_scatter(4, drawn, gain=2.0) / drawn, 2.0, f"by the spacing of values: {rival:.0f}")
 
 
 @row("blocks: power", "5 % found in white noise of 2 % (20 runs at most)", section=4, goal=90, most=False)

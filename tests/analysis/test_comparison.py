@@ -227,3 +227,19 @@ def test_shares_have_intervals_that_hold() -> None:
         assert first.share_low is not None and first.share_high is not None
         held += first.share_low <= math.log(2) / math.log(3) <= first.share_high
     assert held >= 180
+
+
+def test_blocks_without_scatter_prove_what_their_counts_are_fine_enough_for() -> None:
+    """Every request takes exactly 20 ms: each block counts the same; 196 requests are known to a few."""
+    known = {1.0: (4 / 196, 26 / 1274)}
+    found = verdict({1.0: [196.0] * 3}, {1.0: [1274.0] * 3}, grain=known)
+    assert found.decision == "better"
+    assert 6.3 < found.low < found.ratio < found.high < 6.7
+    assert found.floor is None, "equal counts say nothing of the noise"
+    assert verdict({1.0: [196.0] * 3}, {1.0: [200.0] * 3}, grain=known).decision == "no-proven-difference"
+    assert verdict({1.0: [196.0] * 3}, {1.0: [1274.0] * 3}).decision == "no-proven-difference", "how fine is not known"
+
+
+def test_a_coarse_count_never_widens_what_the_values_show() -> None:
+    noisy = {1.0: [100.0, 101.0, 99.5, 100.4]}, {1.0: [150.0, 151.0, 149.0, 150.6]}
+    assert verdict(*noisy, grain={1.0: (0.5, 0.5)}).low == verdict(*noisy).low

@@ -25,6 +25,9 @@ from loadframe.model import Answer, Decision, LadderStep, Verdict
 
 Numbers = NDArray[np.float64]
 
+Grains = Mapping[float, tuple[float, float]]
+"""By level: to what share of itself a throughput of either side is known, going by how it was counted."""
+
 RESAMPLES = 2000
 
 ZERO_COUNTS_AS = 0.01
@@ -61,6 +64,7 @@ def verdict(
     looks: int = 1,
     plan: Plan | None = None,
     seed: int = 0,
+    grain: Grains | None = None,
 ) -> Verdict:
     """Ratio after / before over the levels that both have, from their throughputs (1/s) per block.
 
@@ -69,11 +73,11 @@ def verdict(
     The interval is the wider, at each end, of the paired t-interval on the block log ratios and their bootstrap: with
     few blocks the bootstrap is too narrow (it resamples n - 1 degrees of freedom as if they were n), with many the t
     trusts symmetry too much; below FEW_ORDERS blocks it is at least UNPAIRED of that of the two sides unpaired. A
-    throughput is known to the smallest spacing of all those of its level only, which adds to the variance; where no
-    side scatters at all, nothing is proven. With a `plan` (from which block to which one the caller looks) the
-    intervals of all its looks hold at once with the given confidence. Without one, `looks` counts how often the caller
-    has looked so far, this time included, and the sum over all looks stays below 1 - confidence however often one
-    looks; that costs more.
+    throughput is known to the smallest spacing of all those of its level only, or to `grain` where that is finer, which
+    adds to the variance; where no side scatters at all and no grain is known, nothing is proven. With a `plan` (from
+    which block to which one the caller looks) the intervals of all its looks hold at once with the given confidence.
+    Without one, `looks` counts how often the caller has looked so far, this time included, and the sum over all looks
+    stays below 1 - confidence however often one looks; that costs more.
 
     A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
     together; where both sides are zero the ratio is 1. A change that makes a level fail thus cannot look better.
@@ -82,7 +86,7 @@ def verdict(
     """
     if not 0 < confidence < 1 or looks < 1:
         raise ValueError(f"confidence {confidence} must be between 0 and 1, looks {looks} at least 1")
-    sides = _sides(before, after)
+    sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence) if plan else open_ended_level(looks, 1 - confidence)
     if blocks < FEWEST_BLOCKS:
@@ -94,11 +98,15 @@ def verdict(
 
 
 def verdict_at_end(
-    before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, confidence: float = 0.95
+    before: Mapping[float, Sequence[float]],
+    after: Mapping[float, Sequence[float]],
+    *,
+    confidence: float = 0.95,
+    grain: Grains | None = None,
 ) -> Verdict:
     """The same where no look comes before the last block, and how many blocks there are depends on time alone."""
     blocks = max(FEWEST_BLOCKS, _sides(before, after).blocks)
-    return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks))
+    return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks), grain=grain)
 
 
 def at_each_level(
@@ -259,7 +267,8 @@ def bootstrap_ends(samples: Sequence[Numbers], alpha: float, seed: int) -> tuple
 class _Sides:
     """The levels that both treatments have, rising, with the log throughputs of the blocks that are complete on every
     level, shape (levels, blocks); how many zeros of each level were counted as ZERO_COUNTS_AS; rounding: by level, the
-    variance that rounding adds to a log ratio; still: whether neither side scatters."""
+    variance that rounding adds to a log ratio; still: whether neither side scatters, and nothing says how finely it was
+    counted."""
 
     levels: tuple[float, ...]
     before: Numbers
@@ -277,7 +286,9 @@ class _Sides:
         return int(self.before.shape[1])
 
 
-def _sides(before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]]) -> _Sides:
+def _sides(
+    before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], grain: Grains | None = None
+) -> _Sides:
     levels = tuple(sorted(set(before) & set(after)))
     if not levels:
         raise ValueError("the two treatments have no level in common; measure both at the same levels")
@@ -286,14 +297,23 @@ def _sides(before: Mapping[float, Sequence[float]], after: Mapping[float, Sequen
         raise ValueError("no block is complete on every level; measure at least one")
     values = [(before[level][:blocks], after[level][:blocks]) for level in levels]
     logs = [logarithms(pair) for pair in values]
+    known = grain or {}
     return _Sides(
         levels,
         np.array([first for (first, _), _ in logs]),
         np.array([second for (_, second), _ in logs]),
         [zeros for _, zeros in logs],
-        np.array([sum(grain**2 / 12 for grain in grains(*pair)) for pair in values]),
-        all(len(set(side)) == 1 for pair in values for side in pair),
+        np.array([_rounding(grains(*pair), known.get(level)) for level, pair in zip(levels, values, strict=True)]),
+        grain is None and all(len(set(side)) == 1 for pair in values for side in pair),
     )
+
+
+def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> float:
+    """The variance that rounding adds to a log ratio. seen: the grain of each side going by its values. known: going by
+    how they were counted; the finer one holds, as equal counts have no spacing, and values that differ in length one
+    that is finer than a request."""
+    finest = seen if known is None else tuple(map(min, ((one or 1.0) for one in seen), known))
+    return sum(one**2 / 12 for one in finest)
 
 
 def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
@@ -314,6 +334,8 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
         return None
     each = np.array([side.mean(axis=0)[:even] for side in (sides.before, sides.after)])
     apart = each[:, 1::2] - each[:, ::2]
+    if not apart.any():  # equal counts are no noise of zero
+        return None
     if apart.shape[1] == 1:
         most = float(np.abs(apart).max())
         return exp_in_range(-most), exp_in_range(most)

@@ -16,7 +16,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
-from loadframe.experiments.proof import by_level
+from loadframe.experiments.proof import by_level, grains
 from loadframe.experiments.trying import Attempt, afterwards_s
 from loadframe.kinds import registry
 from loadframe.model import Change, Control, Knob, Remedy, Round, SettingValue, Step, Trial, Verdict
@@ -74,10 +74,15 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
             if treatment == name:
                 book.bench.recover(name)
             taken += [_take(book, one, block, treatment, level) for level in levels]
-    verdict = comparison.verdict(by_level(taken, before), by_level(taken, name))
+    verdict = _verdict(taken, before, name)
     if trial.verdict.decision != "better":
         return Control("sham", title, verdict, *of_failures(verdict, *_sides(taken, before, name)))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
+
+
+def _verdict(taken: Sequence[Step], before: str, after: str) -> Verdict:
+    sides = by_level(taken, before), by_level(taken, after)
+    return comparison.verdict(*sides, grain=grains(taken, before, after))
 
 
 def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:
@@ -127,7 +132,7 @@ def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
     except sizing.UNFIT as error:
         book.bench.recover(trial.treatment_after)
         return Control("dose", half.title, None, None, f"skipped: the target does not work with it: {error.fact}")
-    verdict = comparison.verdict(by_level(taken, trial.treatment_before), by_level(taken, name))
+    verdict = _verdict(taken, trial.treatment_before, name)
     return Control("dose", half.title, verdict, *_of_dose(verdict, trial.told))
 
 

@@ -13,7 +13,7 @@ from statistics import stdev
 from loadframe.analysis import comparison, student
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.experiments.proof import NARROW, by_level, orders, take_block
+from loadframe.experiments.proof import NARROW, by_level, grains, orders, take_block
 from loadframe.model import Step, Verdict
 
 BLOCKS = 3
@@ -63,4 +63,5 @@ def measure_again(
 def told(steps: Sequence[Step], before: str, after: str) -> Verdict:
     """What these blocks say, looked at once."""
     counted = settled(steps)
-    return held(comparison.verdict_at_end(by_level(counted, before), by_level(counted, after)), steps)
+    sides = by_level(counted, before), by_level(counted, after)
+    return held(comparison.verdict_at_end(*sides, grain=grains(counted, before, after)), steps)

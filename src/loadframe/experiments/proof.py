@@ -132,8 +132,10 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
 
 def _verdict(steps: Sequence[Step], pair: tuple[str, str], plan: Plan, confidence: float) -> Verdict:
     """What a look at the steps of a pair says, without the levels at which a warm-up had not ended."""
-    before, after = (by_level(settled(steps), name) for name in pair)
-    return held(comparison.verdict(before, after, plan=plan, confidence=confidence), steps)
+    counted = settled(steps)
+    before, after = (by_level(counted, name) for name in pair)
+    grain = grains(counted, *pair)
+    return held(comparison.verdict(before, after, plan=plan, confidence=confidence, grain=grain), steps)
 
 
 def look_around(
@@ -212,6 +214,25 @@ def by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:
     chosen = [one for each in by_block(step for step in steps if step.treatment == treatment).values() for one in each]
     levels = sorted({step.level for step in chosen})
     return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
+
+
+def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
+    """How finely the throughputs of two treatments are known, by level: a window's ends fall among the requests that
+    are in progress, so that its count may be more or less by as many."""
+    found: dict[float, tuple[float, float]] = {}
+    for level in {step.level for step in steps}:
+        sides = [
+            [_grain(step) for step in steps if step.level == level and step.treatment == name]
+            for name in (before, after)
+        ]
+        if all(sides):
+            found[level] = (max(sides[0]), max(sides[1]))
+    return found
+
+
+def _grain(step: Step) -> float:
+    """The requests in progress, one at least, of those that were counted."""
+    return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
 def level_ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio, ...]:
