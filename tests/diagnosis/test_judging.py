@@ -11,6 +11,7 @@ import pytest
 from loadframe.analysis.comparison import verdict
 from loadframe.diagnosis.judging import cures_failures, judge
 from loadframe.diagnosis.mechanism import TRACES, moved, trace_of
+from loadframe.diagnosis.operational import OPERATIONAL, served_at_once
 from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.ledger.rules import RULES
@@ -229,4 +230,34 @@ def test_every_cause_that_a_remedy_is_for_has_a_trace_that_can_be_measured() -> 
         assert trace is not None, cause
         assert trace.metric in METRICS
         assert trace.form != "passes" or trace.ceiling in METRICS
-    assert set(TRACES) <= set(harm) | set(first)
+    assert set(TRACES) <= set(harm) | set(first) | OPERATIONAL
+
+
+IN_SERVICE = "workload.in_service"
+
+
+@pytest.mark.parametrize(
+    ("factor", "after", "status"),
+    [
+        (4, 16.0, "confirmed"),
+        (4, 4.1, "helped"),  # each request takes a quarter of the time
+        (4, 10.0, "helped"),  # some of both
+        (1.0, 4.0, "suspected"),  # not refuted: something else has that size
+    ],
+)
+def test_more_at_a_time_is_confirmed_where_more_are_in_service_not_where_each_is_faster(
+    make_step: StepMaker, factor: float, after: float, status: str
+) -> None:
+    cause = [finding("service.parallelism", IN_SERVICE)]
+    assert judged(make_step, cause, factor, {IN_SERVICE: 4.0}, {IN_SERVICE: after}) == [status]
+
+
+def test_without_a_response_time_at_the_lowest_load_nothing_is_confirmed(make_step: StepMaker) -> None:
+    cause = [finding("service.serial", IN_SERVICE)]
+    assert judged(make_step, cause, 4, {IN_SERVICE: 1.0}, {}) == ["helped"]
+
+
+def test_requests_in_service_follow_from_the_response_times_of_both_states(make_step: StepMaker) -> None:
+    steps = [make_step(8, 200.0), make_step(8, 1200.0, treatment="B"), make_step(8, 5.0, treatment="C")]
+    found = served_at_once(steps, {"A": 0.02, "B": 0.021})
+    assert [step.metrics.get(IN_SERVICE) for step in found] == [pytest.approx(4.0), pytest.approx(25.2), None]

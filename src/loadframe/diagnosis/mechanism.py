@@ -16,6 +16,10 @@ share     a share of time. It must fall itself, to 0.7 of what it was, for the s
 passes    what a limit lets pass. X <= C / D (utilisation law) where D is used per request of at most C per second. Once
           C is raised, use / C falls by arithmetic alone, whatever the cause was; so the use itself must rise above the
           former C, which no request could have had before.
+at once   how many requests are in service at once, X R with R the response time at the lowest load. Where n at a time
+          were the limit, X = n / W, and a gain of g comes from g n at a time; where the change made each request
+          faster, R falls as X rises, and their product stays. So it must rise g times, less the twentieth to which R
+          is known, and never less than that.
 
 What must hold, holds for the mean over the blocks with a one-sided 95 % confidence (Student's t). A metric that is
 missing on either side has not receded.
@@ -29,6 +33,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from loadframe.analysis import student
+from loadframe.diagnosis.operational import IN_SERVICE, SERVED_AT_ONCE
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
@@ -40,8 +45,12 @@ MOVED = 0.7
 """A cause has moved when no more than this is left of its evidence."""
 CURED = 0.1
 """A remedy cures failures when a tenth of them or less is left."""
+AT_ONCE = 1.05
+"""By this much a response time at the lowest load may change by itself between two states."""
 PASSES = 1.05
 """What passes a raised limit exceeds what passed before by a twentieth: bursts and slack of the limit are less."""
+RISING = ("passes", "at once")
+"""Forms in which a trace rises as its cause is removed."""
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 2
 
@@ -61,6 +70,7 @@ TRACES: Mapping[str, Trace] = {
     # A rollback journal's flushes are others than a log's: of files that are made and removed for each commit.
     "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
     "memory.mmap_page_faults": Trace("target.paging.major_faults"),
+    **{cause: Trace(IN_SERVICE, "at once") for cause in SERVED_AT_ONCE},
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
 """By finding; those of a kind of server are in its `kinds/NAME/signatures.py`. Of others the first evidence that counts
@@ -125,7 +135,7 @@ def moved(
 
 def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence[float]) -> Moved:
     """From the two sides of each block and what the model asks of the second one."""
-    rises = trace.form == "passes"
+    rises = trace.form in RISING
     excess = [
         (bound - two.value if rises else two.value - bound) for (_, two), bound in zip(pairs, bounds, strict=True)
     ]
@@ -177,6 +187,8 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
     known to have been held back."""
     if trace.form == "passes":
         return math.inf if math.isnan(before.beside) else PASSES * max(before.value, before.beside)
+    if trace.form == "at once":
+        return before.value * max(AT_ONCE, gain / AT_ONCE)
     if trace.form == "events":
         priced = 1 / gain if trace.price else 1.0
         return (CURED if cured else min(MOVED, priced)) * before.value
@@ -200,13 +212,13 @@ def _because(trace: Trace, before: float, after: float, wanted: float, receded: 
     shown = [_show(trace.metric, value, per_request) for value in (before, after, wanted)]
     if trace.form == "passes" and not math.isfinite(wanted):
         return f"{what}: {shown[0]} before, {shown[1]} after; its threshold is not known"
-    asked = f"this cause predicts {'at least' if trace.form == 'passes' else 'at most'} {shown[2]}"
+    asked = f"this cause predicts {'at least' if trace.form in RISING else 'at most'} {shown[2]}"
     sure = "" if receded or not _reaches(trace, after, wanted) else ", which the blocks do not show reliably"
     return f"{what}: {shown[0]} before, {shown[1]} after the change; {asked}{sure}"
 
 
 def _reaches(trace: Trace, after: float, wanted: float) -> bool:
-    return after > wanted if trace.form == "passes" else after < wanted
+    return after > wanted if trace.form in RISING else after < wanted
 
 
 def _what(metric: str, per_request: bool) -> str:

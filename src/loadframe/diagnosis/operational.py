@@ -8,7 +8,7 @@ size they say what would have to be exposed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadframe.analysis.in_service import InService
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
@@ -20,7 +20,8 @@ from loadframe.units import show, show_metric
 
 PARALLELISM = "service.parallelism"
 SERIAL = "service.serial"
-OPERATIONAL = frozenset({PARALLELISM, SERIAL})
+SERVED_AT_ONCE = (PARALLELISM, SERIAL)
+OPERATIONAL = frozenset(SERVED_AT_ONCE)
 """They say again what the curve says, so that beside another cause none of them is a second one."""
 IN_SERVICE = "workload.in_service"
 SCORE = 0.51
@@ -207,3 +208,14 @@ def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
 def _mean(steps: Sequence[Step], metric: str, default: float) -> float:
     values = [step.metrics[metric] for step in steps if metric in step.metrics]
     return sum(values) / len(values) if values else default
+
+
+def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:
+    """The same steps with the number of requests in service at once, from the response times at the lowest load by
+    treatment; without it where that was not measured."""
+    return [
+        replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})
+        if step.treatment in responses_s
+        else step
+        for step in steps
+    ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging
-from loadframe.diagnosis.operational import OPERATIONAL
+from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
 from loadframe.experiments import fresh
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove
@@ -26,13 +26,15 @@ NOT_AGAIN = "fresh blocks did not prove the gain again"
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A remedy that was tried. steps: of its proof. after: what is seen of the state with it. again: the steps of the
-    fresh blocks that followed, where it was kept."""
+    fresh blocks that followed, where it was kept. responses_s: by treatment, the response time at the lowest level,
+    where how many requests are served at once is what the remedy is for."""
 
     applied: Applied
     trial: Trial
     steps: tuple[Step, ...]
     after: Examined
     again: tuple[Step, ...] = ()
+    responses_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seen_again(self) -> bool:
@@ -82,7 +84,19 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         free_disk_bytes=examined.situation.free_disk_bytes,
         knobs=examined.situation.knobs,
     )
-    return Attempt(applied, trial, tuple(steps), seen)
+    responses_s = _unloaded(book, one, applied) if trial.kept else {}
+    return Attempt(applied, trial, tuple(steps), seen, responses_s=responses_s)
+
+
+def _unloaded(book: Bookkeeping, one: Round, applied: Applied) -> dict[str, float]:
+    """The response times (s) at the lowest level, of both treatments in the same blocks, where the remedy is for the
+    number of requests served at once; empty for others, and where the budget has no room for that."""
+    if not set(SERVED_AT_ONCE).intersection(applied.remedy.addresses):
+        return {}
+    before, after = one.treatment, applied.treatment
+    steps = look_around(book, before, after, [book.bench.study.levels[0]], round_number=one.number)
+    sides = {name: [step.latency.mean_ms / 1000 for step in _of(settled(steps), name)] for name in (before, after)}
+    return {name: fmean(each) for name, each in sides.items() if each and min(each) > 0}
 
 
 def prove_remedy(
@@ -139,7 +153,8 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
     that was raised was full again all the same, nor where another cause is there with the remedy: of two limits in
     series neither helps alone. doubt: why the trial confirms nothing."""
     trial, fresh_ones = tried.trial, decided(tried.trial.told)
-    before, after = sides(trial, (tried.again or tried.steps) if fresh_ones else tried.steps)
+    steps = served_at_once((tried.again or tried.steps) if fresh_ones else tried.steps, tried.responses_s)
+    before, after = sides(trial, steps)
     findings = judging.judge(
         one.findings,
         trial.remedy,
