@@ -264,7 +264,9 @@ def database(port: int) -> Iterator[None]:
 def inventory(port: int) -> Iterator[None]:
     """What the gateway asks, three at a time."""
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen([sys.executable, str(SERVICES / "inventory.py"), str(port), "3"], stdout=log)
+        process = subprocess.Popen(
+            [sys.executable, str(SERVICES / "inventory.py"), str(port), "3"], stdout=log, stderr=log
+        )
         try:
             _await(Running(port, process), log)
             yield

@@ -14,7 +14,7 @@ import java.util.concurrent.ThreadLocalRandom;
  */
 public class Catalog {
     static final int TEXT = 1024;
-    static final int COPIED = 400;
+    static final int COPIED = 1000;
     static byte[][] catalogue;
 
     static String of(String name, String fallback) {
@@ -38,7 +38,7 @@ public class Catalog {
 
     public static void main(String[] arguments) throws Exception {
         int port = Integer.parseInt(arguments[0]);
-        int entries = Integer.parseInt(of("ENTRIES", "49000"));
+        int entries = Integer.parseInt(of("ENTRIES", "48000"));
         catalogue = new byte[entries][];
         SplittableRandom random = new SplittableRandom(1);
         for (int i = 0; i < entries; i++) {
