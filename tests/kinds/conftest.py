@@ -136,13 +136,28 @@ def _create(target: Target, request: pytest.FixtureRequest) -> None:
         target.create()
 
 
+@pytest.fixture(scope="module")
+def created_mariadb() -> Iterator[tuple[Target, Lease]]:
+    """A MariaDB whose data are made once for a module: it takes seconds."""
+    with leased("tests of MariaDB") as lease:
+        target = registry.make("mariadb", lease=lease, allowance=Allowance())
+        target.create()
+        yield target, lease
+        target.destroy()
+
+
 @pytest.fixture
-def mariadb(lease: Lease) -> Iterator[Target]:
-    """A MariaDB, created and not started."""
-    target = registry.make("mariadb", lease=lease, allowance=Allowance())
-    target.create()
+def mariadb(created_mariadb: tuple[Target, Lease]) -> Iterator[Target]:
+    """A MariaDB, created and not started; a test leaves its data as they were."""
+    target, _ = created_mariadb
     yield target
-    target.destroy()
+    target.stop()
+
+
+@pytest.fixture
+def folder_of_mariadb(created_mariadb: tuple[Target, Lease]) -> Path:
+    """Of its lease."""
+    return created_mariadb[1].folder
 
 
 @pytest.fixture

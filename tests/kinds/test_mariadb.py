@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -97,15 +98,18 @@ def test_a_server_that_will_not_start_shows_its_last_log_lines(mariadb: Target) 
     assert mariadb.healthy(), "after the mistake it can be started as it should"
 
 
-def test_a_data_directory_that_it_may_not_read_is_said(mariadb: Target, lease: Lease) -> None:
-    data = lease.folder / "mariadb" / "data"
+def test_a_data_directory_that_it_may_not_read_is_said(mariadb: Target, folder_of_mariadb: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give the folder to another user")
+    data = folder_of_mariadb / "mariadb" / "data"
+    before = data.stat()
     os.chown(data, os.getuid(), os.getgid())
     data.chmod(0)
-    if os.geteuid() != 0:
-        pytest.skip("only root can give the folder to somebody else")
     with pytest.raises(TargetError, match="would not start") as caught:
         mariadb.start(TargetState())
     assert "Permission denied" in caught.value.details
+    os.chown(data, before.st_uid, before.st_gid)
+    data.chmod(stat.S_IMODE(before.st_mode))
 
 
 def test_a_folder_that_the_servers_user_may_not_enter_is_named(lease: Lease, scratch: Path) -> None:
@@ -145,7 +149,7 @@ def test_counters_go_on_after_the_connection_was_lost(mariadb: Target) -> None:
     assert mariadb.counters()["max_connections"] == 10
 
 
-def test_high_water_marks_and_cached_tables_begin_anew(mariadb: Target) -> None:
+def test_high_water_marks_and_cached_tables_begin_again(mariadb: Target) -> None:
     import pymysql
 
     mariadb.start(TargetState())
@@ -166,7 +170,7 @@ def test_high_water_marks_and_cached_tables_begin_anew(mariadb: Target) -> None:
     assert after["Open_tables"] < before["Open_tables"]
 
 
-def test_the_password_is_in_no_command_line_and_in_no_open_file(mariadb: Target, lease: Lease) -> None:
+def test_the_password_is_in_no_command_line_and_in_no_open_file(mariadb: Target, folder_of_mariadb: Path) -> None:
     mariadb.start(TargetState())
     secret = mariadb.endpoint().options["password"].encode()
     for command in Path("/proc").glob("[0-9]*/cmdline"):
@@ -174,7 +178,7 @@ def test_the_password_is_in_no_command_line_and_in_no_open_file(mariadb: Target,
             assert secret not in command.read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-    holders = [path for path in lease.folder.rglob("*.*") if path.is_file() and secret in path.read_bytes()]
+    holders = [path for path in folder_of_mariadb.rglob("*.*") if path.is_file() and secret in path.read_bytes()]
     assert [path.name for path in holders] == ["workload.cnf"]
     assert holders[0].stat().st_mode & 0o777 == 0o600
 
