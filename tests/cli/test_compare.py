@@ -20,6 +20,7 @@ from loadframe.cli.main import app
 from loadframe.experiments import writing
 
 Command = Callable[..., object]
+RECORDED = Path(__file__).parents[1] / "data/runs/job-queue"
 
 ALTERNATIVES = """
 [[alternative]]
@@ -63,12 +64,11 @@ def document(done: Result) -> dict[str, Any]:
 
 
 @pytest.fixture
-def two_runs(loadframe: Command, study: Path, tmp_path: Path) -> list[str]:
-    """A run that is long enough to be compared, and what it would be if each step had served a tenth more."""
-    measured = loadframe("measure", str(study), "--json", "--set", "measure.blocks={min=3,max=3}")
-    first = str(measured.json["run"])  # type: ignore[attr-defined]
-    second = f"{first}-more"
-    shutil.copytree(tmp_path / first, tmp_path / second)
+def two_runs(tmp_path: Path) -> list[str]:
+    """A run that was recorded, and what it would be if each step had served a tenth more."""
+    first, second = "before", "after"
+    for name in (first, second):
+        shutil.copytree(RECORDED, tmp_path / name)
     lines = [json.loads(line) for line in (tmp_path / second / "steps.jsonl").read_text().splitlines()]
     more = [json.dumps({**line, "throughput": 1.1 * line["throughput"]}) for line in lines]
     (tmp_path / second / "steps.jsonl").write_text("\n".join(more) + "\n")
@@ -184,9 +184,9 @@ def test_one_side_from_standard_input(sample: Callable[..., str], tmp_path: Path
 def test_two_runs(loadframe: Command, two_runs: list[str], tmp_path: Path) -> None:
     found = loadframe("compare", *two_runs, "--json").json  # type: ignore[attr-defined]
     assert found["schema"] == "loadframe.verdict/1"
-    assert found["levels"] == [1, 2]
-    assert [row["load"] for row in found["level_ratios"]] == [1, 2]
-    assert [row["ratio"] for row in found["level_ratios"]] == pytest.approx([1.1, 1.1])
+    assert found["levels"] == [1, 2, 4]
+    assert [row["load"] for row in found["level_ratios"]] == [1, 2, 4]
+    assert [row["ratio"] for row in found["level_ratios"]] == pytest.approx([1.1, 1.1, 1.1])
     assert any("one after the other" in note for note in found["notes"])
     host = tmp_path / two_runs[1] / "host.json"
     host.write_text(host.read_text().replace('"cpus":', '"cpus":1'))

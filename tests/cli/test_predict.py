@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -123,17 +124,16 @@ def test_what_makes_no_sense_is_refused(here: Command, points: str, arguments: l
     assert (done.exit_code, word in done.stderr) == (1, True), done.stderr
 
 
-def test_from_a_run_it_is_kept_and_verified(
-    loadframe: Callable[..., Any], study: Path, tmp_path: Path, here: Command
-) -> None:
-    run = loadframe("measure", str(study), "--json", "--set", "load.levels=[1,2,3]").json["run"]
-    found = document(here(run, "--at", "4", "--verify", str(study), "--json"))
+def test_from_a_run_it_is_kept_and_verified(study: Path, tmp_path: Path, here: Command) -> None:
+    run = "recorded"
+    shutil.copytree(Path(__file__).parents[1] / "data/runs/job-queue", tmp_path / run)
+    found = document(here(run, "--at", "6", "--verify", str(study), "--json"))
     kept = json.loads((tmp_path / run / "forecasts.json").read_text())
     assert kept["schema"] == "loadframe.forecasts/1"
     assert kept["forecasts"][0]["source"].endswith(Path(run).name)
-    assert kept["forecasts"][0]["measured"] == [1, 2, 3]
-    if found["refused"] is None:  # what a small queue in a file shows in 300 ms depends on the machine
-        assert [score["load"] for score in found["scored"]] == [4]
-        assert (tmp_path / found["run"] / "steps.jsonl").exists()
-    assert here(run, "--treatment", "B").exit_code == 1
+    assert kept["forecasts"][0]["measured"] == [1, 2, 4]
+    assert found["refused"] is None
+    assert [score["load"] for score in found["scored"]] == [6]
+    assert (tmp_path / found["run"] / "steps.jsonl").exists()
+    assert here(run, "--treatment", "D").exit_code == 1
     assert len(json.loads((tmp_path / run / "forecasts.json").read_text())["forecasts"]) == 1
