@@ -42,7 +42,7 @@ def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, 
         "--set",
         "measure.blocks={min=3,max=4}",
         "--set",
-        "measure.budget=30s",
+        "measure.budget=24s",
         "--set",
         "measure.profile=auto",
     ).json  # type: ignore[attr-defined]

@@ -59,7 +59,14 @@ def causes(found: Investigation) -> dict[str, Finding]:
 @pytest.mark.alone
 def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
     answer = expected("render-farm")
-    study = loadframe.case("render-farm").study(profile="quick", overrides=["cage.open_files=1024"])
+    overrides = [
+        "cage.open_files=1024",
+        "load.levels=[4, 8, 16, 64, 256]",  # around the cliff, and as many tables as need more files
+        "measure.precision=0.2",
+        "measure.profile=off",
+        "measure.budget=60s",
+    ]
+    study = loadframe.case("render-farm").study(profile="quick", overrides=overrides)
     found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
     first = next(iter(causes(found).values()))
     assert first.id == answer["finding"][0]
@@ -94,6 +101,7 @@ def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
         "cage.open_files=1024",
         "target.settings.table_open_cache=2000",
         "load.levels=[4, 8]",
+        "measure.warmup=150ms",
         "measure.blocks={min=2,max=2}",
         "measure.profile=off",
         "remedies.allow=[]",
