@@ -146,6 +146,12 @@ def test_what_ends_throughput_otherwise_rules_it_out(make_step: StepMaker, metri
     assert found.id == PARALLELISM
 
 
+def test_cpus_that_others_use_end_nothing_where_no_request_waits_for_one(make_step: StepMaker) -> None:
+    busy = {**IDLE, "system.cpu.utilization": 1.0, "target.cpu.run_delay": 0.02}
+    assert isinstance(said(pool(make_step, 4, metrics=busy)), Finding)
+    assert isinstance(said(pool(make_step, 4, metrics={**busy, "workload.cpu_wait": 0.4})), RuledOut)
+
+
 def test_one_busy_cpu_is_no_lock(make_step: StepMaker) -> None:
     """An interpreter's lock: many threads, none of them hot, one CPU's worth of work."""
     found = said(pool(make_step, 1, metrics={**IDLE, "target.cpu.cores": 0.97, "target.cpu.hottest_thread": 0.3}))

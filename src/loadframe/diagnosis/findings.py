@@ -35,6 +35,8 @@ def diagnose(
     high loads, and where the curve bends is of both. several: what several levels show together (operational.py)."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
+    for one in several:
+        _collect(one, found, cleared)
     for limit in limits:
         _collect(_limit_finding(limit, windows), found, cleared)
     for rank, signature in enumerate(SIGNATURES):
@@ -43,8 +45,6 @@ def diagnose(
             whole = _signature_finding(signature, rank, windows, windows.whole)
             result = whole if isinstance(whole, Finding) else result
         _collect(result, found, cleared)
-    for one in several:
-        _collect(one, found, cleared)
     found = [_deeper(finding, found) for finding in found]
     best: dict[str, Finding] = {}
     for finding in sorted(found, key=lambda finding: -finding.score):

@@ -29,7 +29,6 @@ SCORE = 0.51
 MOST_NAMED = 3
 
 ABSENT: tuple[Condition, ...] = (
-    CPU_BUSY,
     OWN_CPU_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are what limits"),
     Condition("driver.saturation", ">=", 0.9, "the driver can send no more"),
@@ -39,9 +38,7 @@ ABSENT: tuple[Condition, ...] = (
     DISK_BUSY,
 )
 """Where one of these holds, throughput ends with it, and X R is no number of anything."""
-SHOWN = frozenset(
-    {"system.cpu.utilization", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy"}
-)
+SHOWN = frozenset({"workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy"})
 """Those that are told as evidence."""
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread computes all the time")
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
@@ -73,8 +70,11 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(served: InService, flat: Sequence[Step]) -> str | None:
-    """In words, what else ends the throughput; None where nothing that was measured does."""
-    for condition in (*ABSENT, *((COMPUTES,) if _mean(flat, "target.cpu.cores", 1.0) < ONE else ())):
+    """In words, what else ends the throughput; None where nothing that was measured does. CPUs that others use do so
+    only where requests wait for them, or where that is not seen."""
+    unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
+    one_thread = _mean(flat, "target.cpu.cores", 1.0) < ONE
+    for condition in (*ABSENT, *((CPU_BUSY,) if unseen else ()), *((COMPUTES,) if one_thread else ())):
         value = _of(condition, flat)
         if value is not None and condition.holds(value):
             return _because(condition, value)
