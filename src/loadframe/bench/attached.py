@@ -15,6 +15,7 @@ from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
 from loadframe.kinds.attached import BY_STUDY, attach
+from loadframe.kinds.base import Attached
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.kinds.kind import KindOfTarget
@@ -22,6 +23,7 @@ from loadframe.kinds.registry import of_study
 from loadframe.kinds.settings_file import written
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
+from loadframe.study.declaration import TargetTable
 from loadframe.workloads.base import Workload
 
 
@@ -35,8 +37,8 @@ class AttachedTarget:
     def __init__(self, study: Study, durable: DurableJournal) -> None:
         """TargetError where the server does not let us in."""
         table = study.target
-        option_file = Path(table.option_file) if table.option_file else None
-        self._server = attach(f"{table.kind}:{table.attach}", option_file=option_file, account=BY_STUDY)
+        self._row = of_study(study)
+        self._server = self._row.running(table) if self._row.running is not None else _attach(table)
         self._durable = durable
         self._state = TargetState()
         self._schema: OwnSchema | None = None
@@ -46,7 +48,6 @@ class AttachedTarget:
         if table.config is not None:
             self._config = ConfigFile(Path(table.config), table.restart, self._server.address, self._server.words)
         self.kind = table.kind
-        self._row = of_study(study)
         self.counter_specs: tuple[CounterSpec, ...] = self._server.counter_specs
 
     def create(self) -> None:
@@ -219,6 +220,11 @@ class AttachedTarget:
 
     def describe(self) -> Mapping[str, str]:
         return {"data": self._server.describe()}
+
+
+def _attach(table: TargetTable) -> Attached:
+    option_file = Path(table.option_file) if table.option_file else None
+    return attach(f"{table.kind}:{table.attach}", option_file=option_file, account=BY_STUDY)
 
 
 def process_settings(study: Study) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.rig import Rig
+from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
@@ -160,8 +161,8 @@ class RealBench:
         kinds = [kind for kind in named if kind is not None]
         for kind in kinds:
             target: CagedTarget | AttachedTarget
-            attached = kind == study.target.kind and study.target.attach is not None
-            target = AttachedTarget(study, self._durable) if attached else self._make_target(kind)
+            runs = kind == study.target.kind and study.target.is_running
+            target = running(study, self._durable) if runs else self._make_target(kind)
             stack.callback(target.destroy)
             target.create()
             self._rigs[kind] = Rig(target, self.run, "" if len(kinds) == 1 else f"{kind}.", self._reasons)

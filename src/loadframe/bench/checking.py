@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
+from loadframe.bench.checking_running import check_running_service
 from loadframe.bench.declared import workload_of
 from loadframe.bench.surroundings import check_host
 from loadframe.cages import groups
@@ -175,6 +176,9 @@ def _host_of(study: Study) -> str:
 def _check_attached(study: Study) -> None:
     """A running server is changed only while it runs, is not caged, and elsewhere only with consent."""
     target = study.target
+    if target.is_running_service:
+        check_running_service(study)
+        return
     if target.attach is None:
         of_others = {"option_file": target.option_file, "config": target.config, "restart": target.restart}
         if given := [name for name, value in of_others.items() if value]:
@@ -338,7 +342,7 @@ def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> Non
 
 
 def _check_nice(study: Study, whose: str, nice: int | None) -> None:
-    if nice is not None and study.target.attach is None:
+    if nice is not None and not study.target.is_running:
         raise StudyError(
             f"{whose}: nice = {nice} is for a running server (target.attach)",
             remedy="Omit it: a server of our own has what [cage] allows.",
@@ -364,7 +368,7 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
 def _check_programs(study: Study) -> None:
     kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
     needed = [requirement for kind in kinds for requirement in targets.needs(targets.of_study(study, kind))]
-    needed = needed if study.target.attach is None else []
+    needed = needed if not study.target.is_running else []
     needed += workloads.check(study.workload.kind)
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:

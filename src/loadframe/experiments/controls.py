@@ -62,7 +62,7 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
     if not any(starts):
         return None
     title = "restarted without the change"
-    if book.bench.study.target.attach is not None:
+    if book.bench.study.target.is_running:
         return Control("sham", title, None, None, "skipped: Loadframe may not restart this server")
     if not _affords(book, one, levels):
         return Control("sham", title, None, None, NO_BUDGET)

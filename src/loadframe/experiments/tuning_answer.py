@@ -122,6 +122,6 @@ def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:
         before=each.values[each.start],
         values=each.values,
         after=after,
-        restart=not spec.dynamic or (spec.sized_at_start and study.target.attach is None),
+        restart=not spec.dynamic or (spec.sized_at_start and not study.target.is_running),
         gives_up=spec.gives_up if loses else None,
     )

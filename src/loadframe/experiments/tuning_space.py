@@ -60,7 +60,7 @@ def vary(
         if row.name not in effective:
             left_out[name] = "the target does not report the value in use"
             continue
-        if study.target.attach is not None and study.target.config is None and not is_dynamic(known, row.name):
+        if study.target.is_running and study.target.config is None and not is_dynamic(known, row.name):
             left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
             continue
         if memory_bytes is None and row.unit_bytes and not row.values:

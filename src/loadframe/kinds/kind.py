@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.base import Attach, Target
+from loadframe.kinds.base import Attach, Attached, Target
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
 from loadframe.kinds.tunable import Tunable
 from loadframe.model import Knob, Requirement, SettingValue
@@ -66,7 +66,8 @@ class KindOfTarget:
     says nothing of what was asked. ruled_as: the kind whose rules of the ledger hold for it too. loaded_by: workloads
     that load it besides those whose `target_kinds` name it: its endpoint has what they need. declared: of a kind whose
     settings each study declares: its record as that study sees it; StudyError. knobs: what was declared, as remedies
-    are made from it. notes: what a study of it is told, in sentences.
+    are made from it. notes: what a study of it is told, in sentences. running: one that runs already, where the study
+    says which; TargetError. again: the same by the address that it once gave; KeyError, ValueError, TargetError.
     """
 
     kind: str
@@ -88,6 +89,8 @@ class KindOfTarget:
     declared: Callable[[KindOfTarget, TargetTable], KindOfTarget] | None = None
     knobs: tuple[Knob, ...] = ()
     notes: tuple[str, ...] = ()
+    running: Callable[[TargetTable], Attached] | None = None
+    again: Callable[[Mapping[str, str]], Attached] | None = None
 
     def setting(self, name: str) -> SettingSpec | None:
         """What the catalogue knows of a setting, None for one that is only passed through."""

@@ -47,6 +47,11 @@ class TargetTable(ServiceKeys):
     owner: str = Field("", description="kind url, attach: who has authorised that")
 
     @property
+    def is_running(self) -> bool:
+        """Whether it is a server that runs already, and more of it is known than its address."""
+        return self.attach is not None or self.is_running_service
+
+    @property
     def form(self) -> str:
         """What a workload has to be able to load."""
         return self.kind if self.shards is None else f"sharded {self.kind}"
@@ -206,7 +211,7 @@ class Study(Table):
     @property
     def target_cpus(self) -> dict[str, str]:
         """To which CPUs a running server is bound; a private one is bound from its start on."""
-        return {} if self.target.attach is None or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
+        return {} if not self.target.is_running or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property
     def host_tables(self) -> tuple[HostTable, ...]:

@@ -108,11 +108,21 @@ class ServiceKeys(Table):
 
     command: Command = Field(default_factory=list, description="kind service: what starts it, with {port}")
     environment: dict[str, str] = Field(default_factory=dict, description="kind service: further variables for it")
+    pid: int | None = Field(None, gt=0, description="kind service: one that runs, by its first process")
+    listen: int | str | None = Field(None, description="kind service: one that runs, by its port or HOST:PORT")
+    unit: str = Field("", description="kind service: one that runs, by its systemd unit")
+    container: str = Field("", description="kind service: one that runs, by the name or id of its container")
+    owned: bool = Field(False, description="kind service: the running one may be changed; it is put back")
     folder: str = Field("", description="kind service: where its command begins; none: where Loadframe does")
     ready: ReadyTable | None = Field(None, description="kind service: when it is; none: once its port accepts")
     paths: str = Field("", description="kind service: what the workload http requests, separated by blanks; none: /")
     stop_within: Duration = Field(10.0, gt=0, le=3600, description="kind service: then it is killed")
     setting: dict[SettingName, SettingTable] = Field(default_factory=dict, description="kind service: what may be set")
+
+    @property
+    def is_running_service(self) -> bool:
+        """Whether they name one that Loadframe does not start."""
+        return not self.command and bool(self.pid or self.listen or self.unit or self.container)
 
     @property
     def service_keys(self) -> tuple[str, ...]:

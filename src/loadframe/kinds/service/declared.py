@@ -10,11 +10,14 @@ from pathlib import Path
 from loadframe.errors import StudyError
 from loadframe.host.environment import located, python_package
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
+from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.formats import ENDINGS, PACKAGES
+from loadframe.kinds.service.knobs import knob_of
+from loadframe.kinds.service.running import RunningService
 from loadframe.kinds.service.settings import KIND, catalogue, tunable
 from loadframe.kinds.service.target import ServiceTarget
 from loadframe.kinds.service.words import places
-from loadframe.model import Knob, Requirement
+from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import SettingTable
 
@@ -30,25 +33,31 @@ NO_COMMAND = 'For example command = ["python3", "app.py", "--port", "{port}"].'
 def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
     """The record of the kind `service` with what a study declares. StudyError for what does not fit together."""
     check(target)
-    knobs = tuple(_knob(name, table) for name, table in target.setting.items())
-    known = catalogue((knob, not target.setting[knob.name].restarts) for knob in knobs)
+    knobs = tuple(knob_of(name, table) for name, table in target.setting.items())
+    by_command = {name for name, table in target.setting.items() if table.apply == "command"}
+    dynamic = by_command if target.is_running else {name for name, one in target.setting.items() if not one.restarts}
+    known = catalogue((knob, knob.name in dynamic) for knob in knobs)
     return replace(
         row,
         make=lambda lease, allowance: ServiceTarget(target, known, lease, allowance),
         catalogue=known,
         check_settings=known.check,
-        requirements=lambda: [_program(target), *_packages(target)],
+        requirements=lambda: [] if target.is_running else [_program(target), *_packages(target)],
         tunables=tuple(tunable(knob) for knob in knobs),
         file=TUNED,
         knobs=knobs,
         notes=tuple(_notes(target)),
+        running=RunningService,
     )
 
 
 def check(target: TargetTable) -> None:
-    """StudyError for a service that cannot be started as it is declared."""
-    if not target.command:
+    """StudyError for a service that cannot be started, or found, as it is declared."""
+    named = [name for name in ("command", "pid", "unit", "container") if getattr(target, name)]
+    if not named and target.listen is None:
         raise StudyError(f"a target of kind {KIND} has no target.command", remedy=NO_COMMAND)
+    if len(named) > 1:
+        raise StudyError(f"target.{named[0]} and target.{named[1]} name two services", remedy="Give one of them.")
     for name, table in target.setting.items():
         if name in OWN:
             raise StudyError(
@@ -56,7 +65,9 @@ def check(target: TargetTable) -> None:
             )
         _check_setting(name, table)
     _check_places(target)
-    if "port" not in places([*target.command, *target.environment.values()]) and target.ready is None:
+    if target.is_running:
+        _check_running(target)
+    elif "port" not in places([*target.command, *target.environment.values()]) and target.ready is None:
         raise StudyError(
             "target.command has no {port}, and nothing else says at which port the service listens",
             remedy=NO_COMMAND,
@@ -64,6 +75,16 @@ def check(target: TargetTable) -> None:
     wrong = next((path for path in target.paths.split() if PATH.fullmatch(path) is None), None)
     if wrong is not None:
         raise StudyError(f"target.paths: {wrong!r} is not a path", remedy="Paths begin with /, as in '/ /about'.")
+
+
+def _check_running(target: TargetTable) -> None:
+    """StudyError for what is said of a running service and is of one that Loadframe starts, and for an address that is
+    none."""
+    started = {"environment": target.environment, "folder": target.folder, "ready": target.ready}
+    if given := [name for name, value in started.items() if value]:
+        raise StudyError(f"target.{given[0]} is of a service that Loadframe starts", remedy="Omit it.")
+    if target.listen is not None:
+        where(str(target.listen))
 
 
 def _check_setting(name: str, table: SettingTable) -> None:
@@ -100,17 +121,6 @@ def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
         yield f"setting.{name}.command", table.command
         if table.read_back is not None:
             yield f"setting.{name}.read_back", [*table.read_back.command, table.read_back.json_, table.read_back.file]
-
-
-def _knob(name: str, table: SettingTable) -> Knob:
-    return Knob(
-        name,
-        tuple(table.values),
-        None if table.low is None else table.low,
-        None if table.high is None else table.high,
-        raises=table.raises,
-        gives_up=table.gives_up or None,
-    )
 
 
 def _program(target: TargetTable) -> Requirement:

@@ -8,6 +8,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.service.declared import NO_COMMAND, as_declared
+from loadframe.kinds.service.running import RunningService
 from loadframe.kinds.service.settings import CATALOGUE, KIND
 
 
@@ -24,5 +25,6 @@ KINDS = (
         CATALOGUE.check,
         list,
         declared=as_declared,
+        again=RunningService.again,
     ),
 )

@@ -1,0 +1,186 @@
+"""Which processes a running service has: by the pid of the first, by the port at which it listens, by the control group
+of its unit or its container. Nothing is sent to any of them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.cages import groups
+from loadframe.connections import address
+from loadframe.connections.host_port import joined, parted
+from loadframe.errors import TargetError
+from loadframe.formats.said import words
+from loadframe.host import identity, listening
+from loadframe.host.identity import Identity
+from loadframe.study.declaration import TargetTable
+
+CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
+"""The last part of a container's group, as Docker, Podman, containerd and CRI-O call it with systemd; alone without."""
+FULL_ID = re.compile(r"[0-9a-f]{12,64}")
+MOST_GROUPS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A running service. first: the processes that all others of it come from. group: the control group in which all of
+    them are; None where it is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
+
+    first: tuple[Identity, ...]
+    group: Path | None
+    address: str
+    words: str
+
+    def pids(self) -> tuple[int, ...]:
+        """All its processes now, the first ones first; none once it has ended."""
+        if self.group is not None:
+            members = sorted(_members(self.group))
+            return tuple(sorted(members, key=lambda pid: identity.parent_of(pid) in members))
+        roots = [one for one in self.first if identity.alive(one)]
+        known = dict.fromkeys(one.pid for one in roots)
+        return tuple(dict.fromkeys([*known, *(each.pid for one in roots for each in identity.family(one.pid))]))
+
+
+def find(target: TargetTable) -> Found:
+    """The service that a study names. TargetError where there is none, or it is out of our sight."""
+    if target.unit:
+        return _of_group(target, _unit(target.unit), f"the unit {target.unit}")
+    if target.container:
+        return _of_group(target, _container(target.container), f"the container {target.container}")
+    if target.pid is not None:
+        process = identity.identify(target.pid)
+        if process is None:
+            raise TargetError(f"target.pid: there is no process {target.pid}", remedy="Name one that runs.")
+        return Found((process,), None, _address(target, [target.pid]), f"process {target.pid} ({name_of(target.pid)})")
+    host, port = where(str(target.listen))
+    first = behind(host, port)
+    return Found(
+        tuple(filter(None, map(identity.identify, first))),
+        None,
+        joined(host, port),
+        f"process {first[0]} ({name_of(first[0])}), which listens on port {port}",
+    )
+
+
+def where(listen: str) -> tuple[str, int]:
+    """Host and port of `target.listen`, which may be a port alone. StudyError."""
+    host, port = parted(listen if not listen.isdigit() else f"127.0.0.1:{listen}", "80")
+    return host, int(port)
+
+
+def behind(host: str, port: int) -> tuple[int, ...]:
+    """The processes that listen at an address of this machine and that no other such process has started. TargetError,
+    which says why, where they are not seen."""
+    number = address.decide(host, port).number
+    found = listening.at(port, number)
+    if not found:
+        raise TargetError(
+            f"no process of this machine's network namespace listens on port {port} of {number}",
+            remedy="Start the service, correct target.listen, or run Loadframe in the service's network namespace.",
+        )
+    pids = listening.first_of(listening.holders([one.inode for one in found]))
+    if pids:
+        return pids
+    others = sorted({one.user for one in found} - {os.geteuid()})
+    why = f"it belongs to user {others[0]}" if others and os.geteuid() != 0 else "it is in another PID namespace"
+    raise TargetError(
+        f"the process that listens on port {port} is not visible: {why}",
+        remedy="Run Loadframe as that user or as root, outside of the service's container.",
+    )
+
+
+def name_of(pid: int) -> str:
+    """The name of a process, for people."""
+    try:
+        return words(Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip())
+    except OSError:
+        return "ended"
+
+
+def _of_group(target: TargetTable, group: Path, told: str) -> Found:
+    pids = sorted(_members(group))
+    if not pids:
+        raise TargetError(f"{told} has no process (its control group {group} is empty)", remedy="Start it.")
+    first = tuple(filter(None, map(identity.identify, listening.first_of(pids))))
+    return Found(first, group, _address(target, pids), told)
+
+
+def _address(target: TargetTable, pids: Iterable[int]) -> str:
+    """Where it is reached: as the study says, else at the one port at which it listens."""
+    if target.listen is not None:
+        return joined(*where(str(target.listen)))
+    known = {each.pid for pid in pids for each in identity.family(pid)}
+    ports = listening.ports_of(known)
+    if len(ports) == 1:
+        return f"127.0.0.1:{ports[0]}"
+    told = f"on ports {', '.join(map(str, ports))}" if ports else "on no port that is seen from here"
+    raise TargetError(
+        f"the service listens {told}", remedy='Say at which address it is reached: target.listen = "127.0.0.1:8080".'
+    )
+
+
+def _unit(unit: str) -> Path:
+    found = [folder for folder in _groups() if folder.name == unit]
+    if not found:
+        raise TargetError(
+            f"there is no control group of a unit {unit!r}", remedy="Start the unit, or correct target.unit."
+        )
+    return _in_use(found)
+
+
+def _container(name: str) -> Path:
+    wanted = {name, *_engine_ids(name)}
+    found = []
+    for folder in _groups():
+        last = CONTAINER.fullmatch(folder.name)
+        own = last["name"] if last is not None else ""
+        if own in wanted or any(FULL_ID.fullmatch(one) and own.startswith(one) for one in wanted):
+            found.append(folder)
+    if found:
+        return _in_use(found)
+    raise TargetError(
+        f"there is no control group of a container {name!r}",
+        remedy="Start it, or give its id; by its name it is found where the Python package `docker` is installed.",
+    )
+
+
+def _in_use(found: Sequence[Path]) -> Path:
+    """Of the groups of one name, one in each hierarchy of version 1, one that has processes."""
+    return next((folder for folder in found if _members(folder)), found[0])
+
+
+def _engine_ids(name: str) -> tuple[str, ...]:
+    """The id that the engine has for a name, where its SDK is here and it answers."""
+    if importlib.util.find_spec("docker") is None:
+        return ()
+    docker = importlib.import_module("docker")
+    try:
+        return (str(docker.from_env().containers.get(name).id),)
+    except (docker.errors.DockerException, OSError):
+        return ()
+
+
+def _groups() -> Iterator[Path]:
+    """The folders of all control groups, of one hierarchy after the other."""
+    seen = 0
+    for hierarchy in groups.hierarchies():
+        for folder, below, _ in os.walk(hierarchy.top):
+            below.sort()
+            for name in below:
+                seen += 1
+                if seen > MOST_GROUPS:
+                    return
+                yield Path(folder) / name
+
+
+def _members(group: Path) -> set[int]:
+    """The processes of a group and of those below it."""
+    found: set[int] = set()
+    for folder, _, _ in os.walk(group):
+        found |= set(groups.members(Path(folder)))
+    return found

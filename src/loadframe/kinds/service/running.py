@@ -1,0 +1,187 @@
+"""A service that runs already: it is read, never signalled, and changed only where its study says that this may be."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from loadframe.connections.host_port import parted
+from loadframe.errors import TargetError
+from loadframe.formats.json_text import JsonError, parse_json, write_json
+from loadframe.formats.said import words
+from loadframe.host.environment import NO_FOLDER
+from loadframe.host.processes import Allowance, runnable, spawn
+from loadframe.host.reading_as import read_as, user_of
+from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.service.counting import Counters
+from loadframe.kinds.service.finding import Found, find, name_of
+from loadframe.kinds.service.knobs import knob_of
+from loadframe.kinds.service.read_back import read
+from loadframe.kinds.service.settings import KIND, catalogue, shown
+from loadframe.kinds.service.words import filled
+from loadframe.model import CounterSpec, Endpoint, SettingValue
+from loadframe.study.declaration import TargetTable
+
+WITHIN_S = 30.0
+MOST_BYTES = 1 << 20
+SETTLED_S, LOOK_EVERY_S = 5.0, 0.05
+
+
+class RunningService:
+    """See kinds.base.Attached."""
+
+    kind = KIND
+
+    def __init__(self, target: TargetTable) -> None:
+        """TargetError where it is not found."""
+        self._target = target
+        self._found: Found = find(target)
+        self._counters = Counters(target)
+        self._catalogue: Catalogue = catalogue(
+            (knob_of(name, table), table.apply == "command") for name, table in target.setting.items()
+        )
+        self.counter_specs: tuple[CounterSpec, ...] = self._counters.specs
+        self.words = self._found.words
+        kept = {"kind", "pid", "listen", "unit", "container", "setting", "owned"}
+        self.address: Mapping[str, str] = {
+            "kind": KIND,
+            "target": write_json(target.model_dump(mode="json", by_alias=True, include=kept)),
+            "words": self.words,
+            **({"thing": self._first()} if target.pid is not None else {}),
+        }
+
+    @classmethod
+    def again(cls, address: Mapping[str, str]) -> RunningService:
+        """Found by the address that it once gave. KeyError, ValueError for one that is none; TargetError."""
+        try:
+            return cls(TargetTable.model_validate(parse_json(address["target"])))
+        except (ValidationError, JsonError) as error:
+            raise ValueError(words(error)) from error
+
+    def counters(self) -> dict[str, float]:
+        """TargetError where it has ended."""
+        self._user()
+        return self._counters.read()
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The settings of which the study says where they are read."""
+        return {name: self.read(name) for name, table in self._target.setting.items() if table.read_back is not None}
+
+    def read(self, name: str) -> SettingValue:
+        """The value in use. TargetError where it is not read back."""
+        table = self._target.setting[name]
+        if table.read_back is None:
+            raise TargetError(
+                f"target.setting.{name} has no read_back, so what a running service uses is not known",
+                remedy="Say where its value is read: it must be known to be put back.",
+            )
+        fill = functools.partial(filled, values=self._values())
+        value = read(name, table.read_back, self._run, fill, self._text_of)
+        return self._catalogue.shown(name, shown(value))
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Run the command that applies it, and wait until it is read back, as far as it is. TargetError."""
+        command = self._target.setting[name].command
+        values = {**self._values(), "value": shown(value)}
+        self._run([filled(word, values) for word in command])
+        until = time.monotonic() + SETTLED_S
+        while self.read(name) != value and time.monotonic() < until:
+            time.sleep(LOOK_EVERY_S)
+
+    def settle(self) -> None:
+        """Nothing: what applies a setting has ended when `write` returns."""
+
+    def configured(self) -> dict[str, SettingValue]:
+        """Nothing is known of what was asked for."""
+        return {}
+
+    def pid(self) -> int | None:
+        return next(iter(self.pids()), None)
+
+    def listener(self) -> int | None:
+        """The same: it was found by its pid, its port or its group."""
+        return self.pid()
+
+    def pids(self) -> tuple[int, ...]:
+        """All its processes, as they come and go. One that was started anew is found by its port or its group."""
+        known = self._found.pids()
+        if not known and self._target.pid is None:
+            try:
+                self._found = find(self._target)
+            except TargetError:
+                return ()
+            known = self._found.pids()
+        return known
+
+    def local(self) -> bool:
+        return True
+
+    def endpoint(self) -> Endpoint:
+        """options: as of a server that is known by its address."""
+        address = self._found.address
+        options = {"paths": self._target.paths or "/", "host": address}
+        return Endpoint(self.kind, address, options, attached=True)
+
+    def version(self) -> str:
+        first = self.pid()
+        return f"service {'ended' if first is None else name_of(first)}"
+
+    def describe(self) -> str:
+        return self.words
+
+    def close(self) -> None:
+        """Nothing is held of it."""
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _first(self) -> str:
+        first = self._found.first[0]
+        return f"{first.pid}.{first.started_ticks}.{first.namespace}"
+
+    def _values(self) -> dict[str, str]:
+        return {"port": parted(self._found.address, "80")[1]}
+
+    def _user(self) -> int:
+        """Who runs it. TargetError where it has ended."""
+        pids = self.pids()
+        try:
+            return user_of(pids[0])
+        except (IndexError, OSError) as error:
+            raise TargetError(
+                f"the service has ended: {self.words}", remedy="Its own log says why; start it and run again."
+            ) from error
+
+    def _text_of(self, path: Path) -> str:
+        try:
+            return read_as(self._user(), path, MOST_BYTES)[:MOST_BYTES].decode("utf-8", "replace")
+        except OSError as error:
+            raise TargetError(f"{path} cannot be read: {error}", remedy="Correct read_back.file.") from error
+
+    def _run(self, command: Sequence[str]) -> str:
+        """Run a command of the study as the user who runs the service, to its end; what it prints. TargetError."""
+        user = self._user()
+        program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
+        told = " ".join(command)
+        with spawn(
+            [program, *command[1:]],
+            Allowance(user=user),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=NO_FOLDER,
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=WITHIN_S)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                raise TargetError(f"`{told}` did not end within {WITHIN_S:g} s", remedy="Correct it.") from error
+        text = said[:MOST_BYTES].decode("utf-8", "replace")
+        if process.returncode != 0:
+            raise TargetError(
+                f"`{told}` ended with exit status {process.returncode}", remedy="Correct it.", details=text[-2000:]
+            )
+        return text
