@@ -24,6 +24,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.bench.places import revert
 from loadframe.cages import groups
+from loadframe.changes import lists
 from loadframe.errors import StudyError, TargetError
 from loadframe.kinds.service.finding import find
 from loadframe.runs.folder import RunFolder
@@ -246,21 +247,30 @@ def test_one_that_is_owned_is_changed_and_put_back(service: Service, tmp_path: P
     assert service.state() == before
 
 
+def kill_amid(victim: subprocess.Popen[bytes], after_s: float, *, changed: bool) -> None:
+    """Kill it after so long, from its beginning or from the moment at which something is changed; it may end before."""
+    while changed and victim.poll() is None and not lists.read():
+        pass
+    try:
+        victim.wait(after_s)
+    except subprocess.TimeoutExpired:
+        victim.kill()
+        victim.wait()
+
+
 @pytest.mark.server
 def test_killed_anywhere_it_goes_on_serving_and_is_as_it_was(service: Service, tmp_path: Path) -> None:
     """20 kills of a run that changes a setting again and again."""
     file, random_ = tmp_path / "study.toml", random.Random()
     file.write_text(changing(service).as_toml(), encoding="utf-8")
-    before = service.state()
+    command = [LOADFRAME, "ladder", str(file), "--runs", str(tmp_path / "runs")]
+    before, put_back = service.state(), 0
     for number in range(20):
-        command = [LOADFRAME, "ladder", str(file), "--runs", str(tmp_path / "runs")]
         victim = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            victim.wait(random_.uniform(0.5, 6.0))
-        except subprocess.TimeoutExpired:
-            victim.kill()
-            victim.wait()
+        changed = number % 2 == 0
+        kill_amid(victim, random_.uniform(0.0, 2.0 if changed else 6.0), changed=changed)
         assert service.get("/") == b"ok\n", f"after kill {number + 1}"
-        revert()
+        put_back += len(revert())
         assert service.state() == before, f"after kill {number + 1}"
+    assert put_back, "some of the kills were amid a change"
     assert json.loads(before["config"])["grain"] == 1

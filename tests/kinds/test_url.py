@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -123,6 +125,30 @@ def test_a_study_of_it_has_a_curve_and_says_what_it_cannot_see(site: str, tmp_pa
     steps = loadframe.open_run(Path(found.run)).steps()
     assert sum(step.errors for step in steps) == 0
     assert not any(name.startswith("target.cpu") for step in steps for name in step.metrics)
+    assert any("Loadframe's own process" in warning for warning in found.warnings)
+
+
+@pytest.mark.server
+def test_the_processes_behind_its_address_are_the_target(tmp_path: Path) -> None:
+    """A site of a process of its own: what it uses is no stranger's, and nothing of it is changed."""
+    command = [sys.executable, str(Path(__file__).with_name("serving.py")), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as site:
+        try:
+            assert site.stdout is not None
+            port = site.stdout.readline().split()[-1]
+            study = parse(STUDY.format(url=f"http://127.0.0.1:{port}").replace("/one /two", "/"))
+            found = loadframe.measure(study, tmp_path)
+            steps = loadframe.open_run(found.run).steps()
+            target = url.UrlTarget()
+            target.start(TargetState({"url": f"http://127.0.0.1:{port}"}, {}))
+            assert target.pids() == (site.pid,)
+            with pytest.raises(TargetError, match="changed"):
+                target.apply(TargetState({"url": f"http://127.0.0.1:{port}"}, {"RLIMIT_NOFILE": 9}))
+        finally:
+            site.kill()
+    assert all(step.metrics["target.cpu.cores"] > 0 for step in steps)
+    assert url.UNSEEN not in found.warnings
+    assert target.pids() == ()
 
 
 @pytest.mark.server

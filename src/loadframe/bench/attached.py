@@ -218,6 +218,10 @@ class AttachedTarget:
     def log_tail(self, lines: int = 20) -> str:
         return ""
 
+    def notes(self) -> tuple[str, ...]:
+        """See CagedTarget: nothing."""
+        return ()
+
     def describe(self) -> Mapping[str, str]:
         return {"data": self._server.describe()}
 

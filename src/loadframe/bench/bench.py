@@ -78,6 +78,11 @@ class RealBench:
         self._reasons = Reasons()
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What its targets have found out that the report has to say."""
+        return tuple(dict.fromkeys(note for rig in self._rigs.values() for note in rig.target.notes()))
+
+    @property
     def axis_unit(self) -> str:
         """What the load axis counts, in the user's words."""
         return self.workload.axis_unit

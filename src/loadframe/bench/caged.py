@@ -13,7 +13,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.kinds import registry as targets
-from loadframe.kinds.base import Cache, Target
+from loadframe.kinds.base import Cache, Noting, Target
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.study.cage_tables import ComponentCage
@@ -149,6 +149,10 @@ class CagedTarget:
 
     def describe(self) -> Mapping[str, str]:
         return self._target.describe()
+
+    def notes(self) -> tuple[str, ...]:
+        """What it has found out that the report has to say."""
+        return self._target.notes() if isinstance(self._target, Noting) else ()
 
     def _parted(self, state: TargetState) -> tuple[TargetState, dict[str, dict[str, int]]]:
         """What the target itself has to do, and the limits of its cages by what their names begin with."""

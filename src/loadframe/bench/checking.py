@@ -253,10 +253,11 @@ def _check_restart(study: Study) -> None:
         )
 
 
-def unseen(study: Study) -> tuple[str, ...]:
-    """What this study cannot observe of its target, and which of its answers are not checked, in words."""
+def unseen(study: Study, processes: bool = False) -> tuple[str, ...]:
+    """What this study cannot observe of its target, and which of its answers are not checked, in words. processes:
+    whether those of the target were recorded."""
     row = targets.KINDS.get(study.target.kind)  # of a run that was measured with more kinds than there are now, None
-    target = (row.by_address.unseen,) if row is not None and row.by_address is not None else ()
+    target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()
     return (*target, *notes, *_unchecked(study))
 

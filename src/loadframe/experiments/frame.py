@@ -76,6 +76,8 @@ def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[
             try:
                 yield book
             finally:
+                if bench.notes:
+                    run.write_record("bench.json", "bench", replace(facts, notes=bench.notes))
                 run.write_record("conduct.json", "conduct", bench.quality(budget.spent_s(), book.steps, book.repeated))
     finally:
         for outcome in bench.put_back:

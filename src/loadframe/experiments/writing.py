@@ -113,8 +113,13 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
         study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
         host=run.host(),
         quality=run.quality() or quality_from(steps),
-        warnings=(*unseen(study), *map(str, carried_over(steps)), *series.warnings),
+        warnings=(*unseen(study, _seen(steps)), *bench.notes, *map(str, carried_over(steps)), *series.warnings),
     )
+
+
+def _seen(steps: Sequence[Step]) -> bool:
+    """Whether processes of the target were recorded."""
+    return any("target.cpu.cores" in step.metrics for step in steps)
 
 
 def _series_of(run: RunFolder) -> MetricSeries:

@@ -84,6 +84,14 @@ class Cache(Protocol):
         """Forget all that is cached. It must have been stopped."""
 
 
+@runtime_checkable
+class Noting(Protocol):
+    """A target that finds out something that the report of a run has to say."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What that is, in sentences; it may become more as long as the target lives."""
+
+
 class Attached(Protocol):
     """A connection to a server that others started. All methods raise TargetError where it does not answer."""
 

@@ -69,12 +69,14 @@ class Effective:
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
     """version: of the target. axis_unit: what the load axis counts, in words. seed: of the random order. distributions:
-    the others that registered the study's kinds of target, or its workload."""
+    the others that registered the study's kinds of target, or its workload. notes: what its targets have found out,
+    in sentences; none of a run that was killed."""
 
     version: str = ""
     axis_unit: str = ""
     seed: int = 0
     distributions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
+from loadframe.kinds.behind import family_of, listeners
 from loadframe.study.declaration import TargetTable
 
 CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
@@ -41,9 +42,7 @@ class Found:
         if self.group is not None:
             members = sorted(_members(self.group))
             return tuple(sorted(members, key=lambda pid: identity.parent_of(pid) in members))
-        roots = [one for one in self.first if identity.alive(one)]
-        known = dict.fromkeys(one.pid for one in roots)
-        return tuple(dict.fromkeys([*known, *(each.pid for one in roots for each in identity.family(one.pid))]))
+        return family_of(self.first)
 
 
 def find(target: TargetTable) -> Found:
@@ -58,7 +57,7 @@ def find(target: TargetTable) -> Found:
             raise TargetError(f"target.pid: there is no process {target.pid}", remedy="Name one that runs.")
         return Found((process,), None, _address(target, [target.pid]), f"process {target.pid} ({name_of(target.pid)})")
     host, port = where(str(target.listen))
-    first = behind(host, port)
+    first = listeners(address.decide(host, port).number, port)
     return Found(
         tuple(filter(None, map(identity.identify, first))),
         None,
@@ -71,27 +70,6 @@ def where(listen: str) -> tuple[str, int]:
     """Host and port of `target.listen`, which may be a port alone. StudyError."""
     host, port = parted(listen if not listen.isdigit() else f"127.0.0.1:{listen}", "80")
     return host, int(port)
-
-
-def behind(host: str, port: int) -> tuple[int, ...]:
-    """The processes that listen at an address of this machine and that no other such process has started. TargetError,
-    which says why, where they are not seen."""
-    number = address.decide(host, port).number
-    found = listening.at(port, number)
-    if not found:
-        raise TargetError(
-            f"no process of this machine's network namespace listens on port {port} of {number}",
-            remedy="Start the service, correct target.listen, or run Loadframe in the service's network namespace.",
-        )
-    pids = listening.first_of(listening.holders([one.inode for one in found]))
-    if pids:
-        return pids
-    others = sorted({one.user for one in found} - {os.geteuid()})
-    why = f"it belongs to user {others[0]}" if others and os.geteuid() != 0 else "it is in another PID namespace"
-    raise TargetError(
-        f"the process that listens on port {port} is not visible: {why}",
-        remedy="Run Loadframe as that user or as root, outside of the service's container.",
-    )
 
 
 def name_of(pid: int) -> str:

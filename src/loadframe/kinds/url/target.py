@@ -1,4 +1,4 @@
-"""A running server, known by its address alone: it is asked, and nothing of it is seen but its answers.
+"""A running server, known by its address alone: it is asked; its processes are recorded where it is on this machine.
 
 What answers there has an owner: on another machine it is loaded only where the study says that its owner has
 authorised it.
@@ -16,6 +16,7 @@ from loadframe.connections.host_port import joined
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
+from loadframe.kinds.behind import Behind
 from loadframe.kinds.url.settings import CATALOGUE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
@@ -28,6 +29,7 @@ EXAMPLE = "For example http://127.0.0.1:8080."
 UNSEEN = (
     "Loadframe sees only this target's responses: no process, no counter, no limit. It cannot name a cause inside it."
 )
+ELSEWHERE = "It is not on this machine, so its processes are not recorded."
 
 
 class UrlTarget:
@@ -40,6 +42,8 @@ class UrlTarget:
     def __init__(self) -> None:
         self._state: TargetState | None = None
         self._place: address.Place | None = None
+        self._behind: Behind | None = None
+        self._why_not = ""
 
     def create(self) -> None:
         """Nothing: it is there."""
@@ -57,10 +61,20 @@ class UrlTarget:
             raise TargetError(
                 f"No server answers at {where}: {why}", remedy="Start the server, or correct target.settings.url."
             )
+        self._behind, self._why_not = None, ELSEWHERE
+        if self._place.here:
+            try:
+                self._behind, self._why_not = Behind(self._place.number, self._place.port), ""
+            except TargetError as error:
+                self._why_not = f"Its processes are not recorded: {error.fact}. {error.remedy}"
+
+    def notes(self) -> tuple[str, ...]:
+        """Why its processes are not recorded; nothing where they are."""
+        return (self._why_not,) if self._why_not else ()
 
     def apply(self, state: TargetState) -> None:
         """TargetError for any other state."""
-        if check_settings(state.settings) != self._known().settings:
+        if check_settings(state.settings) != self._known().settings or state.limits:
             raise TargetError(
                 "A server known only by its address cannot be changed",
                 remedy="Omit the change, or let Loadframe start a server of its own.",
@@ -87,10 +101,11 @@ class UrlTarget:
         return {}
 
     def pids(self) -> tuple[int, ...]:
-        return ()
+        """Those behind its address, where it is on this machine and they are visible."""
+        return () if self._state is None or self._behind is None else self._behind.pids()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": ()}
+        return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
         """address: the number that was decided when it was started, and the port. options: `paths`, separated by
