@@ -36,7 +36,15 @@ class Specimen:
     """The file or socket without which nothing works."""
 
 
+LOADS = Path(__file__).parents[1] / "data/loads"
+LOG, SESSION = str(LOADS / "access.log"), str(LOADS / "shop.har")
+
 SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
+    "access-log": ({"file": LOG, "connections": 4}, "foreign_site", 1, 5),
+    "access-log/service": ({"file": LOG, "connections": 4}, "foreign_service", 1, 5),
+    "har": ({"file": SESSION, "think": "none"}, "foreign_site", 1, 5),
+    "har/service": ({"file": SESSION, "think": "none"}, "foreign_service", 1, 5),
+    "har at rate": ({"file": SESSION, "connections": 6}, "foreign_site", 100, 300),
     "bulk-ingest": ({"file_size_kb": 256}, "loader_server", 1, 3),
     "bulk-ingest at files_per_gib": ({"pipelines": 2}, "loader_server", 1024, 4096),
     "command": ({"loop": "closed"}, "web_server", 1, 5),

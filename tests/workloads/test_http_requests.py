@@ -220,13 +220,13 @@ def test_a_server_that_does_not_answer_after_a_pause_is_an_error(service: Servic
 def test_a_step_knows_how_long_its_users_think() -> None:
     for declared, think_s in ((Declared(), 0.0), (Declared(think_time=Think(0.5, "exponential")), 0.5)):
         workload = registry.make("http", {}, declared=declared)
-        assert isinstance(workload, HasUsers) and workload.think_s == think_s
+        assert isinstance(workload, HasUsers) and workload.think_s() == think_s
 
 
 def test_what_is_not_checked_is_told() -> None:
     workload = registry.make("http", {}, declared=Declared(request=(LIST, ORDER)))
     assert isinstance(workload, SendsRequests)
-    assert workload.unchecked == "Of the answers to order no more than the status was checked."
+    assert workload.unchecked() == "Of the answers to order no more than the status was checked."
 
 
 def test_at_a_rate_no_user_thinks() -> None:

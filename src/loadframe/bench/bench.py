@@ -50,7 +50,7 @@ from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.workloads.base import AsksForObjects, HasUsers, Workload
+from loadframe.workloads.base import AsksForObjects, HasUsers, SendsRequests, Workload
 
 
 class RealBench:
@@ -79,8 +79,9 @@ class RealBench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its targets have found out that the report has to say."""
-        return tuple(dict.fromkeys(note for rig in self._rigs.values() for note in rig.target.notes()))
+        """What its targets have found out, and what of a recorded load is sent: the report has to say it."""
+        sent = self.workload.notes() if isinstance(self.workload, SendsRequests) else ()
+        return tuple(dict.fromkeys((*sent, *(note for rig in self._rigs.values() for note in rig.target.notes()))))
 
     @property
     def axis_unit(self) -> str:
@@ -429,5 +430,5 @@ class RealBench:
             closed_loop=loaded.offered is None,
             blind=seen.blind,
             purpose=purpose,
-            think_s=self.workload.think_s if isinstance(self.workload, HasUsers) else 0.0,
+            think_s=self.workload.think_s() if isinstance(self.workload, HasUsers) else 0.0,
         )

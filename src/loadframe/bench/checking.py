@@ -269,7 +269,8 @@ def _unchecked(study: Study) -> tuple[str, ...]:
         workload = workload_of(study)
     except UserError:
         return ()
-    return (workload.unchecked,) if isinstance(workload, SendsRequests) and workload.unchecked else ()
+    told = workload.unchecked() if isinstance(workload, SendsRequests) else ""
+    return (told,) if told else ()
 
 
 def _check_alternatives(study: Study, workload: Workload) -> None:

@@ -67,7 +67,7 @@ def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[
     bench = RealBench(study, run, told.say)
     try:
         with bench:
-            facts = BenchFacts(bench.version, bench.axis_unit, seed, distributions(study))
+            facts = BenchFacts(bench.version, bench.axis_unit, seed, distributions(study), bench.notes)
             run.write_record("bench.json", "bench", facts)
             _note_driver(run, bench, told)
             book = Bookkeeping(bench, budget, told, random.Random(seed))

@@ -35,6 +35,7 @@ __all__ = [
     "NO_LATENCIES",
     "OPEN_LOOP_AXES",
     "OTHERS",
+    "RATE_AXES",
     "REACHED",
     "UNSETTLED",
     "WHOLE_SECONDS",

@@ -132,10 +132,13 @@ FLAGS: Mapping[str, str] = {
 DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder-late"})
 """Flags that say that something outside the study disturbed the step."""
 
-OPEN_LOOP_AXES = frozenset({"rate"})
+RATE_AXES = frozenset({"rate"})
+"""Load axes that count the requests that are offered in a second."""
+
+OPEN_LOOP_AXES = RATE_AXES | {"speed"}
 """Load axes on which requests begin when they should, whatever became of the ones before."""
 
-CLIENT_AXES = frozenset({"concurrency", "threads", "clients"})
+CLIENT_AXES = frozenset({"clients", "concurrency", "sessions", "threads"})
 """Load axes that count who asks, each one request after the other."""
 
 

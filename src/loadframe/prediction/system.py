@@ -19,7 +19,7 @@ import numpy as np
 
 from loadframe.analysis import queueing
 from loadframe.analysis.queueing import Floats
-from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Observation, Observations
+from loadframe.model import CLIENT_AXES, RATE_AXES, Observation, Observations
 from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
 
@@ -174,8 +174,8 @@ def working(observations: Observations) -> list[Observation]:
 
 def kind_of(observations: Observations) -> Kind:
     """What the load is: a rate where the throughput equals it at the lowest loads, clients otherwise."""
-    if observations.axis in OPEN_LOOP_AXES | CLIENT_AXES:
-        return "rate" if observations.axis in OPEN_LOOP_AXES else "closed"
+    if observations.axis in RATE_AXES | CLIENT_AXES:
+        return "rate" if observations.axis in RATE_AXES else "closed"
     loads = observations.loads
     lowest = [row for row in observations.rows if row.load <= loads[len(loads) // 2]]
     return "rate" if all(abs(row.throughput / row.load - 1) <= AS_OFFERED for row in lowest) else "closed"

@@ -69,8 +69,8 @@ class Effective:
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
     """version: of the target. axis_unit: what the load axis counts, in words. seed: of the random order. distributions:
-    the others that registered the study's kinds of target, or its workload. notes: what its targets have found out,
-    in sentences; none of a run that was killed."""
+    the others that registered the study's kinds of target, or its workload. notes: what its targets have found out, and
+    what of a recorded load is sent, in sentences; of a run that was killed only the latter."""
 
     version: str = ""
     axis_unit: str = ""

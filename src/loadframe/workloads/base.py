@@ -25,7 +25,6 @@ class AsksForObjects(Protocol):
 class HasUsers(Protocol):
     """A workload whose users pause between an answer and the next request."""
 
-    @property
     def think_s(self) -> float:
         """For so long on average; 0 where they do not."""
 
@@ -38,9 +37,12 @@ class SendsRequests(Protocol):
         """StudyError where what is to be sent cannot be had: a file, a secret of the environment. running: of a server
         that Loadframe did not start also where its data would be changed, and the study does not say that they may."""
 
-    @property
     def unchecked(self) -> str:
         """Of which answers no more than a part is checked, in words; "" for none."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What of a file that the study names is sent and what is not, in words, for the report. StudyError where it
+        cannot be read."""
 
 
 @runtime_checkable

@@ -95,6 +95,15 @@ class ByAddress:
         self._of_study = tuple(self._sent(one, number) for number, one in enumerate(self._declared))
         self._steps = () if self._login is None else sessions.steps_of(self._login)
 
+    def refuse_to_tell(self, endpoint: Endpoint) -> None:
+        """StudyError where a study, which may be a stranger's, would send any variable to another machine."""
+        others = sorted(name for name in self.secret if not name.startswith(FOR_OTHERS))
+        if others and not is_here(parted(endpoint.address, "80")[0]):
+            raise StudyError(
+                f"The study would send the environment variable {others[0]} to another machine.",
+                remedy=f"Only variables whose names begin with {FOR_OTHERS} are sent there: put the secret into one.",
+            )
+
     def forget(self) -> None:
         """The answers may have changed."""
         self._known = None
@@ -103,7 +112,7 @@ class ByAddress:
         """Learn the answers, or compare one with what it was. StudyError where the load may not be; TargetError where
         the server does not answer, or with something else."""
         if self._known is None:
-            self._refuse_to_tell(endpoint)
+            self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
             self._learn(endpoint)
             return
@@ -152,15 +161,6 @@ class ByAddress:
                     f"The request {one.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
                     remedy="Leave one of them out.",
                 )
-
-    def _refuse_to_tell(self, endpoint: Endpoint) -> None:
-        """StudyError where a study, which may be a stranger's, would send any variable to another machine."""
-        others = sorted(name for name in self.secret if not name.startswith(FOR_OTHERS))
-        if others and not is_here(parted(endpoint.address, "80")[0]):
-            raise StudyError(
-                f"The study would send the environment variable {others[0]} to another machine.",
-                remedy=f"Only variables whose names begin with {FOR_OTHERS} are sent there: put the secret into one.",
-            )
 
     def _sent(self, request: Request, operation: int) -> _Sent:
         return _Sent(request, headers_of(request), body_of(request), self._checked_of(request), operation)

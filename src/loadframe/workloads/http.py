@@ -109,7 +109,6 @@ class Http(Common[HttpOptions]):
         """See Workload."""
         return http_driver.trials()
 
-    @property
     def think_s(self) -> float:
         """See HasUsers."""
         return 0.0 if self._think is None else self._think.mean_s
@@ -118,13 +117,16 @@ class Http(Common[HttpOptions]):
         """See SendsRequests."""
         self._asked.prepare(running=running)
 
-    @property
     def unchecked(self) -> str:
         """See SendsRequests."""
         if not self._asked.operations:
             return UNCHECKED.get(self.options.checked, "")
         named = ", ".join(self._asked.unchecked)
         return f"Of the answers to {named} no more than the status was checked." if named else ""
+
+    def notes(self) -> tuple[str, ...]:
+        """See SendsRequests."""
+        return ()
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server

@@ -1,0 +1,124 @@
+"""Access logs of web servers, as nginx and Apache write them: the common and the combined format, and formats of one's
+own that have a time and a request line in quotes.
+
+Times are those of `[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may have a fraction), of nginx's `$msec`
+(seconds since 1970 with milliseconds) and of `$time_iso8601`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from loadframe.connections.http_words import wrong_path
+
+LONGEST_LINE = 64 << 10
+"""Bytes; a longer line is skipped, and counted as one that is not read."""
+MOST_BYTES = 2 << 30
+"""Of a log as it is unpacked: what follows is not read."""
+GZIP = b"\x1f\x8b"
+REQUEST = re.compile(r'"([A-Z]{3,16}) (\S+) HTTP/\d(?:\.\d)?" (\d{3})(?: |$)')
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_COMMON = re.compile(
+    r"\[(\d{2})/([A-Z][a-z]{2})/(\d{4}):(\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(?: ([+-])(\d{2})(\d{2}))?\]", re.ASCII
+)
+_MSEC = re.compile(r"(?<![\d.])(\d{9,10}\.\d{3,9})(?![\d.])", re.ASCII)
+_ISO = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One request. at_s: its time (s since 1970). whole: whether the log has whole seconds of it. path: with its query;
+    of a request to a proxy without the host."""
+
+    at_s: float
+    whole: bool
+    method: str
+    path: str
+    status: int
+
+
+def parse_line(line: str) -> Logged | None:
+    """The request of a line; None where it has none that can be sent again: no time, no request line, a path with
+    blanks or escapes of the log."""
+    found = REQUEST.search(line)
+    if found is None:
+        return None
+    around = f"{line[: found.start()]} {line[found.end() :]}"
+    moment = _moment(around)
+    path = _path(found[2])
+    if moment is None or path is None or not 100 <= int(found[3]) <= 599:
+        return None
+    return Logged(*moment, found[1], path, int(found[3]))
+
+
+def _moment(text: str) -> tuple[float, bool] | None:
+    """When, and whether whole seconds are all that is known."""
+    if found := _MSEC.search(text):
+        return float(found[1]), False
+    if found := _COMMON.search(text):
+        day, month, year, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+        if month not in _MONTHS:
+            return None
+        east = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
+        numbers = int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(second)
+        return _since_1970(numbers, east, fraction)
+    if found := _ISO.search(text):
+        zone, east = found[3].replace(":", ""), timedelta(0)
+        if zone != "Z":
+            east = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:])) * (-1 if zone[0] == "-" else 1)
+        return _since_1970([int(part) for part in re.split(r"[-T:]", found[1])], east, found[2])
+    return None
+
+
+def _since_1970(numbers: Sequence[int], east: timedelta, fraction: str | None) -> tuple[float, bool] | None:
+    year, month, day, hour, minute, second = numbers
+    try:  # 60 is a leap second
+        moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=timezone(east))
+    except ValueError:
+        return None
+    return moment.timestamp() + float(fraction or 0), fraction is None
+
+
+def _path(target: str) -> str | None:
+    """What is asked for; None where it cannot be sent."""
+    if not target.startswith("/"):
+        try:
+            parts = urlsplit(target)
+        except ValueError:
+            return None
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            return None
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    escaped = "\\x" in target or '\\"' in target
+    return None if escaped or wrong_path(target) is not None else target
+
+
+def lines(path: Path) -> Iterator[str | None]:
+    """The lines of a log, unpacked where it is packed by gzip; None for one that is longer than LONGEST_LINE. OSError
+    where it cannot be read or is damaged."""
+    with path.open("rb") as raw:
+        packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
+        file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
+        try:
+            yield from _lines(file)
+        except (EOFError, zlib.error) as error:
+            raise OSError(f"it is damaged: {error}") from error
+
+
+def _lines(file: IO[bytes]) -> Iterator[str | None]:
+    taken, torn = 0, False
+    while taken < MOST_BYTES and (line := file.readline(LONGEST_LINE)):
+        taken += len(line)
+        whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
+        if not torn:
+            yield line.decode("utf-8", "replace") if whole else None
+        torn = not whole

@@ -1,0 +1,118 @@
+"""HTTP Archives (HAR 1.2) of a browser's session: its requests, in their order, with the pauses between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from loadframe.formats.json_text import JsonError, parse_json
+
+LARGEST_BYTES = 128 << 20
+"""A session of minutes has some MiB, most of them the contents of answers."""
+MOST_ENTRIES = 20_000
+
+
+class HarError(ValueError):
+    """Why a text is no HAR, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request. started_s: seconds since 1970; ended_s: when its answer had come. origin: scheme, host and port.
+    path: with its query. status: of the recorded answer; 0 where there was none."""
+
+    started_s: float
+    ended_s: float
+    origin: str
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+    status: int
+
+
+def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
+    """The entries in the order in which they started, and how many others there are that have no address of HTTP or no
+    time. HarError for what is no HAR, and where it has more than MOST_ENTRIES."""
+    try:
+        found = parse_json(text)
+    except JsonError as error:
+        raise HarError(f"it is no JSON that can be read: {error}") from error
+    log = found.get("log") if isinstance(found, dict) else None
+    given = log.get("entries") if isinstance(log, dict) else None
+    if not isinstance(given, list):
+        raise HarError("it has no log.entries")
+    if len(given) > MOST_ENTRIES:
+        raise HarError(f"it has {len(given):,} entries, more than {MOST_ENTRIES:,}")
+    entries = [entry for one in given if (entry := _entry(one)) is not None]
+    return tuple(sorted(entries, key=lambda entry: entry.started_s)), len(given) - len(entries)
+
+
+def _entry(given: Any) -> Entry | None:
+    if not isinstance(given, dict):
+        return None
+    request, response = given.get("request"), given.get("response")
+    if not isinstance(request, dict) or not isinstance(response, dict):
+        return None
+    address = _address(request.get("url"))
+    started_s = _moment(given.get("startedDateTime"))
+    method, status = request.get("method"), _number(response.get("status"))
+    if address is None or started_s is None or not isinstance(method, str):
+        return None
+    return Entry(
+        started_s=started_s,
+        ended_s=started_s + max(0.0, _number(given.get("time"))) / 1000,
+        origin=address[0],
+        method=method.upper(),
+        path=address[1],
+        headers=tuple(_headers(request.get("headers"))),
+        body=_body(request.get("postData")),
+        status=int(status) if 0 <= status <= 599 else 0,
+    )
+
+
+def _address(url: object) -> tuple[str, str] | None:
+    """Origin and path; None where it is not one of HTTP."""
+    if not isinstance(url, str):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not host:
+        return None
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    place = f"[{host}]" if ":" in host else host
+    origin = f"{parts.scheme}://{place}" + (f":{port}" if port not in (None, usual) else "")
+    return origin, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def _moment(text: object) -> float | None:
+    """Seconds since 1970 of an ISO 8601 time; None for what is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _headers(given: object) -> Iterator[tuple[str, str]]:
+    for one in given if isinstance(given, list) else []:
+        name, value = (one.get("name"), one.get("value")) if isinstance(one, dict) else (None, None)
+        if isinstance(name, str) and isinstance(value, str):
+            yield name, value
+
+
+def _body(given: object) -> str:
+    text = given.get("text") if isinstance(given, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _number(value: object) -> float:
+    """0 for what is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

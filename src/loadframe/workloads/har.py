@@ -1,0 +1,215 @@
+"""har: the requests that a browser sent to one origin, as it recorded them (targets: known by their address; axes:
+sessions = users who walk through the recorded session again and again, rate = requests/s).
+
+A user has one connection and sends the requests one after the other, with the pauses of the recording; browsers send
+some of them side by side. Cookies that the server sets are not carried on, but those of a login are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from loadframe.connections.http_words import REFUSED, SECRET, wrong_header, wrong_path
+from loadframe.errors import StudyError
+from loadframe.formats.har import LARGEST_BYTES, Entry, HarError, parse_har
+from loadframe.formats.named_files import read_up_to
+from loadframe.host.processes import Allowance
+from loadframe.model import Declared, SettingValue
+from loadframe.workloads.common import AtRate
+from loadframe.workloads.http_driver import Order
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import choice, rules, switch, text, whole
+from loadframe.workloads.recorded import MOST_CONNECTIONS, Recalled, Recorded, requirements, told
+
+LARGEST_BODY = 1 << 20
+THOUGHT_S = 0.5
+"""A pause in which nothing was under way for so long is the user's, not the browser's."""
+LONGEST_THINK_S = 60.0
+"""What is longer was a user who was away."""
+MOST_OPERATIONS = 30
+OTHERS = "others"
+CREDENTIALS = frozenset({"cookie", "authorization"})
+
+
+@dataclass(frozen=True)
+class HarOptions:
+    file: str = text("", "path of the HAR, as a browser saves it")
+    origin: str = text("", "whose requests are sent (https://shop.example); without it that of the first one")
+    think: str = choice("recorded", ("recorded", "none"), "axis sessions: pauses of the user as recorded, or none")
+    keep_cookies: bool = switch(False, "the recorded headers Cookie and Authorization are sent")
+    keep_alive: bool = switch(True, "connections stay open; false: a new one for each request")
+    writes: bool = switch(False, "methods that change data are sent too, with their bodies")
+    connections: int = whole(32, 1, MOST_CONNECTIONS, "axis rate: number of client connections")
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """What is sent, the names of its operations, and what was left out, by why."""
+
+    recalled: tuple[Recalled, ...]
+    operations: tuple[str, ...]
+    origin: str
+    left_out: Mapping[str, int]
+    dropped: Mapping[str, int]
+
+
+class Har(Recorded[HarOptions]):
+    """The workload. Options: HarOptions."""
+
+    kind = "har"
+    axes = frozenset({"sessions"})
+    axis_unit = "sessions"
+    model = HarOptions
+    order: Order = "walk"
+
+    def __init__(
+        self,
+        options: Mapping[str, SettingValue],
+        allowance: Allowance | None = None,
+        declared: Declared | None = None,
+    ) -> None:
+        super().__init__(options, allowance, declared)
+        if self.options.keep_cookies and declared is not None and declared.login is not None:
+            raise StudyError(
+                "workload.options.keep_cookies and [workload.login]: a session comes from one of them.",
+                remedy="Leave one of them out.",
+            )
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The recorded paths; where there are many, the rest has one name."""
+        return self._session.operations if self.options.file else (OTHERS,)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        return self.operations
+
+    def think_s(self) -> float:
+        """See HasUsers."""
+        if self.order != "walk":
+            return 0.0
+        recalled = self.recalled()
+        return sum(one.think_s for one in recalled) / len(recalled)
+
+    def recalled(self) -> Sequence[Recalled]:
+        """The requests in the order of the recording."""
+        return self._session.recalled
+
+    def unchecked(self) -> str:
+        """See SendsRequests."""
+        return "Of the answers to the recorded requests no more than the status was checked: below 400."
+
+    def notes(self) -> tuple[str, ...]:
+        """What of the session is sent."""
+        found = self._session
+        dropped = " and ".join(f"{name} of {count:,}" for name, count in sorted(found.dropped.items()))
+        return (
+            f"har: {len(found.recalled):,} requests to {found.origin} are sent, one after the other on one connection",
+            *(f"har: {each}" for each in told(found.left_out)),
+            *((f"har: secrets were dropped: {dropped} requests (workload.options.keep_cookies)",) if dropped else ()),
+        )
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _session(self) -> _Session:
+        entries, strange = self._entries()
+        origin = self.options.origin.rstrip("/") or entries[0].origin
+        left_out: Counter[str] = Counter({"no request of HTTP with a time": strange} if strange else {})
+        dropped: Counter[str] = Counter()
+        recalled: list[Recalled] = []
+        names: list[str] = []
+        ended_s = float("inf")
+        for entry in entries:
+            if why := self._why_not(entry, origin):
+                left_out[why] += 1
+                continue
+            pause_s = entry.started_s - ended_s
+            ended_s = max(entry.ended_s, ended_s) if recalled else entry.ended_s
+            names.append(f"{entry.method} {entry.path.partition('?')[0]}"[:63])
+            recalled.append(self._recall(entry, pause_s, dropped))
+        if not recalled:
+            raise StudyError(
+                f"The HAR {str(self.file)!r} has no request to {origin} that can be sent"
+                f"{''.join(f'; {each}' for each in told(left_out))}.",
+                remedy="Name another one with workload.options.origin.",
+            )
+        frequent = [name for name, _ in Counter(names).most_common(MOST_OPERATIONS)]
+        operations = (*frequent, *([OTHERS] if len(set(names)) > len(frequent) else []))
+        numbers = {name: at for at, name in enumerate(frequent)}
+        return _Session(
+            tuple(
+                replace(one, operation=numbers.get(name, len(frequent)))
+                for one, name in zip(recalled, names, strict=True)
+            ),
+            operations,
+            origin,
+            left_out,
+            dropped,
+        )
+
+    def _entries(self) -> tuple[tuple[Entry, ...], int]:
+        """StudyError where the file is no HAR, or has no request."""
+        try:
+            content = read_up_to(self.file, LARGEST_BYTES)
+            if len(content) > LARGEST_BYTES:
+                raise HarError(f"it has more than {LARGEST_BYTES >> 20} MiB")
+            entries, strange = parse_har(content)
+            if not entries:
+                raise HarError("it has no request of HTTP with a time")
+        except (OSError, HarError) as error:
+            raise StudyError(
+                f"The HAR {str(self.file)!r} cannot be used: {getattr(error, 'strerror', None) or error}.",
+                remedy="Save it from a browser's network panel (HAR 1.2; workload.options.file).",
+            ) from error
+        return entries, strange
+
+    def _why_not(self, entry: Entry, origin: str) -> str:
+        """Why an entry is not sent; "" where it is."""
+        if entry.origin != origin:
+            return "to another origin"
+        if entry.status in (0, 101):
+            return "the browser had no answer of the server, or a web socket"
+        if entry.status >= 400:
+            return "the recorded answer was an error"
+        if wrong_path(entry.path) is not None:
+            return "a path that cannot be sent as it stands"
+        if len(entry.body) > LARGEST_BODY:
+            return f"a body of more than {LARGEST_BODY >> 20} MiB"
+        return self.not_sent(entry.method)
+
+    def _recall(self, entry: Entry, pause_s: float, dropped: Counter[str]) -> Recalled:
+        think_s = min(pause_s, LONGEST_THINK_S) if pause_s >= THOUGHT_S and self.options.think == "recorded" else 0.0
+        body = entry.body.encode() if entry.method != "GET" else b""
+        return Recalled(entry.method, entry.path, tuple(self._kept(entry, dropped)), body, think_s=think_s)
+
+    def _kept(self, entry: Entry, dropped: Counter[str]) -> Iterator[tuple[str, str]]:
+        """The headers that are sent; secrets that are not are counted by their names."""
+        seen: set[str] = set()
+        for name, value in entry.headers:
+            known = name.lower()
+            if known in SECRET and not (self.options.keep_cookies and known in CREDENTIALS):
+                dropped[name.capitalize()] += 1
+            elif known not in REFUSED and known not in seen and wrong_header(name, value) is None:
+                seen.add(known)
+                yield name, value
+
+
+class HarAtRate(AtRate, Har):
+    """The same requests at a given rate, in any order: see AtRate."""
+
+    order: Order = "draw"
+
+
+KIND = KindOfWorkload(
+    Har.kind,
+    Har,
+    rules(HarOptions),
+    requirements,
+    other_axes={"rate": HarAtRate},
+    tables=frozenset({"login"}),
+    required=("file",),
+)

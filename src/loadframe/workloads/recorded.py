@@ -1,0 +1,186 @@
+"""What the workloads have in common that send what others once asked for: an access log, a session of a browser."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from loadframe.connections.http_words import METHODS, NOT_SENT, REPEATABLE, SAFE
+from loadframe.errors import StudyError
+from loadframe.host.processes import Allowance
+from loadframe.model import Declared, Endpoint, Requirement, SettingValue
+from loadframe.workloads import asks, by_address, http_driver, step_files
+from loadframe.workloads.asking import ask, host_of
+from loadframe.workloads.asks import Ask, block
+from loadframe.workloads.by_address import ByAddress
+from loadframe.workloads.common import Common
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.http_driver import Order, Schedule
+from loadframe.workloads.requirements import demand, program
+
+MOST_CONNECTIONS = 1024
+"""wrk has a thread for each of them."""
+Options = TypeVar("Options", bound=Any)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A request of others, as it is sent again. operation: its number. lowest, highest: the statuses of a right answer.
+    think_s: the pause of a user before it."""
+
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    operation: int = 0
+    lowest: int = 200
+    highest: int = 399
+    think_s: float = 0.0
+
+
+class Recorded(Common[Options]):
+    """See Workload. The options have `file`, `keep_alive` and `writes`."""
+
+    target_kinds = by_address.KINDS
+    levels = (1, MOST_CONNECTIONS)
+    order: Order
+
+    def __init__(
+        self,
+        options: Mapping[str, SettingValue],
+        allowance: Allowance | None = None,
+        declared: Declared | None = None,
+    ) -> None:
+        """declared: a login. StudyError for what does not fit. The file is read later."""
+        super().__init__(options, allowance)
+        self._sessions = ByAddress(declared or Declared(), "", "status", 0.0, writes=self.options.writes)
+        self._written: dict[str, tuple[Ask, ...]] = {}
+
+    @abstractmethod
+    def recalled(self) -> Sequence[Recalled]:
+        """The requests, from the file. StudyError where it cannot be used."""
+
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """See SendsRequests."""
+
+    @property
+    def file(self) -> Path:
+        """What is replayed. StudyError where the study names none."""
+        if not self.options.file:
+            raise StudyError(
+                f"workload.options.file is missing: the workload {self.kind} replays a file.", remedy="Give its path."
+            )
+        try:
+            return Path(self.options.file).expanduser().absolute()
+        except RuntimeError as error:  # a ~name that has no home
+            raise StudyError(
+                f"workload.options.file = {self.options.file!r}: {error}.", remedy="Give its path."
+            ) from None
+
+    def not_sent(self, method: str) -> str:
+        """Why requests of this method are left out; "" where they are sent."""
+        if method not in METHODS:
+            return f"{method}, because {NOT_SENT.get(method, 'it is not one that Loadframe sends')}"
+        if method in SAFE or self.options.writes:
+            return ""
+        return f"{method}, which changes data (workload.options.writes = true sends it)"
+
+    def check_requests(self, *, running: bool) -> None:
+        """See SendsRequests. What changes data is left out where the study does not say that it may."""
+        self._sessions.prepare(running=running)
+        self.recalled()
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return http_driver.trials()
+
+    def install(self, endpoint: Endpoint) -> None:
+        """See that the server answers; what was recorded of others says how."""
+        demand(requirements(self.kind))
+        self._sessions.refuse_to_tell(endpoint)
+        self.check_requests(running=endpoint.attached)
+        ask(endpoint, self._first())
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """The same requests at every level; one of them is asked for."""
+        self.check_level(level)
+        ask(endpoint, self._first())
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start wrk for so long. Where there is a login, each connection logs in before."""
+        demand(requirements(self.kind))
+        level = self.check_level(level)
+        folder, asked, clients = folder.resolve(), self._asks(endpoint), self.clients(level)
+        text = folder / "pages.bin"
+        step_files.write(text, by_address.contents(asked), self.allowance.user)
+        plan = http_driver.Plan(
+            address=endpoint.address,
+            host=host_of(endpoint),
+            text=text,
+            compared=1,
+            keep_alive=self.options.keep_alive,
+            block=block(asked, self._sessions.open_sessions(endpoint, clients)),
+            order=self.order,
+            secret=self._sessions.secret,
+            largest_bytes=max(one.size for one in asked),
+        )
+        return http_driver.start(
+            self.kind,
+            plan,
+            allowance=self.allowance,
+            connections=clients,
+            folder=folder,
+            duration_s=duration_s,
+            rate=self.schedule(level, duration_s),
+        )
+
+    def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
+        """When requests begin: see http_driver.start."""
+        return self.rate(level)
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Nothing of ours is left in the server."""
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Nothing was made."""
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _first(self) -> str:
+        return next((one.path for one in self.recalled() if one.method == "GET"), "/")
+
+    def _asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
+        """Written out once for each address."""
+        host = host_of(endpoint)
+        if host not in self._written:
+            close = not self.options.keep_alive
+            self._written = {host: tuple(_ask(one, host, close=close) for one in self.recalled())}
+        return self._written[host]
+
+
+def _ask(one: Recalled, host: str, *, close: bool) -> Ask:
+    head = asks.head(one.method, one.path, host, one.headers, close=close)
+    return Ask(
+        operation=one.operation,
+        head=asks.sized(head, one.method, one.body),
+        body=one.body,
+        lowest=one.lowest,
+        highest=one.highest,
+        repeatable=one.method in REPEATABLE,
+        think_s=one.think_s,
+    )
+
+
+def told(counts: Mapping[str, int]) -> Iterable[str]:
+    """What was left out, in words, the most first."""
+    for why, count in sorted(counts.items(), key=lambda pair: -pair[1]):
+        yield f"{count:,} {'request was' if count == 1 else 'requests were'} left out: {why}"
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs whatever the target."""
+    return (program(kind, "wrk", "wrk"),)
