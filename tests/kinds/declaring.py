@@ -8,8 +8,9 @@ from typing import Any
 from loadframe.kinds import registry
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.study.declaration import TargetTable
+from readable import readable
 
-SERVING = Path(__file__).with_name("serving.py")
+SERVING = readable(Path(__file__).with_name("serving.py"))
 COMMAND = ["python3", str(SERVING), "--port", "{port}", "--data", "{data}"]
 POOL: dict[str, Any] = {
     "values": [2, 4, 32],
@@ -21,7 +22,7 @@ THREADS: dict[str, Any] = {"from": 1, "to": 64, "apply": "argument", "name": "--
 GRAIN: dict[str, Any] = {
     "values": [1, 2, 3],
     "apply": "file",
-    "file": str(Path(__file__).with_name("serving.ini")),
+    "file": str(readable(Path(__file__).with_name("serving.ini"))),
     "key": "serving.grain",
     "restart": False,
 }
