@@ -82,7 +82,7 @@ def test_after_kill_9_a_search_for_settings_is_shown_and_goes_on(start: Start, l
     page = (running.run() / "report.html").read_text()
     assert "Stopped after " in page and 'id="chart-trials"' in page
     more = str(len(trials) + 1)
-    short = ["--set", "measure.budget=10s"]  # enough for the next trial, not for every proof that there may be
+    short = ["--set", "measure.budget=30s"]  # enough for the next trial, not for every proof that there may be
     found = loadframe("tune", f"{run}/study.toml", "--resume", run, "--trials", more, "--json", *one_level, *short)
     shape = found.json
     assert [trial["changes"] for trial in shape["trials"]][:-1] == [trial["changes"] for trial in trials]
