@@ -197,7 +197,7 @@ def test_two_runs(loadframe: Command, two_runs: list[str], tmp_path: Path) -> No
 def test_what_nobody_has_looked_at_is_said_of_alternatives_too(
     here: Callable[..., Result], study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "unseen", lambda _study: ("Of an answer no more than its status was checked.",))
+    monkeypatch.setattr(writing, "unseen", lambda *_: ("Of an answer no more than its status was checked.",))
     study.write_text(study.read_text() + ALTERNATIVES)
     done = here("compare", "study.toml", "--set", "measure.budget=2s", "--set", "load.levels=[2]", "--json")
     assert done.exit_code == 0, done.stderr
