@@ -71,16 +71,29 @@ TRACES: Mapping[str, Trace] = {
     "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
     "memory.mmap_page_faults": Trace("target.paging.major_faults"),
     **{cause: Trace(IN_SERVICE, "at once") for cause in SERVED_AT_ONCE},
+    "net.accept_queue": Trace("system.network.listen_overflows", price=False),
+    "net.delayed_ack": Trace("workload.latency_delayed_ack_share", "share"),
+    "runtime.garbage_collection": Trace("target.runtime.gc_share", "share"),
+    # One CPU was all that it could have: of work that is spread it takes more than that.
+    "cpu.hot_thread": Trace("target.cpu.cores", "passes", ceiling="target.cpu.cores"),
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
 """By finding; those of a kind of server are in its `kinds/NAME/signatures.py`. Of others the first evidence that counts
 events (1/s, or per request) is their trace."""
 
 
+TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
+    "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
+}
+"""Of a finding that may be seen in several ways, by the metric that carries it."""
+
+
 def trace_of(finding: Finding) -> Trace | None:
     """The trace of a finding; None where nothing of it is counted."""
     if finding.id in TRACES:
         return TRACES[finding.id]
+    if finding.evidence and (carried := TRACES_BY_EVIDENCE.get(finding.evidence[0].metric)) is not None:
+        return carried
     counted = (item.metric for item in finding.evidence if item.comparison in (">=", ">"))
     return next((Trace(name) for name in counted if metric_of(name).unit == "1/s" or _is_per_request(name)), None)
 

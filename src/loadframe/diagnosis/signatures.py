@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
+from loadframe.diagnosis.service_signatures import OF_SERVICES
 from loadframe.knowledge.kinds import rows, tables
 from loadframe.knowledge.signature import (
     CPU_BUSY,
@@ -230,7 +231,18 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
             ),
             Condition("system.pressure.io.some", ">=", 0.2, "psi: some task waited for I/O 20 % of the time"),
         ),
-        absent=(OWN_CPU_BUSY, DIRECT_RECLAIM, DISK_IDLE),
+        absent=(
+            OWN_CPU_BUSY,
+            DIRECT_RECLAIM,
+            DISK_IDLE,
+            Condition(
+                "target.io.write_bytes",
+                "<",
+                512.0,
+                "/proc/PID/io: its processes write less than a sector, so what is flushed is of others",
+                per_request=True,
+            ),
+        ),
         explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
     ),
     Signature(
@@ -244,14 +256,7 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
         explanation="Requests fail at once where they could wait for the lock.",
         explains_falling=True,
     ),
-    Signature(
-        id="cpu.hot_thread",
-        rank=Rank.CPU,
-        title="one thread of the target is at the limit of its CPU",
-        present=(Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread can use one CPU at most"),),
-        absent=(CPU_BUSY,),
-        explanation="The work of one thread cannot be spread over the CPUs that are idle.",
-    ),
+    *OF_SERVICES,
     DRIVER_BESIDE_TARGET,
     Signature(
         id="cpu.saturated",

@@ -21,11 +21,13 @@ class Rank(IntEnum):
     DISK = 4
     ONE_WRITER = 5
     PROCESSES = 6
-    FAILURES = 7
-    CACHES = 8
-    LOCKS = 9
-    WORKERS = 10
-    CPU = 11
+    NETWORK = 7
+    FAILURES = 8
+    CACHES = 9
+    LOCKS = 10
+    WORKERS = 11
+    RUNTIME = 12
+    CPU = 13
 
 
 @dataclass(frozen=True, slots=True)

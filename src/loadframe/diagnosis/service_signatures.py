@@ -1,0 +1,189 @@
+"""Signatures of what is seen from outside of any process: its sockets, its threads, its runtime, its open files."""
+
+from __future__ import annotations
+
+from loadframe.knowledge.signature import CPU_BUSY, OWN_CPU_BUSY, Condition, Rank, Signature
+from loadframe.model import REACHED
+
+FAILING = Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True)
+NO_MORE_FILES = Condition(
+    "target.open_files.share", ">=", REACHED, "getrlimit(2): accept and open fail with EMFILE at the soft limit"
+)
+HOT = 0.9
+"""Of one CPU, as the busiest thread or a process whose threads run one at a time."""
+
+_NETWORK: tuple[Signature, ...] = (
+    Signature(
+        id="net.accept_queue",
+        rank=Rank.NETWORK,
+        title="connections are dropped before they are accepted",
+        present=(
+            Condition(
+                "system.network.listen_overflows",
+                ">=",
+                0.01,
+                "ip-sysctl: a dropped connection tries again after a second or more",
+                per_request=True,
+            ),
+            Condition(
+                "target.accept_queue.share", ">=", 0.8, "listen(2), sock_diag(7): the queue that overflows is its own"
+            ),
+        ),
+        absent=(NO_MORE_FILES, OWN_CPU_BUSY),
+        explanation="The queue of connections that wait to be accepted is full, and the kernel drops further ones. A "
+        "client notices nothing and tries again after a second. Its length is the smaller of listen()'s backlog and "
+        "net.core.somaxconn.",
+        explains_falling=True,
+        explains=("process.accept_queue",),
+        whole=True,
+    ),
+    Signature(
+        id="net.ports",
+        rank=Rank.NETWORK,
+        title="the local ports for connections to one destination are used up",
+        present=(
+            Condition(
+                "system.network.local_ports.share",
+                ">=",
+                0.95,
+                "ip-sysctl: ip_local_port_range; beyond it connect(2) fails with EADDRNOTAVAIL",
+            ),
+            FAILING,
+        ),
+        absent=(),
+        explanation="Each closed connection keeps its port for a minute (TIME_WAIT), on the side that closed it first. "
+        "Keep connections open between requests, or widen net.ipv4.ip_local_port_range.",
+        explains_falling=True,
+        explains=("network.local_ports",),
+        whole=True,
+    ),
+    Signature(
+        id="net.delayed_ack",
+        rank=Rank.NETWORK,
+        title="answers wait for delayed acknowledgements (Nagle's algorithm)",
+        present=(
+            Condition(
+                "workload.latency_delayed_ack_share",
+                ">=",
+                0.5,
+                "include/net/tcp.h: TCP_DELACK_MIN is 40 ms; half of the requests take that long",
+            ),
+            Condition(
+                "workload.latency_delayed_ack_contrast",
+                ">=",
+                3.0,
+                "a mode, not a broad distribution that reaches there: three times the bands beside it, our choice",
+            ),
+            Condition(
+                "system.network.delayed_acks",
+                ">=",
+                0.5,
+                "TcpExt DelayedACKs: the timer ran out about once per request",
+                per_request=True,
+            ),
+        ),
+        absent=(CPU_BUSY,),
+        explanation="The server writes an answer in two small pieces. The second one waits until the client has "
+        "acknowledged the first, and the client delays that by 40 ms (RFC 896, RFC 1122). Write answers at once, or "
+        "set TCP_NODELAY.",
+        whole=True,
+    ),
+)
+
+_FILES: tuple[Signature, ...] = (
+    Signature(
+        id="process.open_files",
+        rank=Rank.FAILURES,
+        title="a process has as many files open as it may",
+        present=(
+            Condition(
+                "target.accept_queue.waiting",
+                ">=",
+                1.0,
+                "accept(2): with EMFILE a connection stays in the queue, where it waits although the process is idle",
+            ),
+            NO_MORE_FILES,
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="It cannot accept more connections until it closes some: they wait, and no request fails. EMFILE "
+        "itself cannot be seen from outside; the open files were counted, and the connections that wait.",
+        explains_falling=True,
+        whole=True,
+    ),
+)
+
+_COLLECTING = "Objects that live fill most of the heap, so a collection frees little and the next one comes soon. "
+_RUNTIME: tuple[Signature, ...] = (
+    Signature(
+        id="runtime.garbage_collection",
+        rank=Rank.RUNTIME,
+        title="the runtime collects garbage most of the time",
+        present=(
+            Condition(
+                "target.runtime.gc_share",
+                ">=",
+                0.2,
+                "a fifth of the time, our choice; HotSpot's own goal is 1 % (-XX:GCTimeRatio=99)",
+            ),
+            Condition(
+                "target.runtime.heap_live_share", ">=", 0.5, "what lives takes half of the heap or more, our choice"
+            ),
+        ),
+        absent=(),
+        explanation=_COLLECTING + "Give it a larger heap, or keep fewer objects.",
+        explains=("cpu.hot_thread",),
+    ),
+    Signature(
+        id="runtime.garbage_collection",
+        rank=Rank.RUNTIME,
+        title="the runtime's collector takes much of the CPU time",
+        present=(
+            Condition(
+                "target.runtime.gc_cpu_share", ">=", 0.3, "CPU time of threads that are named as collectors, our choice"
+            ),
+            Condition(
+                "target.runtime.heap_live_share", ">=", 0.5, "what lives takes half of the heap or more, our choice"
+            ),
+        ),
+        absent=(Condition("target.runtime.gc_share", "<", 0.05, "its counters say that it seldom collects"),),
+        explanation="Threads whose names are those of a collector used this share of the target's CPU time. "
+        + "Give it a larger heap, or keep fewer objects.",
+        explains=("cpu.hot_thread",),
+    ),
+)
+
+_ONE_CPU: tuple[Signature, ...] = (
+    Signature(
+        id="cpu.hot_thread",
+        rank=Rank.CPU,
+        title="one thread of the target is at the limit of its CPU",
+        present=(Condition("target.cpu.hottest_thread", ">=", HOT, "one thread can use one CPU at most"),),
+        absent=(CPU_BUSY,),
+        explanation="The work of one thread cannot be spread over the CPUs that are idle.",
+    ),
+    Signature(
+        id="cpu.hot_thread",
+        rank=Rank.CPU,
+        title="the threads of one process take turns on one CPU (a global interpreter lock)",
+        present=(
+            Condition("target.cpu.one_at_a_time", ">=", 1.0, "/proc/PID/exe: CPython, PyPy or CRuby"),
+            Condition(
+                "target.cpu.busiest_process", ">=", 0.85, "all its threads together fill one CPU, less handing over"
+            ),
+            Condition(
+                "target.cpu.busiest_process",
+                "<=",
+                1.25,
+                "more would be work outside of the interpreter, which the lock does not hold back",
+            ),
+            Condition("target.cpu.busiest_threads", ">=", 2.0, "with one thread it would be that thread alone"),
+        ),
+        absent=(CPU_BUSY,),
+        explanation="Python and Ruby run the code of one thread at a time in each process, however many threads and "
+        "CPUs there are. More processes spread the work, more threads do not.",
+        whole=True,
+    ),
+)
+
+OF_SERVICES: tuple[Signature, ...] = (*_NETWORK, *_FILES, *_RUNTIME, *_ONE_CPU)
+"""Of any target; each with what rules it out."""
