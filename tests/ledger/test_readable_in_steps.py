@@ -32,6 +32,7 @@ from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
+from loadframe.recording.socket_sampling import LOCAL_PORTS
 from loadframe.study import Study
 from simulated import step
 
@@ -104,6 +105,7 @@ def recorded(root: Path) -> frozenset[str]:
         writer.begin_sample(at_s, at_s + 1e9)
         for each in files:
             each.sample(at_s)
+        writer.put(writer.source(LOCAL_PORTS), b"100\n")  # asked of the kernel, which is no file
         writer.end_record()
     for each in files:
         each.close()
@@ -131,6 +133,7 @@ def lay_machine(root: Path) -> None:
     texts |= {"proc/7/fd/0": "", "proc/7/task/7/wchan": "futex_wait"}
     texts |= {
         "proc/net/snmp": "Tcp: RetransSegs\nTcp: 7\n",
+        "proc/sys/net/ipv4/ip_local_port_range": "32768 60999\n",
         "proc/interrupts": "     CPU0\nTLB:    1   TLB shootdowns\n",
     }
     texts |= {f"group/{name}": text for name, text in GROUP.items()}

@@ -67,5 +67,5 @@ def test_what_is_derived_is_registered_and_read() -> None:
         assert one.metric in METRICS
         for need in one.needs:
             assert need in METRICS
-            of_steps = need.startswith(("system.", "target.cage."))
+            of_steps = need.startswith(("system.", "target.cage.", "target.runtime."))
             assert of_steps or need in read | {other.metric for other in DERIVED}, one.metric

@@ -254,6 +254,7 @@ def test_the_process_imports_nothing_heavy() -> None:
         "loadframe.recording.frame_writer",
         "loadframe.recording.frames",
         "loadframe.recording.held_files",
+        "loadframe.recording.jvm_sampling",
         "loadframe.recording.recorder",
         "loadframe.recording.sampling",
         "loadframe.recording.socket_rows",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loadframe.analysis.latency_modes import DELAYED_ACK_MS, band
 from loadframe.analysis.window import Summary
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
@@ -75,11 +76,24 @@ def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, o
     if "target.memory.rss" in found:  # else it is not on this machine, whose ceilings are not its own
         found, _ = derive(found, {})
     length = summary.window_end_s - summary.window_start_s
+    found |= _delayed_ack(loaded)
     if loaded.offered is not None:
         found["workload.offered"] = loaded.offered / length
     if loaded.moved_bytes is not None:
         found["workload.bytes"] = loaded.moved_bytes / length
     return Evaluated(found, blind)
+
+
+def _delayed_ack(loaded: Loaded) -> dict[str, float]:
+    """How many of the requests that were done took as long as an acknowledgement is delayed."""
+    done = loaded.summary.inside & (loaded.requests.outcome == 0)
+    found = band(loaded.requests.latency_ms[done], *DELAYED_ACK_MS)
+    if found is None:
+        return {}
+    return {
+        "workload.latency_delayed_ack_share": found.share,
+        "workload.latency_delayed_ack_contrast": found.contrast,
+    }
 
 
 def derived(

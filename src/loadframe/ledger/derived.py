@@ -35,6 +35,19 @@ OF_THE_MACHINE: tuple[Derived, ...] = (
         ("system.network.local_ports.limit",),
         lambda ports: ports / TIME_WAIT_S,
     ),
+    *(
+        Derived(share, (use, ceiling), lambda used, most: used / most if most > 0 else 0.0)
+        for share, use, ceiling in (
+            (
+                "system.network.local_ports.share",
+                "system.network.local_ports",
+                "system.network.local_ports.limit",
+            ),
+            ("target.open_files.share", "target.open_files", "target.open_files.limit"),
+            ("target.accept_queue.share", "target.accept_queue", "target.accept_queue.limit"),
+            ("target.runtime.heap_live_share", "target.runtime.heap_live", "target.runtime.heap_ceiling"),
+        )
+    ),
 )
 """Of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
 

@@ -23,13 +23,15 @@ NETWORK: tuple[LimitRule, ...] = (
         near=0.8,
         on_harm="reached",
     ),
-    _network(
+    LimitRule(
         id="network.local_ports",
         title="local ports for connections to one destination",
+        layer="network",
         use="system.network.local_ports",
         ceiling="system.network.local_ports.limit",
         loud=True,
         source=f"{IP}: ip_local_port_range; TIME_WAIT keeps a port for 60 s; near: 80 %, our choice",
+        errors="workload.errors",
         near=0.8,
     ),
     _network(

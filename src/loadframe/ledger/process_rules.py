@@ -9,7 +9,7 @@ from loadframe.knowledge.limit import LimitRule
 CGROUP_V2 = "Linux, Documentation/admin-guide/cgroup-v2.rst"
 USE = "Gregg, The USE Method"
 WALKED = "counting it walks a folder or a table of the process, which is too slow for every tick"
-SOCKETS = "sock_diag(7) is not recorded; a step has the drops of all queues, system.network.listen_overflows"
+SOCKETS = "of a step the signature net.accept_queue judges the queue and the drops together"
 OTHER_GROUPS = "a study records the groups of its cages, which the rules of cage.* read"
 
 _process = partial(LimitRule, layer="process")

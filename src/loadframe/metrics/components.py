@@ -38,7 +38,8 @@ target.served.connections         | count | connections that the target accepted
 target.served.connections_most    | count | connections that the target accepted, most at once
 target.served.busy                | count | of these with a request that is not answered, average
 target.served.busy_most           | count | of these with a request that is not answered, most at once
-target.open_files                 | count | open files of the target's process that has most
+target.open_files                 | count | open files of the target's process that is nearest to its limit
+target.open_files.share           | share | open files of that process, of all that it may have
 target.open_files.limit           | count | RLIMIT_NOFILE (soft) of that process
 target.memory.rss                 | bytes | resident memory of the target, largest
 target.io.read_bytes              | bytes/s | bytes the target read from disks
@@ -75,6 +76,8 @@ workload.driver_lag               | share | part of the requests' time in which 
 workload.cpu_wait                 | share | part of the requests' time, waits in line left out, without a CPU to run on
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
+workload.latency_delayed_ack_share | share | requests that took 38 to 48 ms, as long as an acknowledgement is delayed
+workload.latency_delayed_ack_contrast | count | these over the requests in the fuller one of the bands of 10 ms beside
 workload.errors                   | 1/s   | requests that failed
 workload.bytes                    | bytes/s | bytes of the bodies that arrived
 workload.offered                  | 1/s   | requests that should have begun, in an open loop
@@ -93,6 +96,11 @@ target.inotify_watches            | count | files that the target watches by ino
 target.inotify_instances          | count | inotify instances of the target
 target.accept_queue               | count | connections waiting in its fullest accept queue
 target.accept_queue.limit         | count | connections that may wait there
+target.accept_queue.share         | share | connections waiting in its fullest accept queue, of all that may wait there
+target.accept_queue.waiting       | count | connections waiting in all of its accept queues, average
+target.runtime.gc_cpu_share       | share | CPU time of the target that its garbage collector's threads used
+target.runtime.heap_live          | bytes | heap in use at its least, which the live objects do not exceed
+target.runtime.heap_live_share    | share | heap in use at its least, of all that the runtime lets it have
 target.memory.allowed             | bytes | memory that the target may use: its control group's or the machine's
 target.cgroup.pids                | count | threads of the control group nearest to its limit
 target.cgroup.pids.limit          | count | pids.max

@@ -20,7 +20,7 @@ OF_EACH_COMPONENT = tuple(
     f"target.{part}"
     for part in (
         *("cage.", "cpu.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches."),
-        *("waits.", "peers.", "served.", "accept_queue"),
+        *("waits.", "peers.", "served.", "accept_queue", "runtime."),
     )
 )
 """How the names of what the recorder sees of any component begin, written for the target."""

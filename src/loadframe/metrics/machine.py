@@ -20,6 +20,7 @@ system.clock.step                 | s     | the wall clock was set by this much
 system.stall.share                | share | time in which no tick could be recorded: the machine stalled
 system.stall.longest_ms           | ms    | longest time without a tick
 system.network.retransmits        | 1/s   | TCP segments sent again
+system.network.delayed_acks       | 1/s   | acknowledgements that TCP sent late because nothing else was to be sent
 system.network.listen_drops       | 1/s   | connections dropped before they were accepted
 system.processes.running          | count | runnable threads, average
 system.processes.blocked          | count | threads blocked on I/O, average
@@ -90,6 +91,7 @@ system.network.syn_backlog        | count | net.ipv4.tcp_max_syn_backlog
 system.network.syn_drops          | 1/s   | half-open connections dropped or answered with a cookie
 system.network.local_ports        | count | local ports used for the destination with most connections
 system.network.local_ports.limit  | count | local ports for one destination
+system.network.local_ports.share  | share | local ports in use of all for the destination with most connections
 system.network.local_ports.per_second | 1/s | connections to one destination that local ports allow
 system.network.connections_opened | 1/s   | connections opened from here
 system.network.time_wait          | count | sockets in TIME_WAIT

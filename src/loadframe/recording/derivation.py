@@ -114,7 +114,7 @@ AVERAGE = frozenset(
 )
 LOWEST = frozenset({"system.memory.available"})
 LATEST = frozenset(
-    {"system.cpu.count", "system.memory.limit", "system.files.limit"}
+    {"system.cpu.count", "system.memory.limit", "system.files.limit", "system.network.local_ports.limit"}
     | {f"cage.{name}" for name in ("cpu.limit", "memory.peak", "memory.limit", "pids.limit")}
 )
 IN_PAGES = frozenset({"system.network.tcp_memory"})

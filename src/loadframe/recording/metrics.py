@@ -25,6 +25,7 @@ from loadframe.recording.process_window import (
     component_metrics,
     followed_processes,
 )
+from loadframe.recording.runtime_metrics import runtime_metrics
 from loadframe.recording.system_metrics import busy_cores, cpu_count, system_metrics
 from loadframe.recording.wait_metrics import machine_of, wait_metrics
 from loadframe.recording.windows import Window, derive, nearest_pair, window_of
@@ -79,7 +80,11 @@ def window_metrics(
     ports = {port: name for name, members in by_component.items() for port in Connections(members).listening}
     for component, members in by_component.items():
         seen = Connections(members, {port: name for port, name in ports.items() if name != component})
-        parts = [partial(wait_metrics, members, seen, machine), partial(peer_metrics, seen)]
+        parts = [
+            partial(wait_metrics, members, seen, machine),
+            partial(peer_metrics, seen),
+            partial(runtime_metrics, members),
+        ]
         for name, value in (component_metrics(members) | gather(parts)).items():
             if is_known(f"{component}.{name}"):
                 metrics[f"{component}.{name}"] = value

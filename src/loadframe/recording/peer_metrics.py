@@ -235,4 +235,5 @@ def _queues(looks: Sequence[Look]) -> Metrics:
     if not queues:
         return {}
     waiting, most = max(queues, key=lambda one: (one[0] / one[1], -one[1]))
-    return {"accept_queue": waiting, "accept_queue.limit": most}
+    together = sum(count for count, _ in queues) / len(looks)
+    return {"accept_queue": waiting, "accept_queue.limit": most, "accept_queue.waiting": together}

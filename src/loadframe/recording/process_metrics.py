@@ -6,6 +6,7 @@ and goes between two ticks.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -156,6 +157,11 @@ class TaskTexts:
         return self.stat[begin : begin + 1].decode("ascii", "replace") if begin >= 2 else ""
 
     @property
+    def name(self) -> str:
+        """As the kernel keeps it, 15 bytes at most."""
+        return self.stat[self.stat.find(b"(") + 1 : max(0, self.stat.rfind(b")"))].decode("utf-8", "replace")
+
+    @property
     def where_known(self) -> bool:
         """Whether the kernel says where it sleeps; "0" is its answer for running ones and where it will not tell."""
         return self.wchan not in (b"", b"0")
@@ -238,18 +244,31 @@ def threads(members: Collection[Mapping[str, bytes]]) -> Metrics:
 
 
 def open_files(members: Collection[Mapping[str, bytes]]) -> Metrics:
-    """Of the process that has most, with its own limit."""
-    counts = [(procfs.parse_count(one["fd"]), one.get("limits", b"")) for one in members if "fd" in one]
-    if not counts:
-        return {}
-    count, text = max(counts, key=lambda each: each[0])
-    return {"open_files": count} | (open_files_limits(text) if text else {})
+    """Of the process that is nearest to its own limit, with that limit."""
+    found = [
+        {"open_files": procfs.parse_count(one["fd"])} | open_files_limits(one.get("limits", b""))
+        for one in members
+        if "fd" in one
+    ]
+    return max(found, key=nearness, default={})
+
+
+def nearness(found: Metrics) -> tuple[float, float]:
+    """How near to its limit of open files a process is; where that is not known, or alike, how many it has."""
+    count = found.get("open_files", -1.0)
+    return count / max(found.get("open_files.limit", math.inf), 1.0), count
+
+
+@lru_cache(maxsize=512)
+def _open_files_limits(text: bytes) -> tuple[float, float] | None:
+    limit = procfs.parse_limits(text).get(_OPEN_FILES)
+    return None if limit is None else (limit.soft, limit.hard)
 
 
 def open_files_limits(text: bytes) -> Metrics:
-    """From a process's limits."""
-    limit = procfs.parse_limits(text).get(_OPEN_FILES)
-    return {} if limit is None else {"open_files.limit": limit.soft, "open_files.hard_limit": limit.hard}
+    """From a process's limits; nothing from an empty text."""
+    limits = _open_files_limits(text) if text else None
+    return {} if limits is None else {"open_files.limit": limits[0], "open_files.hard_limit": limits[1]}
 
 
 def memory(page_bytes: int, members: Collection[Mapping[str, bytes]]) -> Metrics:

@@ -30,6 +30,7 @@ from loadframe.recording.process_metrics import (
     census,
     is_there,
     memory,
+    nearness,
     open_files,
     parse_stat,
     parse_tasks,
@@ -39,10 +40,14 @@ from loadframe.recording.process_metrics import (
     with_cores,
 )
 from loadframe.recording.procfs import ProcessStat
+from loadframe.recording.runtimes import runs_one_at_a_time
 from loadframe.recording.windows import Window, nearest_pair
 
 _ENOUGH_FOR_MOST = 0.9
 """The hottest thread is known only where the CPU time of nearly all threads is."""
+TAKES_PART = 0.05
+"""Of one CPU: a thread with less has no part in a process's load."""
+PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
 """A sum over all threads is estimated from a sample only where it holds half of them."""
 
@@ -223,7 +228,7 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
 
 def component_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
     """The metrics of one component's processes together, without the component's name in front ("cpu.cores")."""
-    groups = (_rates, _allowed_cpus, _hottest, _run_delay, _states, _open_files, _memory, _switches)
+    groups = (_rates, _allowed_cpus, _hottest, _busiest, _run_delay, _states, _open_files, _memory, _switches)
     return gather(partial(group, processes) for group in groups) if processes else {}
 
 
@@ -248,7 +253,7 @@ def _memory(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
-    return max(map(open_files, _moments(processes)), key=lambda one: one.get("open_files", -1.0), default={})
+    return max(map(open_files, _moments(processes)), key=nearness, default={})
 
 
 def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -291,6 +296,19 @@ def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
     if not rates or len(rates) < _ENOUGH_FOR_MOST * sum(process.most_threads for process in processes):
         return {}
     return {"cpu.hottest_thread": max(run for run, _ in rates)}
+
+
+def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
+    """The process with most CPU, the number of its threads that have a part in it, and whether its threads run one at a
+    time by the nature of what runs it."""
+    busiest = max(processes, key=lambda process: process.rates.get("cpu.cores", -1.0))
+    found: Metrics = {"cpu.busiest_process": busiest.cores}
+    if busiest.cpu_rates:
+        found["cpu.busiest_threads"] = sum(run >= TAKES_PART for run, _ in busiest.cpu_rates.values())
+    programs = [tick.entries[PROGRAM] for tick in busiest.window.around if PROGRAM in tick.entries]
+    if programs:
+        found["cpu.one_at_a_time"] = float(runs_one_at_a_time(programs[-1].decode("utf-8", "replace")))
+    return found
 
 
 def _run_delay(processes: Sequence[ProcessInWindow]) -> Metrics:

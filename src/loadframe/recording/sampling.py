@@ -15,6 +15,7 @@ from pathlib import Path
 
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, HeldFiles, open_if_there, read_all
+from loadframe.recording.jvm_sampling import PROGRAMS, JvmCounters
 from loadframe.recording.thread_sampling import Threads
 
 SYSTEM_FILES = (
@@ -25,10 +26,12 @@ SYSTEM_FILES = (
     "/proc/pressure/cpu",
     "/proc/pressure/memory",
     "/proc/pressure/io",
+    "/proc/net/netstat",
 )
 SLOW_SYSTEM_FILES = (
     *("/proc/loadavg", "/proc/sys/fs/file-nr", "/proc/interrupts"),
-    *("/proc/net/dev", "/proc/net/snmp", "/proc/net/netstat", "/proc/net/sockstat"),
+    *("/proc/net/dev", "/proc/net/snmp", "/proc/net/sockstat"),
+    *("/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/ipv4/ip_local_reserved_ports"),
 )
 SLOW_SYSTEM_PATTERNS = (
     "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq",
@@ -57,6 +60,8 @@ MANY_THREADS = 1000
 /proc/PID/stat takes 43 us, io 20 us, the process's CPU clock 22 us (benchmarks/recorder.py's machine)."""
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
+LOOKS_FOR_JVM = 10
+"""How often the counters of a Java process are looked for, once per second from its start on."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _GONE = b"gone\n"
 _CPU_CLOCK_OF_PROCESS = 2
@@ -127,6 +132,8 @@ class ProcessFiles(HeldFiles):
         self.pid = pid
         self._size_counts = size_counts
         self._many_open_files = False
+        self._jvm: JvmCounters | None = None
+        self._looks_for_jvm = LOOKS_FOR_JVM
         # Of a tree laid out elsewhere only the files are available, not the clocks of its processes.
         self._clock = (~pid << 3) | _CPU_CLOCK_OF_PROCESS if root == Path("/") else None
         self.directory = os.open(root / f"proc/{pid}", _FOLDER)
@@ -136,7 +143,7 @@ class ProcessFiles(HeldFiles):
             os.close(self.directory)
             raise
         prefix = f"{component}:{pid}"
-        self._sources = {name: self.source(f"{prefix}:{name}") for name in ("fd", "cpu", "gone")}
+        self._sources = {name: self.source(f"{prefix}:{name}") for name in ("fd", "cpu", "gone", "exe", "jvm")}
         self._threads = Threads(prefix, tasks_directory, writer, descriptors, interval_s, live=self._clock is not None)
         self._stat: Held = []
         try:
@@ -170,9 +177,24 @@ class ProcessFiles(HeldFiles):
             read_all(self._writer, self.each_tick)
         if second:
             read_all(self._writer, self.each_second)
+            self._sample_program()
+        if self._jvm is not None:
+            self._writer.put(self._sources["jvm"], self._jvm.read())
         self._sample_open_files(second)
         self._threads.sample(second)
         return True
+
+    def _sample_program(self) -> None:
+        """What it runs; absent without permission."""
+        try:
+            program = os.readlink("exe", dir_fd=self.directory)
+        except OSError:
+            return
+        self._writer.put(self._sources["exe"], os.fsencode(program))
+        if self._jvm is None and self._looks_for_jvm > 0 and Path(program).name in PROGRAMS:
+            self._looks_for_jvm -= 1
+            found = JvmCounters(self.directory)
+            self._jvm = found if found.find() else None
 
     def _sample_open_files(self, second: bool) -> None:
         if self._many_open_files and not second:
@@ -189,6 +211,8 @@ class ProcessFiles(HeldFiles):
 
     def close(self) -> None:
         self._threads.close()
+        if self._jvm is not None:
+            self._jvm.close()
         super().close()
         for descriptor in (*(held for _, held in self._stat), self.directory):
             os.close(descriptor)

@@ -15,7 +15,7 @@ from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import PAGE_BYTES
 from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below, read_file
-from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT
+from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT, parse_port_range
 
 SYN_RECEIVED, LISTENING, NEW_SYN_RECEIVED = 0x03, 0x0A, 0x0C
 """include/net/tcp_states.h"""
@@ -73,19 +73,8 @@ def _net_sysctl(name: str, metric: str, word: int = 0, factor: int = 1, absent: 
 
 
 def _port_range(pair: Pair) -> dict[str, float]:
-    """How many local ports a connection to one destination may come from, less the reserved ones."""
     ports, _, reserved = pair.last.partition(b"\n")
-    numbers = [procfs.parse_count(word) for word in ports.split()]
-    if len(numbers) != 2:
-        raise RecordingError("ip_local_port_range does not have its two numbers.")
-    low, high = numbers
-    taken = 0
-    for part in reserved.strip().split(b","):
-        first, _, last = part.partition(b"-")
-        if first.strip():
-            start, end = procfs.parse_count(first), procfs.parse_count(last or first)
-            taken += max(0, min(end, high) - max(start, low) + 1)
-    return {"system.network.local_ports.limit": float(max(0, high - low + 1 - taken))}
+    return {"system.network.local_ports.limit": float(parse_port_range(ports, reserved))}
 
 
 def fetch_port_range(place: Place, path: str) -> bytes:

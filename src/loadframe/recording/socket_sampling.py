@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -39,8 +40,13 @@ CPU_SHARE = 0.002
 LONGEST_S = 5.0
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
 """Processes with more open files are looked through at most this often."""
-MOST_SOCKETS = 20_000
-"""Of one look; a kernel with more of them is listed no further."""
+MOST_SOCKETS = 70_000
+"""Of one look; a kernel with more of them is listed no further. A range of local ports has fewer."""
+PORTS_EVERY_S = 4.5
+"""How often local ports are counted, and that only where sockets in TIME_WAIT could fill a quarter of their range:
+every connection of the last minute is listed for it."""
+LOCAL_PORTS = "system:local-ports"
+"""The source of the largest number of local ports that connections to one destination take, as text."""
 
 _HEADER = struct.Struct("=IHHII")
 _HEAD = struct.Struct("=IH")
@@ -51,6 +57,7 @@ _UNIX_REQUEST = struct.Struct("=BBHIIIII")
 _DUMP, _BY_FAMILY, _SOCK_DIAG = 0x301, 20, 4
 _ERROR, _DONE = 2, 3
 _INFO_ATTRIBUTE = 2
+_TIME_WAIT = 6
 _STATES = 1 << ESTABLISHED | 1 << SYN_SENT | 1 << CLOSE_WAIT | 1 << LISTEN
 _UNIX_SHOW = 0x1 | 0x4 | 0x10
 """UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_RQLEN"""
@@ -104,7 +111,9 @@ class SocketSampler:
         self._owners: dict[tuple[str, int], _Owner] = {}
         self._networks: dict[int, socket.socket | None] = {}
         self._foreign: set[int] = set()
-        self._due_s = 0.0
+        self._due_s = self._ports_due_s = 0.0
+        self._ports = writer.source(LOCAL_PORTS)
+        self._range = _port_range() if self._live else 0
         self._buffer = bytearray(1 << 18)
         self._view = memoryview(self._buffer)
 
@@ -116,6 +125,9 @@ class SocketSampler:
         self._follow(processes)
         for network in {owner.network for owner in self._owners.values() if not owner.denied}:
             self._look(network, now_s)
+        if now_s >= self._ports_due_s:
+            self._ports_due_s = now_s + PORTS_EVERY_S
+            self._count_ports()
         spent_s = time.thread_time() - began_s
         self._due_s = now_s + min(LONGEST_S, max(EVERY_S, spent_s / CPU_SHARE)) - EVERY_S / 10
 
@@ -157,6 +169,28 @@ class SocketSampler:
             family, message, extra = listed.get(inode) or (0, b"", b"")
             rows += [ROW.pack(descriptor, inode, family, len(message), len(extra)), message, extra]
         self._writer.put(owner.source, b"".join(rows))
+
+    def _count_ports(self) -> None:
+        """Of our own network: the local ports in use for the destination that has most, TIME_WAIT included. A port on
+        which something listens takes connections, it makes none."""
+        if not self._range or 4 * _in_time_wait() < self._range:
+            return
+        try:
+            with _netlink() as asking:
+                listening, made = set[bytes](), Counter[bytes]()
+                for states in (1 << LISTEN, _STATES & ~(1 << LISTEN) | 1 << _TIME_WAIT):
+                    for family in (socket.AF_INET, socket.AF_INET6):
+                        for begin, _ in self._dump(asking, _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, states)):
+                            local = bytes(self._view[begin + 4 : begin + 6])
+                            if states == 1 << LISTEN:
+                                listening.add(local)
+                            elif local not in listening:
+                                made[
+                                    bytes(self._view[begin + 6 : begin + 8]) + self._view[begin + 24 : begin + 40]
+                                ] += 1
+        except OSError:  # not told this time
+            return
+        self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
 
     # --- netlink
 
@@ -270,6 +304,24 @@ def _attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tu
 
 def _name(key: tuple[str, int]) -> str:
     return f"{key[0]}:{key[1]}:sockets"
+
+
+def _port_range() -> int:
+    """How many local ports connections to one destination may have; 0 where that is not known."""
+    try:
+        low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii", errors="replace").split()
+        return max(0, int(high) - int(low) + 1)
+    except (OSError, ValueError):
+        return 0
+
+
+def _in_time_wait() -> int:
+    """Sockets in TIME_WAIT; 0 where that is not known."""
+    try:
+        words = Path("/proc/net/sockstat").read_text(encoding="ascii", errors="replace").split()
+        return int(words[words.index("tw") + 1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 # --- network namespaces -----------------------------------------------------------------------------------------------

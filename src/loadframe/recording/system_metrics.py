@@ -223,6 +223,7 @@ _SNMP = {
 _NETSTAT = {
     "system.network.listen_overflows": ("TcpExt", ("ListenOverflows",)),
     "system.network.listen_drops": ("TcpExt", ("ListenDrops",)),
+    "system.network.delayed_acks": ("TcpExt", ("DelayedACKs",)),
     "system.network.syn_drops": ("TcpExt", ("TCPReqQFullDrop", "TCPReqQFullDoCookies")),
     "system.network.time_wait_overflows": ("TcpExt", ("TCPTimeWaitOverflow",)),
     "system.network.tcp_memory_pressures": ("TcpExt", ("TCPMemoryPressures",)),
@@ -245,6 +246,22 @@ def _sockets(found: dict[str, int]) -> Metrics:
     return {metric: found[word] for metric, word in words.items() if word in found}
 
 
+def parse_port_range(text: bytes, reserved: bytes) -> int:
+    """How many local ports a connection to one destination may come from, less the reserved ones. RecordingError where
+    there are not two numbers."""
+    numbers = [procfs.parse_count(word) for word in text.split()]
+    if len(numbers) != 2:
+        raise RecordingError("ip_local_port_range does not have its two numbers.")
+    low, high = numbers
+    taken = 0
+    for part in reserved.strip().split(b","):
+        first, _, last = part.partition(b"-")
+        if first.strip():
+            start, end = procfs.parse_count(first), procfs.parse_count(last or first)
+            taken += max(0, min(end, high) - max(start, low) + 1)
+    return max(0, high - low + 1 - taken)
+
+
 # --- all of them ----------------------------------------------------------------------------------------------------
 
 _CPU_FOLDER = "system:/sys/devices/system/cpu/cpu*"
@@ -257,9 +274,31 @@ FILE_NUMBERS = Derivation("system:/proc/sys/fs/file-nr", procfs.parse_file_numbe
 SNMP = Derivation("system:/proc/net/snmp", procfs.parse_protocols, rates=(partial(_protocols, _SNMP),))
 NETSTAT = Derivation("system:/proc/net/netstat", procfs.parse_protocols, rates=(partial(_protocols, _NETSTAT),))
 SOCKSTAT = Derivation("system:/proc/net/sockstat", procfs.parse_sockets, (_sockets,))
+PORT_RANGE = Derivation(
+    "system:/proc/sys/net/ipv4/ip_local_port_range",
+    parse_port_range,
+    (lambda ports: {"system.network.local_ports.limit": ports},),
+    beside=("system:/proc/sys/net/ipv4/ip_local_reserved_ports",),
+)
+LOCAL_PORTS = Derivation(
+    "system:local-ports", procfs.parse_count, (lambda count: {"system.network.local_ports": count},)
+)
 FREQUENCY = Derivation(f"{_CPU_FOLDER}/cpufreq/scaling_cur_freq", _numbers, (_frequency,))
 MACHINE: tuple[Derivation, ...] = (
-    *(STAT, MEMINFO, VMSTAT, DISKSTATS, *PRESSURE.values(), FILE_NUMBERS, SNMP, NETSTAT, SOCKSTAT, FREQUENCY),
+    *(
+        STAT,
+        MEMINFO,
+        VMSTAT,
+        DISKSTATS,
+        *PRESSURE.values(),
+        FILE_NUMBERS,
+        SNMP,
+        NETSTAT,
+        SOCKSTAT,
+        PORT_RANGE,
+        LOCAL_PORTS,
+        FREQUENCY,
+    ),
     Derivation(f"{_CPU_FOLDER}/thermal_throttle/core_throttle_count", _numbers, rates=(_throttles,)),
     Derivation("system:/proc/interrupts", procfs.parse_interrupts, rates=(_interrupts,)),
 )

@@ -1,0 +1,132 @@
+"""The counters that a Java virtual machine of HotSpot keeps in a file of its user (`jstat` reads the same ones): the
+time of its collectors, and what its heap holds.
+
+The file is /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. It is read only where it and its
+folder belong to the process's user, without following links, and never more than a part of it: a target may have put
+anything there. Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2.
+
+This module is imported by the recorder process and stays light: the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+from contextlib import ExitStack
+
+from loadframe.recording.held_files import READ_ONLY
+
+PROGRAMS = ("java", "jsvc")
+MOST_BYTES = 1 << 20
+"""-XX:PerfDataMemorySize is 32 KiB by default."""
+MOST_ENTRIES, MOST_FOLDERS = 5_000, 2_000
+WANTED = re.compile(
+    r"sun\.gc\.(collector\.\d+\.time|generation\.\d+\.(maxCapacity|space\.\d+\.used)|policy\.name)|sun\.os\.hrt\.frequency"
+)
+_MAGIC = b"\xca\xfe\xc0\xc0"
+_SYMBOLS = {0: ">", 1: "<"}
+_FOLDER = READ_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_FILE = READ_ONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class JvmCounters:
+    """The counters of one Java process. directory: its folder in /proc, held open."""
+
+    def __init__(self, directory: int) -> None:
+        self._directory = directory
+        self._held = -1
+        self._places: list[tuple[str, str, int]] = []
+
+    @property
+    def found(self) -> bool:
+        """Whether there is such a file."""
+        return self._held >= 0
+
+    def find(self) -> bool:
+        """Find the file and what is wanted of it; False where there is none, or none that can be trusted."""
+        self.close()
+        try:
+            self._held = _open(self._directory)
+            self._places = _places(os.pread(self._held, MOST_BYTES, 0))
+        except (OSError, ValueError, struct.error):  # not Java, switched off, forbidden, or not what it should be
+            self.close()
+        return self.found
+
+    def read(self) -> bytes:
+        """A line "name value" of each counter."""
+        lines = []
+        for name, form, offset in self._places:
+            try:
+                text = os.pread(self._held, struct.calcsize(form), offset)
+                (value,) = struct.unpack(form, text)
+            except (OSError, struct.error):  # cut short meanwhile
+                continue
+            shown = value if isinstance(value, int) else value.partition(b"\0")[0].decode("ascii", "replace")
+            lines.append(f"{name} {shown}\n")
+        return "".join(lines).encode()
+
+    def close(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+        self._held, self._places = -1, []
+
+
+def _open(directory: int) -> int:
+    """The file, in the process's own view of /tmp. OSError where there is none of its user's."""
+    user, pid = _user_and_pid(directory)
+    with ExitStack() as stack:
+        root = os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)
+        stack.callback(os.close, root)
+        temporary = os.open("tmp", _FOLDER, dir_fd=root)
+        stack.callback(os.close, temporary)
+        with os.scandir(temporary) as listing:
+            names = [entry.name for _, entry in zip(range(MOST_FOLDERS), listing, strict=False)]
+        for name in (name for name in names if name.startswith("hsperfdata_")):
+            try:
+                folder = os.open(name, _FOLDER, dir_fd=temporary)
+            except OSError:  # a link, or not for us
+                continue
+            stack.callback(os.close, folder)
+            if os.fstat(folder).st_uid != user:
+                continue
+            try:
+                held = os.open(str(pid), _FILE, dir_fd=folder)
+            except OSError:
+                continue
+            facts = os.fstat(held)
+            if stat.S_ISREG(facts.st_mode) and facts.st_uid == user and facts.st_size <= MOST_BYTES:
+                return held
+            os.close(held)
+    raise FileNotFoundError("no hsperfdata of this process")
+
+
+def _user_and_pid(directory: int) -> tuple[int, int]:
+    """The effective user of a process, and its pid in its own namespace."""
+    status = os.open("status", READ_ONLY, dir_fd=directory)
+    try:
+        lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()
+    finally:
+        os.close(status)
+    rows = dict(line.split(":", 1) for line in lines if ":" in line)
+    return int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
+
+
+def _places(data: bytes) -> list[tuple[str, str, int]]:
+    """(name, form, offset) of each wanted counter. ValueError, struct.error for what is no such file."""
+    if data[:4] != _MAGIC or len(data) < 32 or data[5] != 2:
+        raise ValueError("no hsperfdata of version 2")
+    order = _SYMBOLS[data[4] & 1]
+    position, count = struct.unpack_from(f"{order}ii", data, 24)
+    found = []
+    for _ in range(min(count, MOST_ENTRIES)):
+        length, name_at, vector, kind, _, _, _, data_at = struct.unpack_from(f"{order}iiiBBBBi", data, position)
+        if length <= 0 or name_at <= 0 or data_at <= 0 or position + length > len(data):
+            raise ValueError("an entry of hsperfdata reaches beyond it")
+        name = data[position + name_at : position + length].partition(b"\0")[0].decode("ascii", "replace")
+        if WANTED.fullmatch(name):
+            form = f"{order}q" if kind == ord("J") and vector == 0 else f"{min(max(vector, 1), 64)}s"
+            found.append((name, form, position + data_at))
+        position += length
+    return found

@@ -1,0 +1,108 @@
+"""What the runtime of a component's processes does besides their work: collecting garbage, as a Java virtual machine's
+counters have it, and by the CPU time of the threads whose names say that they collect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loadframe.errors import RecordingError
+from loadframe.recording import procfs
+from loadframe.recording.derivation import Metrics, growth
+from loadframe.recording.process_metrics import parse_tasks
+from loadframe.recording.process_window import ProcessInWindow
+from loadframe.recording.runtimes import is_collector
+from loadframe.recording.windows import nearest_pair
+
+JVM = "jvm"
+_ONE_HEAP = "GarbageFirst"
+"""G1's two generations share the heap: each may have all of it."""
+Counters = Mapping[str, str]
+
+
+def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
+    """Of the Java processes of a component the one whose collectors took most time; the CPU time of collecting threads
+    of all of them."""
+    found = [one for process in processes if (one := _of_jvm(process))]
+    busiest: Metrics = max(found, key=lambda one: one.get("runtime.gc_share", 0.0), default={})
+    return busiest | _collecting(processes)
+
+
+def _of_jvm(process: ProcessInWindow) -> Metrics:
+    ticks = [tick for tick in process.window.around if JVM in tick.entries]
+    pair = nearest_pair([tick.monotonic_s for tick in ticks], process.window.start_s, process.window.end_s)
+    if pair is None:
+        return {}
+    told = [parse_counters(tick.entries[JVM]) for tick in ticks[pair[0] : pair[1] + 1]]
+    metrics = _heap(told)
+    try:
+        grown = growth(collected_s(told[0]), collected_s(told[-1]))
+    except RecordingError:  # another process under this pid, or no counters of collectors
+        return metrics
+    return metrics | {"runtime.gc_share": grown / (ticks[pair[1]].monotonic_s - ticks[pair[0]].monotonic_s)}
+
+
+def parse_counters(text: bytes) -> dict[str, str]:
+    """By name what a line "name value" says."""
+    rows = (line.partition(" ") for line in text.decode("ascii", "replace").splitlines())
+    return {name: value for name, _, value in rows}
+
+
+def collected_s(told: Counters) -> float:
+    """Seconds that the collectors have taken so far: pauses, of concurrent ones too. RecordingError where that is not
+    told."""
+    frequency = _number(told, "sun.os.hrt.frequency")
+    spent = [_number(told, name) for name in told if name.startswith("sun.gc.collector.") and name.endswith(".time")]
+    if not spent or not frequency:
+        raise RecordingError("A Java virtual machine does not tell the time of its collectors.")
+    return sum(spent) / frequency
+
+
+def _heap(told: Sequence[Counters]) -> Metrics:
+    """The most and the least that the heap held: all of it, and the oldest generation, which holds what lives."""
+    used, old = [], []
+    for each in told:
+        spaces: dict[str, float] = {}
+        for name in each:
+            if name.startswith("sun.gc.generation.") and name.endswith(".used"):
+                generation = name.split(".")[3]
+                spaces[generation] = spaces.get(generation, 0.0) + _number(each, name)
+        if spaces:
+            used.append(sum(spaces.values()))
+            old.append(spaces[max(spaces)])
+    if not used:
+        return {}
+    found: Metrics = {"runtime.heap_use": max(used), "runtime.heap_live": min(old)}
+    most = [_number(told[-1], name) for name in told[-1] if name.endswith(".maxCapacity")]
+    if most:
+        one_heap = told[-1].get("sun.gc.policy.name") == _ONE_HEAP
+        found["runtime.heap_ceiling"] = max(most) if one_heap else sum(most)
+    return found
+
+
+def _number(told: Counters, name: str) -> float:
+    value = told.get(name, "")
+    return float(procfs.parse_count(value.encode())) if value else 0.0
+
+
+def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
+    """The share of the CPU time of all threads that those had which collect garbage; absent where none is named so."""
+    collecting = together = 0.0
+    named = False
+    for process in processes:
+        names = _names(process)
+        for thread, (run, _) in process.cpu_rates.items():
+            together += run
+            if is_collector(names.get(thread, "")):
+                named = True
+                collecting += run
+    return {"runtime.gc_cpu_share": collecting / together} if named and together > 0 else {}
+
+
+def _names(process: ProcessInWindow) -> dict[int, str]:
+    """Of the threads that were looked at."""
+    found: dict[int, str] = {}
+    for tick in process.window.around:
+        for row in parse_tasks(tick.entries.get("tasks", b"")):
+            if row.thread not in found and row.stat:
+                found[row.thread] = row.name
+    return found
