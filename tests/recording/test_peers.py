@@ -1,0 +1,163 @@
+"""To whom a component is connected, and where an answer is awaited, from recorded sockets."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from loadframe.errors import RecordingError
+from loadframe.metrics import metric
+from loadframe.metrics.families import peer_of
+from loadframe.recording.frames import Facts, Tick
+from loadframe.recording.metrics import window_metrics
+from loadframe.recording.peer_metrics import MOST_PEERS, awaits_answer, is_asked
+from loadframe.recording.socket_rows import (
+    LISTEN,
+    ROW,
+    SYN_SENT,
+    UNIX_EXTRA,
+    UNIX_MESSAGE,
+    OpenSocket,
+    TcpTimes,
+    address_of,
+    parse_rows,
+)
+
+FACTS = Facts(0.1, 100, 2, 4096, 0.0, 0.0, 1e9)
+
+
+def looked(*looks: bytes, seconds: float = 1.0) -> dict[str, float]:
+    """The metrics of a window with these looks at the sockets of one process, evenly apart; of one look, twice."""
+    looks = looks if len(looks) > 1 else looks * 2
+    apart_s = seconds / max(1, len(looks) - 1)
+    ticks = [
+        Tick(place * apart_s, 1e9, {"target:7:threads": b"1\n", "target:7:sockets": rows}, FACTS)
+        for place, rows in enumerate(looks)
+    ]
+    return window_metrics(ticks, 0.0, seconds)
+
+
+AWAITED = {"ago_ms": (4, 20, 20)}
+ANSWERED = {"ago_ms": (20, 4, 4)}
+
+
+def test_connections_are_counted_by_peer_and_those_with_a_request_on_its_way(connection: Callable[..., bytes]) -> None:
+    one = connection(3, 80, 0, state=LISTEN, queues=(2, 128)) + connection(5, 80, 50001, ago_ms=(30, 8, 8))
+    first = one + connection(6, 41000, 5432, **AWAITED) + connection(7, 41001, 5432, **ANSWERED)
+    second = one + connection(6, 41000, 5432, **AWAITED) + connection(7, 41001, 5432, **AWAITED, retransmits=3)
+    found = looked(first, second, seconds=2.0)
+    peer = "target.peer.127.0.0.1:5432"
+    assert found[f"{peer}.connections"] == found[f"{peer}.connections_most"] == 2
+    assert (found[f"{peer}.busy"], found[f"{peer}.busy_most"]) == (1.5, 2)
+    assert found[f"{peer}.retransmits"] == 1.5
+    assert (found["target.peers.connections"], found["target.peers.busy"]) == (2, 1.5)
+    assert (found["target.served.connections"], found["target.served.busy"]) == (1, 1)
+    assert (found["target.accept_queue"], found["target.accept_queue.limit"]) == (2, 128)
+    assert found["target.accept_queue.waiting"] == 2
+
+
+def times(sent: int, received: int, heard: int, data_in: int = 3, data_out: int = 3) -> TcpTimes:
+    return TcpTimes(sent, received, heard, 0, data_in, data_out)
+
+
+def made(seen: TcpTimes | None, *, receive: int = 0, send: int = 0, state: int = 1) -> OpenSocket:
+    return OpenSocket(3, 1003, 2, state, "127.0.0.1:40000", "127.0.0.1:80", receive, send, seen)
+
+
+@pytest.mark.parametrize(
+    ("one", "awaits"),
+    [
+        (made(times(4, 24, 24)), True),  # sent after the last answer
+        (made(times(24, 4, 4)), False),  # answered since
+        (made(times(8, 8, 8), send=40), True),  # in one tick of the kernel: not acknowledged
+        (made(times(8, 8, 4)), True),  # acknowledged by itself, without an answer
+        (made(times(8, 8, 8)), False),
+        (made(times(8, 8, 8, data_in=0, data_out=1)), True),  # the first one
+        (made(times(8, 8, 8, data_in=0, data_out=0)), False),  # just connected
+        (made(times(0, 0, 0), state=SYN_SENT), True),
+        (made(None), None),
+    ],
+)
+def test_an_answer_is_awaited_where_the_kernel_says_so(one: OpenSocket, awaits: bool | None) -> None:
+    assert awaits_answer(one) is awaits
+
+
+@pytest.mark.parametrize(
+    ("one", "asked"),
+    [
+        (made(times(24, 4, 4)), True),
+        (made(times(4, 24, 24)), False),
+        (made(times(24, 24, 24), receive=10), True),  # not even read
+        (made(times(8, 8, 8)), True),  # the answer before was acknowledged with this request
+        (made(times(8, 8, 8), send=40), False),  # the answer is not acknowledged yet
+        (made(times(8, 8, 4)), False),  # acknowledged by itself: nothing came with it
+        (made(times(8, 8, 8, data_in=0)), False),
+        (made(None), None),
+    ],
+)
+def test_a_served_connection_has_a_request_where_the_kernel_says_so(one: OpenSocket, asked: bool | None) -> None:
+    assert is_asked(one) is asked
+
+
+def test_who_only_sends_awaits_no_answer(connection: Callable[..., bytes]) -> None:
+    """Metrics, logs: again and again, and never a byte back."""
+    looks = [connection(6, 41000, 8125, ago_ms=(4, 9000, 40), data=(0, count)) for count in (10, 20, 30)]
+    found = looked(*looks)
+    assert found["target.peer.127.0.0.1:8125.connections"] == 1
+    assert found["target.peer.127.0.0.1:8125.busy"] == 0
+
+
+def test_peers_beyond_the_sixteenth_are_told_together(connection: Callable[..., bytes]) -> None:
+    rows = b"".join(connection(10 + port, 40000 + port, 6000 + port) for port in range(30))
+    found = looked(rows + connection(99, 42000, 5432) + connection(98, 42001, 5432))
+    peers = {peer for name in found if (peer := peer_of(name)) is not None}
+    assert len(peers) == MOST_PEERS
+    assert found["target.peer.127.0.0.1:5432.connections"] == 2
+    assert sum(found[f"target.peer.{peer}.connections"] for peer in peers) == 32
+    assert metric("target.peer.others.busy").what.startswith("connections of the target to all others together")
+
+
+def unix(descriptor: int, own: bytes, peer: bytes, state: int = 1) -> bytes:
+    message = UNIX_MESSAGE.pack(1, 1, state, 500 + descriptor, 0, 0)
+    rest = UNIX_EXTRA.pack(7, 0, 5, len(own)) + own + peer
+    return ROW.pack(descriptor, 500 + descriptor, 1, len(message), len(rest)) + message + rest
+
+
+def test_a_unix_socket_has_the_name_of_the_path_and_no_times() -> None:
+    found = looked(unix(3, b"/run/a.sock\0", b"", LISTEN) + unix(4, b"/run/a.sock\0", b"") + unix(5, b"", b"\0other"))
+    assert found["target.peer.unix:@other.connections"] == 1
+    assert "target.peer.unix:@other.busy" not in found
+    assert found["target.served.connections"] == 1
+
+
+def test_of_a_socket_that_several_processes_have_open_one_counts(connection: Callable[..., bytes]) -> None:
+    rows = connection(3, 80, 0, state=LISTEN) + connection(6, 41000, 5432)
+    entries = {
+        f"target:{pid}:{name}": text for pid in (7, 8) for name, text in (("threads", b"1\n"), ("sockets", rows))
+    }
+    found = window_metrics([Tick(at_s, 1e9, entries, FACTS) for at_s in (0.0, 1.0)], 0.0, 1.0)
+    assert found["target.peers.connections"] == 1
+
+
+@pytest.mark.parametrize("cut", [1, 10, 60])
+def test_a_damaged_list_is_as_if_there_were_none(cut: int, connection: Callable[..., bytes]) -> None:
+    rows = connection(6, 41000, 5432)
+    with pytest.raises(RecordingError, match="lacks its end"):
+        parse_rows(rows[:-cut])
+    assert not [name for name in looked(rows[:-cut], rows[:-cut]) if "peer" in name]
+
+
+def test_no_byte_of_a_list_is_trusted() -> None:
+    for family in (1, 2, 10):
+        with pytest.raises(RecordingError):
+            parse_rows(ROW.pack(3, 4, family, 3, 0) + b"abc")
+    assert parse_rows(struct.pack("<IIBHH", 3, 4, 0, 0, 0))[0].remote == ""
+
+
+def test_an_address_of_ipv6_is_in_brackets_and_one_of_ipv4_within_it_is_what_it_is() -> None:
+    port = socket.htons(443)
+    assert address_of(10, socket.inet_pton(10, "fe80::1"), port) == "[fe80::1]:443"
+    assert address_of(10, socket.inet_pton(10, "::ffff:10.0.0.1"), port) == "10.0.0.1:443"
