@@ -176,7 +176,7 @@ _ONE_CPU: tuple[Signature, ...] = (
                 1.25,
                 "more would be work outside of the interpreter, which the lock does not hold back",
             ),
-            Condition("target.cpu.busiest_threads", ">=", 2.0, "with one thread it would be that thread alone"),
+            Condition("target.cpu.busiest_threads", ">=", 1.5, "with one thread it would be that thread alone"),
         ),
         absent=(CPU_BUSY,),
         explanation="Python and Ruby run the code of one thread at a time in each process, however many threads and "

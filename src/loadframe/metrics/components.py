@@ -11,7 +11,7 @@ target.cpu.limit                  | cores | CPUs that the target may use
 target.cpu.utilization            | share | share of its CPUs in use by the target
 target.cpu.hottest_thread         | cores | the target's busiest thread
 target.cpu.busiest_process        | cores | the target's busiest process, with all of its threads
-target.cpu.busiest_threads        | count | threads of that process that used a twentieth of a CPU or more
+target.cpu.busiest_threads        | count | threads over which that is spread: n for n alike, 1 where one has all
 target.cpu.one_at_a_time          | share | that process is run by an interpreter with one lock for all its threads
 target.cpu.thread_cores           | cores | CPU of the target's threads, added up
 target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU

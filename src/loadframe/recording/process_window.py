@@ -45,8 +45,6 @@ from loadframe.recording.windows import Window, nearest_pair
 
 _ENOUGH_FOR_MOST = 0.9
 """The hottest thread is known only where the CPU time of nearly all threads is."""
-TAKES_PART = 0.05
-"""Of one CPU: a thread with less has no part in a process's load."""
 PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
 """A sum over all threads is estimated from a sample only where it holds half of them."""
@@ -299,12 +297,13 @@ def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The process with most CPU, the number of its threads that have a part in it, and whether its threads run one at a
-    time by the nature of what runs it."""
+    """The process with most CPU; over how many threads that is spread (the inverse of Herfindahl's index: n for n
+    alike, 1 where one has all of it); and whether its threads run one at a time by the nature of what runs it."""
     busiest = max(processes, key=lambda process: process.rates.get("cpu.cores", -1.0))
     found: Metrics = {"cpu.busiest_process": busiest.cores}
-    if busiest.cpu_rates:
-        found["cpu.busiest_threads"] = sum(run >= TAKES_PART for run, _ in busiest.cpu_rates.values())
+    runs = [run for run, _ in busiest.cpu_rates.values()]
+    if any(runs):
+        found["cpu.busiest_threads"] = sum(runs) ** 2 / sum(run**2 for run in runs)
     programs = [tick.entries[PROGRAM] for tick in busiest.window.around if PROGRAM in tick.entries]
     if programs:
         found["cpu.one_at_a_time"] = float(runs_one_at_a_time(programs[-1].decode("utf-8", "replace")))
