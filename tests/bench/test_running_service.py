@@ -197,6 +197,19 @@ def test_its_processes_are_the_target_and_it_is_left_as_it_was(
     assert service.state() == before
 
 
+def test_a_helper_that_runs_is_a_component_of_its_own(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "helper").mkdir()
+    helper = started(tmp_path / "helper")
+    try:
+        beside = {"name": "database", "listen": helper.port}
+        measured = lab.measure(study_of({"listen": service.port, "with": [beside]}), tmp_path / "runs")
+    finally:
+        helper.process.kill()
+        helper.process.wait()
+    steps = lab.open_run(measured.run).steps()
+    assert all(0 <= step.metrics["database.cpu.cores"] < step.metrics["target.cpu.cores"] for step in steps)
+
+
 @pytest.mark.parametrize(
     ("target", "tables", "said"),
     [
@@ -259,6 +272,7 @@ def kill_amid(victim: subprocess.Popen[bytes], after_s: float, *, changed: bool)
 
 
 @pytest.mark.server
+@pytest.mark.timeout(900)
 def test_killed_anywhere_it_goes_on_serving_and_is_as_it_was(service: Service, tmp_path: Path) -> None:
     """20 kills of a run that changes a setting again and again."""
     file, random_ = tmp_path / "study.toml", random.Random()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from loadframe.errors import MissingTool, StudyError, TargetError
-from loadframe.host import identity
+from loadframe.host import identity, listening
 from loadframe.host.leases import Lease, mark_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry
@@ -24,7 +25,7 @@ from loadframe.kinds.service.server import MOST_LOG_BYTES
 from loadframe.model import TargetState
 from loadframe.study import Study, validate
 
-from .declaring import COMMAND, POOL, THREADS
+from .declaring import COMMAND, POOL, SERVING, THREADS
 
 pytestmark = pytest.mark.server
 
@@ -306,6 +307,20 @@ def test_workers_of_a_supervisor_are_found_as_they_come_and_go(make: Make, lease
     assert left(lease) == ()
 
 
+def test_one_that_takes_a_port_of_its_own_is_started_where_that_is_free(make: Make) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    command = ["python3", str(SERVING), "--port", str(port)]
+    target = make(command=command, listen=port)
+    target.start(TargetState())
+    assert target.endpoint().address == f"127.0.0.1:{port}"
+    with Lease.acquire("a second one") as lease, pytest.raises(TargetError, match=f"Port {port} cannot be used"):
+        second = declared(command=command, listen=port).make(lease, Allowance())
+        second.create()
+        second.start(TargetState())
+
+
 def test_one_that_dies_is_told_by_whatever_is_asked_next(make: Make) -> None:
     target = make()
     target.start(TargetState())
@@ -331,3 +346,59 @@ def test_a_readiness_by_its_log_and_by_a_command(make: Make) -> None:
     target = make(ready={"command": ["test", "-d", "{data}"], "within": "10s"})
     target.start(TargetState())
     assert target.healthy()
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+DATABASE = {"name": "database", "command": COMMAND}
+
+
+def test_a_helper_begins_before_the_service_and_ends_after_it(make: Make, lease: Lease) -> None:
+    target = make(environment={"DATABASE": "127.0.0.1:{database_port}"}, **{"with": [DATABASE]})
+    target.start(TargetState())
+    processes = target.processes()
+    assert list(processes) == ["target", "database"]
+    assert len(processes["database"]) == 1
+    service, (helper,) = processes["target"][0], processes["database"]
+    assert f"DATABASE=127.0.0.1:{port_of(helper)}".encode() in Path(f"/proc/{service}/environ").read_bytes()
+    target.stop()
+    assert target.processes() == {"target": (), "database": (helper,)}
+    target.start(TargetState())
+    assert target.processes()["database"] == (helper,), "its data stay"
+    target.destroy()
+    assert left(lease) == ()
+
+
+def port_of(pid: int) -> int:
+    (port,) = listening.ports_of([pid])
+    return port
+
+
+def test_a_helper_that_dies_is_told(make: Make) -> None:
+    target = make(**{"with": [DATABASE]})
+    target.start(TargetState())
+    os.kill(target.processes()["database"][0], 9)
+    while target.processes()["database"]:
+        pass
+    with pytest.raises(TargetError, match="The helper database died"):
+        target.counters()
+
+
+def test_a_helper_that_does_not_start_keeps_the_service_from_its_start(make: Make, lease: Lease) -> None:
+    target = make(**{"with": [{**DATABASE, **habit("exits")}]})
+    with pytest.raises(TargetError, match="The helper database would not start"):
+        target.start(TargetState())
+    target.destroy()
+    assert left(lease) == ()
+
+
+@pytest.mark.parametrize(
+    ("helper", "said"),
+    [
+        ({**DATABASE, "name": "target"}, "names no other component"),
+        ({"name": "database"}, "takes either"),
+    ],
+)
+def test_a_helper_has_a_name_of_its_own_and_is_one(helper: dict[str, Any], said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        study_of({"command": COMMAND, "with": [helper]})

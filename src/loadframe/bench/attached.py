@@ -201,7 +201,7 @@ class AttachedTarget:
         return self._server.pids()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": self.pids()}
+        return {"target": self.pids(), **self._server.helpers()}
 
     def endpoint(self) -> Endpoint:
         return self._server.endpoint()

@@ -121,7 +121,8 @@ def derived(
     found |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
     if "driver.cpu.cores" in metrics:
         found |= _cpu_shares(study, metrics)
-    parts = ("target.cpu.cores", "driver.cpu.cores")
+    helpers = (f"{helper.name}.cpu.cores" for helper in study.target.with_)
+    parts = ("target.cpu.cores", "driver.cpu.cores", *helpers)
     used = [metrics[name] for name in parts if name in metrics]
     if used and "system.cpu.count" in metrics and not unknown.intersection(parts):
         found["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]

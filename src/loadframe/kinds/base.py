@@ -131,6 +131,9 @@ class Attached(Protocol):
     def pids(self) -> tuple[int, ...]:
         """All its processes, that one first; empty where it is out of sight."""
 
+    def helpers(self) -> Mapping[str, tuple[int, ...]]:
+        """The processes of what it works with and the study names, by the name of each."""
+
     def local(self) -> bool:
         """Whether it is on this machine."""
 

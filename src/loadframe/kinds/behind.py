@@ -32,6 +32,11 @@ class Behind:
         return tuple(filter(None, map(identity.identify, listeners(self._number, self._port))))
 
 
+def family(first: int) -> tuple[int, ...]:
+    """A process and all that come from it now, that one first."""
+    return (first, *sorted(each.pid for each in identity.family(first) if each.pid != first))
+
+
 def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
     """These processes and all that come from them now, these first; not those that have ended."""
     alive = [one for one in first if identity.alive(one)]

@@ -211,6 +211,10 @@ class AttachedDatabase(ABC, Generic[Own]):
         """Its first process, None where it is on another machine or hidden from us."""
         return self._if_named(self._told_pid())
 
+    def helpers(self) -> Mapping[str, tuple[int, ...]]:
+        """None."""
+        return {}
+
     def close(self) -> None:
         """Let go of the connection. Never raises."""
         self._control.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from loadframe.model import SettingValue
 from loadframe.study.fields import Duration, Table
@@ -103,26 +103,67 @@ class SettingTable(Table):
         return self.apply != "command" if self.restart is None else self.restart
 
 
-class ServiceKeys(Table):
-    """The keys of [target] that declare a service."""
+class ProcessKeys(Table):
+    """How a service, or a helper of one, is started, or which one that runs is meant."""
 
     command: Command = Field(default_factory=list, description="kind service: what starts it, with {port}")
     environment: dict[str, str] = Field(default_factory=dict, description="kind service: further variables for it")
     pid: int | None = Field(None, gt=0, description="kind service: one that runs, by its first process")
-    listen: int | str | None = Field(None, description="kind service: one that runs, by its port or HOST:PORT")
+    listen: int | str | None = Field(
+        None, description="kind service: one that runs, by its port or HOST:PORT; with a command: the port it takes"
+    )
     unit: str = Field("", description="kind service: one that runs, by its systemd unit")
     container: str = Field("", description="kind service: one that runs, by the name or id of its container")
-    owned: bool = Field(False, description="kind service: the running one may be changed; it is put back")
     folder: str = Field("", description="kind service: where its command begins; none: where Loadframe does")
     ready: ReadyTable | None = Field(None, description="kind service: when it is; none: once its port accepts")
-    paths: str = Field("", description="kind service: what the workload http requests, separated by blanks; none: /")
-    stop_within: Duration = Field(10.0, gt=0, le=3600, description="kind service: then it is killed")
-    setting: dict[SettingName, SettingTable] = Field(default_factory=dict, description="kind service: what may be set")
 
     @property
     def is_running_service(self) -> bool:
         """Whether they name one that Loadframe does not start."""
         return not self.command and bool(self.pid or self.listen or self.unit or self.container)
+
+
+COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*|loader)$)[a-z][a-z0-9-]{0,30}")
+
+
+class WithTable(ProcessKeys):
+    """A helper of a service: its database, its cache. It is a component of its own."""
+
+    name: str = Field(description="names its metrics; {NAME_port} in commands of the service is its port")
+
+    @field_validator("name")
+    @classmethod
+    def _own(cls, name: str) -> str:
+        if COMPONENT.fullmatch(name) is None:
+            raise ValueError(
+                f"target.with.name = {name!r}: give a word of lower-case letters, digits and dashes, such as 'database', "
+                "that names no other component"
+            )
+        return name
+
+    @model_validator(mode="after")
+    def _one(self) -> WithTable:
+        if bool(self.command) == self.is_running_service:
+            raise ValueError(f"target.with {self.name!r} takes either `command` or one of pid, listen, unit, container")
+        return self
+
+
+class ServiceKeys(ProcessKeys):
+    """The keys of [target] that declare a service."""
+
+    owned: bool = Field(False, description="kind service: the running one may be changed; it is put back")
+    paths: str = Field("", description="kind service: what the workload http requests, separated by blanks; none: /")
+    stop_within: Duration = Field(10.0, gt=0, le=3600, description="kind service: then it is killed")
+    setting: dict[SettingName, SettingTable] = Field(default_factory=dict, description="kind service: what may be set")
+    with_: list[WithTable] = Field(default_factory=list, alias="with", description="kind service: its helpers")
+
+    @field_validator("with_")
+    @classmethod
+    def _named_once(cls, tables: list[WithTable]) -> list[WithTable]:
+        names = [each.name for each in tables]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two helpers are called {twice[0]!r}; each needs a name of its own")
+        return tables
 
     @property
     def service_keys(self) -> tuple[str, ...]:

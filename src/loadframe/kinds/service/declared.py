@@ -67,10 +67,10 @@ def check(target: TargetTable) -> None:
     _check_places(target)
     if target.is_running:
         _check_running(target)
-    elif "port" not in places([*target.command, *target.environment.values()]) and target.ready is None:
+    elif "port" not in places([*target.command, *target.environment.values()]) and target.listen is None:
         raise StudyError(
             "target.command has no {port}, and nothing else says at which port the service listens",
-            remedy=NO_COMMAND,
+            remedy=f"{NO_COMMAND} Or say which port it takes: target.listen = 8080.",
         )
     wrong = next((path for path in target.paths.split() if PATH.fullmatch(path) is None), None)
     if wrong is not None:
@@ -80,7 +80,8 @@ def check(target: TargetTable) -> None:
 def _check_running(target: TargetTable) -> None:
     """StudyError for what is said of a running service and is of one that Loadframe starts, and for an address that is
     none."""
-    started = {"environment": target.environment, "folder": target.folder, "ready": target.ready}
+    started: dict[str, object] = {"environment": target.environment, "folder": target.folder, "ready": target.ready}
+    started["with.command"] = [each for each in target.with_ if each.command]
     if given := [name for name, value in started.items() if value]:
         raise StudyError(f"target.{given[0]} is of a service that Loadframe starts", remedy="Omit it.")
     if target.listen is not None:
@@ -101,7 +102,8 @@ def _check_setting(name: str, table: SettingTable) -> None:
 
 
 def _check_places(target: TargetTable) -> None:
-    known = OWN | target.setting.keys() | {f"{name}_file" for name in target.setting}
+    helpers = {f"{each.name.replace('-', '_')}_port" for each in target.with_ if each.command}
+    known = OWN | target.setting.keys() | {f"{name}_file" for name in target.setting} | helpers
     for key, words in _texts(target):
         if unknown := [name for name in places(words) if name not in known]:
             raise StudyError(

@@ -18,6 +18,7 @@ from loadframe.host.environment import NO_FOLDER
 from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.host.reading_as import read_as, user_of
 from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.counting import Counters
 from loadframe.kinds.service.finding import Found, find, name_of
 from loadframe.kinds.service.knobs import knob_of
@@ -42,6 +43,8 @@ class RunningService:
         self._target = target
         self._found: Found = find(target)
         self._counters = Counters(target)
+        self._company = Company(target, None, Allowance())
+        self._company.start()
         self._catalogue: Catalogue = catalogue(
             (knob_of(name, table), table.apply == "command") for name, table in target.setting.items()
         )
@@ -117,6 +120,10 @@ class RunningService:
                 return ()
             known = self._found.pids()
         return known
+
+    def helpers(self) -> Mapping[str, tuple[int, ...]]:
+        """The processes of its helpers, by their names."""
+        return self._company.processes()
 
     def local(self) -> bool:
         return True

@@ -20,6 +20,7 @@ from loadframe.host.processes import Allowance, runnable
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.service.files import Files
+from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.read_back import get, here
 from loadframe.kinds.service.settings import shown
 from loadframe.kinds.service.words import filled, places
@@ -39,10 +40,12 @@ MARK = "LOADFRAME_SERVICE"
 class Server(PrivateServer):
     """A service that the study's command starts."""
 
-    name = "The service"
-
-    def __init__(self, lease: Lease, user: User | None, target: TargetTable) -> None:
-        super().__init__(lease, "service", user, 0)
+    def __init__(self, lease: Lease, user: User | None, target: TargetTable, helper: str = "") -> None:
+        """helper: the name of a helper of a service, which is started as one."""
+        fixed = where(str(target.listen))[1] if target.listen is not None else 0
+        super().__init__(lease, helper or "service", user, fixed)
+        self.name = f"The helper {helper}" if helper else "The service"
+        self._beside: Mapping[str, str] = {}
         self.data = self.folder / "data"
         self.files = Files(target, self.folder / "files")
         self._target = target
@@ -60,9 +63,11 @@ class Server(PrivateServer):
         """Its command: it has no version that we know of."""
         return f"service {Path(self._target.command[0]).name}"
 
-    def start(self, state: TargetState, allowance: Allowance) -> None:
-        """Start it in this state and return once it is ready. TargetError."""
+    def start(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
+        """Start it in this state and return once it is ready. beside: what stands in braces for its helpers.
+        TargetError."""
         self.take_port()
+        self._beside = beside
         values = self.values(state)
         self.files.write(state, values)
         known = LogCounts(self.log, (self._ready.log.encode(),)) if self._ready.log else None
@@ -88,7 +93,7 @@ class Server(PrivateServer):
             return error
         pids = ", ".join(str(each.pid) for each in left[:MOST_TOLD])
         return TargetError(
-            f"The service's command has ended (exit status {self._process.returncode}), and {len(left)} of its "
+            f"{self.name}'s command has ended (exit status {self._process.returncode}), and {len(left)} of its "
             f"processes go on ({pids})",
             remedy="Give it the option that keeps it in the foreground, such as --foreground or --no-daemon.",
             details=self.log_tail(),
@@ -98,12 +103,12 @@ class Server(PrivateServer):
         """That it is not ready, with what is seen of it."""
         ready, first = self._ready, self.pid
         asked = ready.http or ready.tcp or (ready.log and f"the words {ready.log!r}") or " ".join(ready.command)
-        fact = f"The service is not ready after {within_s:g} s: no sign of {asked or f'port {self.port}'}"
+        fact = f"{self.name} is not ready after {within_s:g} s: no sign of {asked or f'port {self.port}'}"
         ports = listening.ports_of(each.pid for each in identity.family(first)) if first is not None else ()
         if ports and self.port not in ports:
             told = ", ".join(map(str, ports))
             return TargetError(
-                f"The service listens on port {told}, and was told {self.port}",
+                f"{self.name} listens on port {told}, and was told {self.port}",
                 remedy="Put {port} into target.command or target.environment, where it takes its port.",
                 details=self.log_tail(),
             )
@@ -136,7 +141,7 @@ class Server(PrivateServer):
     def values(self, state: TargetState) -> dict[str, str]:
         """What stands in braces, in a state."""
         settings = {name: shown(value) for name, value in state.settings.items()}
-        return {**settings, **self.files.places(), "port": str(self.port), "data": str(self.data)}
+        return {**settings, **self._beside, **self.files.places(), "port": str(self.port), "data": str(self.data)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
         """Run a command that the study gives, as the service's user, to its end; what it prints. TargetError."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from loadframe.host import identity
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
+from loadframe.kinds.behind import family
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.counting import Counters
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Server
@@ -36,6 +37,26 @@ class ServiceTarget(PrivateTarget[Server]):
         self._counters = Counters(target)
         self.counter_specs: tuple[CounterSpec, ...] = self._counters.specs
         self._effective: dict[str, SettingValue] = {}
+        self._company = Company(target, lease, allowance)
+
+    def create(self) -> None:
+        self._company.create()
+        super().create()
+
+    def start(self, state: TargetState) -> None:
+        """Its helpers first."""
+        self._wanted(state)
+        self._company.start()
+        super().start(state)
+
+    def destroy(self) -> None:
+        """Its helpers last."""
+        super().destroy()
+        self._company.destroy()
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        """Its own, and those of each helper."""
+        return {"target": self.pids(), **self._company.processes()}
 
     def effective(self) -> dict[str, SettingValue]:
         """Each setting as the study says where it is read, else as it was asked for."""
@@ -45,15 +66,14 @@ class ServiceTarget(PrivateTarget[Server]):
     def counters(self) -> dict[str, float]:
         """Those that the study names. TargetError where it has died."""
         self._running()
+        self._company.check()
         self._server.bound_log()
         return self._counters.read()
 
     def pids(self) -> tuple[int, ...]:
         """Its first process, and all that come from it now."""
         first = self._server.pid
-        if first is None:
-            return ()
-        return (first, *sorted(each.pid for each in identity.family(first) if each.pid != first))
+        return () if first is None else family(first)
 
     def endpoint(self) -> Endpoint:
         """options: as of a server that is known by its address: it has pages of its own."""
@@ -63,7 +83,7 @@ class ServiceTarget(PrivateTarget[Server]):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        self._server.start(wanted, allowance)
+        self._server.start(wanted, allowance, self._company.places())
         self._run_commands(wanted, wanted.settings, allowance)
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
