@@ -19,7 +19,7 @@ from loadframe.host import identity, listening
 from loadframe.host.leases import Lease, mark_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry
-from loadframe.kinds.base import Target
+from loadframe.kinds.base import Noting, Target
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.service.server import MOST_LOG_BYTES
 from loadframe.model import TargetState
@@ -287,6 +287,8 @@ def test_one_that_ignores_its_end_is_killed(make: Make, lease: Lease) -> None:
     target.stop()
     assert target.pids() == ()
     assert left(lease) == ()
+    assert isinstance(target, Noting)
+    assert [note for note in target.notes() if "did not end within 0.2 s" in note]
 
 
 def test_one_that_becomes_another_program_is_followed(make: Make) -> None:

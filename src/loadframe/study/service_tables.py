@@ -136,8 +136,8 @@ class WithTable(ProcessKeys):
     def _own(cls, name: str) -> str:
         if COMPONENT.fullmatch(name) is None:
             raise ValueError(
-                f"target.with.name = {name!r}: give a word of lower-case letters, digits and dashes, such as 'database', "
-                "that names no other component"
+                f"target.with.name = {name!r}: a word of lower-case letters, digits and dashes that names no "
+                "other component is wanted"
             )
         return name
 

@@ -58,8 +58,9 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     now = situation.effective.get(knob.name)
     if now is None or (finding.id not in NAMED and knob.raises != finding.id):
         return None
-    larger, other = _larger(knob, now), _other(knob, now)
-    after = larger if larger is not None else other
+    larger = _larger(knob, now)
+    smaller_too = finding.id not in PARALLELISM or amount(now) is None
+    after = larger if larger is not None else _other(knob, now) if smaller_too else None
     if after is None:
         return None
     if knob.raises == finding.id:

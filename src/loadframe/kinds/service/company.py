@@ -56,6 +56,10 @@ class Company:
             server.kill()
             server.destroy()
 
+    def noted(self) -> tuple[str, ...]:
+        """What the report has to say of those that were started."""
+        return tuple(note for server in self._servers.values() for note in server.noted)
+
     def places(self) -> dict[str, str]:
         """The port of each that was started, for what stands in braces: {NAME_port}."""
         return {f"{name.replace('-', '_')}_port": str(server.port) for name, server in self._servers.items()}

@@ -13,7 +13,7 @@ from loadframe.connections.host_port import parted
 from loadframe.connections.http_connection import ERRORS
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
-from loadframe.host.environment import environment
+from loadframe.host.environment import environment, located
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, runnable
@@ -31,6 +31,9 @@ from loadframe.study.service_tables import ReadyTable
 MOST_TOLD = 5
 MOST_LOG_BYTES, TAIL_BYTES = 64 << 20, 1 << 16
 """Of its output what is kept, and what is kept of that once it is too long."""
+KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
+WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
+OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
 LOOK_AGAIN_S = 0.05
 """Between two looks at whether it is ready, which cost it a connection or us a process."""
 MARK = "LOADFRAME_SERVICE"
@@ -46,6 +49,8 @@ class Server(PrivateServer):
         super().__init__(lease, helper or "service", user, fixed)
         self.name = f"The helper {helper}" if helper else "The service"
         self._beside: Mapping[str, str] = {}
+        self.noted: dict[str, None] = {}
+        """What the report has to say of it, in sentences, each once."""
         self.data = self.folder / "data"
         self.files = Files(target, self.folder / "files")
         self._target = target
@@ -132,6 +137,7 @@ class Server(PrivateServer):
         with self.log.open("r+b") as log:
             if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
                 return
+            self.noted[WROTE.format(self.name, MOST_LOG_BYTES >> 20)] = None
             log.seek(-TAIL_BYTES, os.SEEK_END)
             tail = log.read(TAIL_BYTES)
             log.truncate(0)  # the service appends
@@ -167,6 +173,7 @@ class Server(PrivateServer):
         self._process.send_signal(self.stop_signal)
         self._let_go_on()
         if not self._wait(self._target.stop_within):
+            self.noted[KILLED.format(self.name, self._target.stop_within)] = None
             self._process.kill()
             self._process.wait()
         self._process = None
@@ -199,7 +206,11 @@ class Server(PrivateServer):
 
     def _findable(self, command: Sequence[str]) -> list[str]:
         """With the path of its program, where PATH has one that the user of the service may run."""
-        program = command[0] if "/" in command[0] else runnable(command[0], self._user, self._lease.user)
+        if "/" in command[0]:
+            return list(command)
+        program, first = runnable(command[0], self._user, self._lease.user), located(command[0])
+        if program is not None and first is not None and program != first:
+            self.noted[OTHER.format(command[0], program, first, self._user)] = None
         return [program or command[0], *command[1:]]
 
     def _environment(self, state: TargetState, values: Mapping[str, str]) -> dict[str, str]:

@@ -70,6 +70,10 @@ class ServiceTarget(PrivateTarget[Server]):
         self._server.bound_log()
         return self._counters.read()
 
+    def notes(self) -> tuple[str, ...]:
+        """What it does that a reader should know."""
+        return (*self._server.noted, *self._company.noted())
+
     def pids(self) -> tuple[int, ...]:
         """Its first process, and all that come from it now."""
         first = self._server.pid

@@ -1,0 +1,93 @@
+"""Settings that a study declares, as remedies: what has the size found is tried first, what does nothing last."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.diagnosis.remedies import propose, state_after
+from loadframe.knowledge.remedy import Situation
+from loadframe.model import Evidence, Finding, Knob, SettingValue, TargetState, amount
+
+DECOY = Knob("archive_days", (30, 90, 365))
+POOL = Knob("senders", (4, 8, 32))
+
+
+def finding(id_: str, size: float | None = None) -> Finding:
+    evidence = () if size is None else (Evidence("workload.in_service", size, "~", size, "on the plateau"),)
+    return Finding(id_, "suspected", "", None, evidence, (), 0.5)
+
+
+def situation(knobs: tuple[Knob, ...], **effective: SettingValue) -> Situation:
+    return Situation("service", TargetState(effective), effective, {}, {}, knobs=knobs)
+
+
+def proposed(one: Finding, asked: Situation) -> list[tuple[str, SettingValue]]:
+    return [(change.setting, change.after) for remedy in propose([one], asked) for change in remedy.changes]
+
+
+def test_what_has_the_size_that_was_found_is_tried_first() -> None:
+    asked = situation((DECOY, POOL), archive_days=30, senders=4)
+    assert proposed(finding("service.parallelism", 4), asked) == [("senders", 32), ("archive_days", 365)]
+
+
+def test_two_that_give_the_size_together_come_before_what_has_nothing_to_do_with_it() -> None:
+    knobs = (DECOY, Knob("per_process", low=1, high=64), Knob("copies", (2, 8)))
+    asked = situation(knobs, archive_days=30, per_process=3, copies=2)
+    assert [name for name, _ in proposed(finding("service.parallelism", 6), asked)][:2] == ["per_process", "copies"]
+
+
+def test_what_the_study_says_to_raise_a_cause_comes_before_everything() -> None:
+    told = Knob("other", (1, 9), raises="service.parallelism")
+    asked = situation((POOL, told), senders=4, other=1)
+    assert proposed(finding("service.parallelism", 4), asked)[0] == ("other", 9)
+
+
+def test_a_cause_that_is_not_inside_a_service_takes_only_settings_that_are_named_for_it() -> None:
+    asked = situation((POOL, Knob("files", (64, 4096), raises="process.threads")), senders=4, files=64)
+    assert proposed(finding("cpu.saturated"), asked) == []
+    assert proposed(finding("process.threads"), asked) == [("files", 4096)]
+
+
+@pytest.mark.parametrize(
+    ("cause", "knob", "now", "after"),
+    [
+        ("net.delayed_ack", Knob("nodelay", ("off", "on")), "off", "on"),
+        ("net.accept_queue", Knob("backlog", (2, 16, 256)), 2, 16),
+        ("runtime.garbage_collection", Knob("heap", ("64m", "512m")), "64m", "512m"),
+        ("disk.fsync", Knob("sync", (True, False)), True, False),
+        ("growth.requests", Knob("max_entries", low=0, high=1000), 1000, 0),
+    ],
+)
+def test_a_name_that_suggests_a_cause_comes_before_a_decoy(
+    cause: str, knob: Knob, now: SettingValue, after: SettingValue
+) -> None:
+    asked = situation((DECOY, knob), **{"archive_days": 30, knob.name: now})
+    found = proposed(finding(cause), asked)
+    assert (knob.name, after) in found
+    assert found[0] == (knob.name, after) or knob.name == "max_entries", "what can be raised comes before what is cut"
+
+
+def test_a_range_is_raised_within_its_end_and_a_larger_value_is_one_that_is_declared() -> None:
+    ranged = situation((Knob("senders", low=1, high=10),), senders=4)
+    assert proposed(finding("service.parallelism", 4), ranged) == [("senders", 10)]
+    at_most = situation((POOL,), senders=32)
+    assert proposed(finding("service.parallelism", 32), at_most) == [], "fewer at a time lift no such limit"
+
+
+def test_what_it_gives_up_is_its_price_and_its_change_is_one_of_the_service() -> None:
+    knob = Knob("sync", ("always", "never"), gives_up="the last second of documents")
+    asked = situation((knob,), sync="always")
+    (remedy,) = propose([finding("disk.fsync")], asked)
+    assert remedy.price.durability == "the last second of documents"
+    assert state_after(asked.state, remedy).settings == {"sync": "never"}
+
+
+def test_a_setting_that_is_not_in_use_is_not_tried() -> None:
+    assert proposed(finding("service.parallelism", 4), situation((POOL,))) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "size"), [(4, 4.0), ("64m", 64 << 20), ("1.5 GiB", 1.5 * 2**30), ("on", None), (True, None), ("4x", None)]
+)
+def test_sizes_of_words(value: SettingValue, size: float | None) -> None:
+    assert amount(value) == size
