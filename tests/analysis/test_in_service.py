@@ -30,18 +30,25 @@ def test_a_small_pool_is_a_whole_number(size: int, noise: float) -> None:
 
 def test_time_outside_of_the_pool_widens_the_interval_downwards() -> None:
     """18 ms in a pool of 4, 2 ms elsewhere, of which 1 ms is CPU time: 4.4 would be a size of nothing."""
-    found = in_service(*sampled(4, service_s=0.018, outside_s=0.0018), cpu_s=0.001)
+    found = in_service(*sampled(4, service_s=0.018, outside_s=0.0018), outside_s=0.001)
     assert found.value == pytest.approx(4.4)
     assert found.low <= 4.2
-    much = in_service(*sampled(4, service_s=0.001, outside_s=0.001), cpu_s=0.0011)
+    much = in_service(*sampled(4, service_s=0.001, outside_s=0.001), outside_s=0.0011)
     assert much.value == pytest.approx(8)
     assert much.low <= 4 <= much.high
     assert much.whole is None
     assert not much.known, "between 3.6 and 8.4 is no size"
 
 
+def test_where_no_whole_number_is_left_it_is_the_next_one_below() -> None:
+    """What lies outside of the pool takes more than its CPU time: n is never above X R."""
+    found = in_service(*sampled(1, service_s=0.005, outside_s=0.002), outside_s=0.0005)
+    assert 1 < found.low < found.high < 2
+    assert found.whole == 1
+
+
 def test_a_large_pool_has_no_name_and_a_size_in_its_interval() -> None:
-    found = in_service(*sampled(32, noise=0.01), cpu_s=0.0002)
+    found = in_service(*sampled(32, noise=0.01), outside_s=0.0002)
     assert found.whole is None
     assert found.holds(32)
     assert not found.holds(48)
@@ -75,7 +82,7 @@ def test_the_interval_holds_the_size_as_often_as_it_says(noise: float) -> None:
     held = sum(
         found.low <= 4 <= found.high
         for seed in range(400)
-        for found in [in_service(*sampled(4, noise=noise, seed=seed), cpu_s=0.0)]
+        for found in [in_service(*sampled(4, noise=noise, seed=seed), outside_s=0.0)]
     )
     assert held >= 0.95 * 400
 

@@ -24,7 +24,8 @@ LEAST_OUTSIDE = 0.05
 """... and where it is: more than its CPU time, for a loopback and a scheduler cost time, too."""
 LONGER = 0.05
 """By this share a request may take longer in service at a high load than at a low one, besides its waits for a CPU."""
-NARROW = 0.25
+LARGEST = 1e9
+NARROW = 0.4
 """An interval of that share of the value, from end to end, tells sizes apart; a wider one names none."""
 
 
@@ -48,9 +49,10 @@ class InService:
 
     @property
     def whole(self) -> int | None:
-        """The only whole number in the interval; None where there is none or several."""
-        first = math.ceil(self.low)
-        return first if 1 <= first <= self.high < first + 1 and not self.bounded else None
+        """The only whole number in the interval; where there is none, the next one below it, as n <= X R; None where
+        there are several."""
+        first, last = max(1, math.ceil(self.low)), math.floor(min(self.high, LARGEST))
+        return last if 1 <= last <= first and not self.bounded else None
 
     def holds(self, size: float) -> bool:
         """Whether it may be so many."""
@@ -61,7 +63,7 @@ def in_service(
     throughputs: Sequence[Sequence[float]],
     responses_s: Sequence[Sequence[float]],
     *,
-    cpu_s: float | None = None,
+    outside_s: float | None = None,
     waits_s: float = 0.0,
     grain: float = 0.0,
     bounded: bool = False,
@@ -69,9 +71,9 @@ def in_service(
     """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, rising, a
     number per step each; R is that of the first one.
 
-    cpu_s: CPU time per request of target and driver, None where it is not known. waits_s: for a CPU,
-    per request, on the plateau. grain: to what share of itself a throughput is known. ValueError without a positive
-    throughput and time. With one step on either side there is no interval: it is bounded by nothing.
+    outside_s: what of R is CPU time of target and driver and their waits for a CPU, None where that is not known.
+    waits_s: for a CPU, per request, on the plateau. grain: to what share of itself a throughput is known. ValueError
+    without a positive throughput and time. With one step on either side there is no interval: it is bounded by nothing.
     """
     flat = np.concatenate([np.asarray(each, dtype=np.float64) for each in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
@@ -80,7 +82,7 @@ def in_service(
     value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))
     response_s = float(np.exp(np.log(first).mean()))
     half = _half(np.log(flat), [np.log(each) for each in responses_s if min(each) > 0], grain)
-    outside = OUTSIDE if cpu_s is None else min(1.0, max(LEAST_OUTSIDE, cpu_s / response_s))
+    outside = OUTSIDE if outside_s is None else min(1.0, max(LEAST_OUTSIDE, outside_s / response_s))
     return InService(
         value=value,
         low=1.0 if bounded else value * math.exp(-half) * (1 - outside),

@@ -41,6 +41,8 @@ ABSENT: tuple[Condition, ...] = (
 SHOWN = frozenset({"workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy"})
 """Those that are told as evidence."""
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread computes all the time")
+SEVERAL = 1.5
+"""CPUs from which on several threads compute."""
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
 
 
@@ -73,7 +75,7 @@ def _other_cause(served: InService, flat: Sequence[Step]) -> str | None:
     """In words, what else ends the throughput; None where nothing that was measured does. CPUs that others use do so
     only where requests wait for them, or where that is not seen."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
-    one_thread = _mean(flat, "target.cpu.cores", 1.0) < ONE
+    one_thread = _mean(flat, "target.cpu.cores", 1.0) < SEVERAL
     for condition in (*ABSENT, *((CPU_BUSY,) if unseen else ()), *((COMPUTES,) if one_thread else ())):
         value = _of(condition, flat)
         if value is not None and condition.holds(value):
@@ -89,7 +91,7 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
     low = [step for step in seen.steps if step.level == plateau.lowest]
     found = sizes(served, by_level, low, seen.settings, seen.limits)
     where = f"on the plateau, at {plateau.levels[0]:g} to {plateau.levels[-1]:g}"
-    wanted = float(served.whole) if served.whole is not None else served.value
+    wanted = float(served.whole) if served.whole is not None else round(served.value, 1)
     source = "throughput there x the response time at the lowest load (Little's law)"
     return Finding(
         id=id_,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -20,8 +20,8 @@ UNCHANGED = 1.25
 """There a response time is the one at the lowest load, but for noise and shared caches, CPUs and connections."""
 AS_LOW = 1.1
 """Where two levels have the same response time, but for this, no request queued at the lower one."""
-ONE = 1.5
-"""Below so many in service it can be only one."""
+ONE = 2.0
+"""Where fewer can be in service it is one: n <= X R."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,11 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
     rising = sorted(by_level)
     flat = [step for level in levels for step in by_level[level]]
     queued = not (rising[0] == 1 and curve.axis in CLIENT_AXES) and not _as_low(by_level, rising, levels)
-    waits = [step.metrics["target.cpu.run_delay"] / step.throughput for step in flat if _has_wait(step)]
     return in_service(
         [[step.throughput for step in by_level[level]] for level in levels],
         [[step.latency.mean_ms / 1000 for step in by_level[level]] for level in rising],
-        cpu_s=_cpu_s(by_level.values()),
-        waits_s=fmean(waits) if waits else 0.0,
+        outside_s=_outside_s(by_level),
+        waits_s=_per_request(flat, "target.cpu.run_delay") or 0.0,
         grain=max(1 / max(step.requests, 1) for step in flat),
         bounded=queued,
     )
@@ -110,14 +109,18 @@ def _response_ms(steps: Sequence[Step]) -> float:
     return fmean(step.latency.mean_ms for step in steps)
 
 
-def _cpu_s(levels: Iterable[Sequence[Step]]) -> float | None:
-    """CPU time of target and driver per request, at the level at which that is least: what they do besides is shared by
-    few requests at the others. None where one of them was not measured."""
-    names = ("target.cpu.cores", "driver.cpu.cores")
-    known = [steps for steps in levels if all(name in step.metrics for step in steps for name in names)]
-    each = [fmean(sum(step.metrics[name] for name in names) / step.throughput for step in steps) for steps in known]
-    return min(each, default=None)
+def _outside_s(by_level: Mapping[float, Sequence[Step]]) -> float | None:
+    """CPU time of target and driver per request, at the level at which that is least (what they do besides is shared by
+    few requests at the others), and their waits for a CPU per request at the lowest level. None where one of them was
+    not measured."""
+    cpu = [_per_request(steps, "target.cpu.cores", "driver.cpu.cores") for steps in by_level.values()]
+    known = [value for value in cpu if value is not None]
+    waits = _per_request(by_level[min(by_level)], "target.cpu.run_delay", "driver.cpu.run_delay")
+    return min(known) + (waits or 0.0) if known else None
 
 
-def _has_wait(step: Step) -> bool:
-    return "target.cpu.run_delay" in step.metrics
+def _per_request(steps: Sequence[Step], *metrics: str) -> float | None:
+    """Several metrics in seconds per second, added up, per request; None where one was not measured in each step."""
+    if not all(name in step.metrics for step in steps for name in metrics):
+        return None
+    return fmean(sum(step.metrics[name] for name in metrics) / step.throughput for step in steps)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging
@@ -89,14 +90,17 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
 
 
 def _unloaded(book: Bookkeeping, one: Round, applied: Applied) -> dict[str, float]:
-    """The response times (s) at the lowest level, of both treatments in the same blocks, where the remedy is for the
-    number of requests served at once; empty for others, and where the budget has no room for that."""
+    """The response times (s) at the lowest level of both treatments, where the remedy is for the number of requests
+    served at once; empty for others. The state before has its curve; that after needs these steps for its own."""
     if not set(SERVED_AT_ONCE).intersection(applied.remedy.addresses):
         return {}
-    before, after = one.treatment, applied.treatment
-    steps = look_around(book, before, after, [book.bench.study.levels[0]], round_number=one.number)
-    sides = {name: [step.latency.mean_ms / 1000 for step in _of(settled(steps), name)] for name in (before, after)}
-    return {name: fmean(each) for name, each in sides.items() if each and min(each) > 0}
+    lowest, name = book.bench.study.levels[0], applied.treatment
+    book.progress.phase(f"{name} at {lowest:g}, where no request waits for another", FEWEST_BLOCKS)
+    for block in range(1, FEWEST_BLOCKS + 1):
+        book.take(round_number=one.number, block=block, treatment=name, level=lowest)
+    sides = {each: undisturbed([s for s in book.of(each) if s.level == lowest]) for each in (one.treatment, name)}
+    means = {each: fmean(step.latency.mean_ms / 1000 for step in steps) for each, steps in sides.items() if steps}
+    return {each: mean for each, mean in means.items() if mean > 0}
 
 
 def prove_remedy(
