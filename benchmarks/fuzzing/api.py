@@ -11,6 +11,8 @@ from typing import Any
 
 import zstandard
 
+from loadframe.connections.http_words import wrong_path
+from loadframe.formats import access_log, har
 from loadframe.recording import procfs
 from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
 from loadframe.recording.metrics import window_metrics
@@ -92,6 +94,26 @@ PROC: Mapping[str, Callable[[bytes], Any]] = {
     "process-schedstat": procfs.parse_schedstat,
 }
 """By the name of the sample in tests/data/proc."""
+
+
+def read_access_log(path: Path) -> None:
+    """Each line is a request that can be sent, or none; a damaged file is an OSError."""
+    try:
+        found = [access_log.parse_line(line) for line in access_log.lines(path) if line is not None]
+    except OSError:
+        return
+    if any(one is not None and wrong_path(one.path) is not None for one in found):
+        raise WrongAnswerError("a path was read that cannot be sent")
+
+
+def read_har(data: bytes) -> None:
+    """Entries that were read, or HarError."""
+    try:
+        entries, _ = har.parse_har(data)
+    except har.HarError:
+        return
+    if any(one.ended_s < one.started_s or not 0 <= one.status <= 599 for one in entries):
+        raise WrongAnswerError("an entry ended before it began, or has a status that is none")
 
 
 def read_proc(name: str, data: bytes) -> None:

@@ -99,6 +99,40 @@ kind = "http"
 axis = "rate"
 levels = [10, 20]
 """
+SHOP = """\
+[study]
+name = "shop"
+question = "How many orders?"
+[target]
+kind = "url"
+[target.settings]
+url = "http://127.0.0.1:8080"
+[workload]
+kind = "http"
+think_time = { mean = "500ms", spread = "exponential" }
+[workload.options]
+writes = true
+[[workload.request]]
+path = "/items?page=2"
+weight = 8
+checked = "status"
+[[workload.request]]
+name = "order"
+method = "POST"
+path = "/orders"
+headers = { Content-Type = "application/json", X-Trace = "1" }
+body = '{"item": 7}'
+expect = 201
+[workload.login]
+token = "data.token"
+[[workload.login.request]]
+method = "POST"
+path = "/login"
+body = "user=me"
+[load]
+axis = "concurrency"
+levels = [1, 2]
+"""
 CURVES = (
     "load,throughput\n1,100\n2,190\n4,350\n8,500\n16,480\n32,300\n",
     "load,throughput,latency_p95_ms\n1,100,10\n1,98,11\n2,190,11\n2,195,10\n4,350,12\n4,340,13\n8,500,20\n8,510,19\n",
@@ -129,6 +163,8 @@ class Corpus:
     configs: tuple[str, ...]
     option_files: tuple[str, ...]
     profiles: tuple[str, ...]
+    access_log: str
+    har: str
     proc: Mapping[str, str]
     runs: tuple[Path, ...]
     recordings: tuple[bytes, ...]
@@ -139,7 +175,7 @@ def load() -> Corpus:
     """All of it."""
     data = ROOT / "tests/data"
     readme = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    texts = [STUDY, ATTACHED, URL, *readme]
+    texts = [STUDY, ATTACHED, URL, SHOP, *readme]
     texts += [path.read_text() for path in sorted(ROOT.glob("cases/*/*.toml")) if path.stem not in ("case", "expected")]
     texts += [_without_planted(path.read_text()) for path in sorted(ROOT.glob("benchmarks/planted/*.toml"))]
     tables = [(text, tomllib.loads(text)) for text in texts]
@@ -152,6 +188,8 @@ def load() -> Corpus:
         configs=((data / "ndb/story.ini").read_text(),),
         option_files=((data / "ndb/story.cnf").read_text(),),
         profiles=((data / "profiles/perf-script.txt").read_text(), FOLDED),
+        access_log=(data / "loads/access.log").read_text(),
+        har=(data / "loads/shop.har").read_text(),
         proc={
             path.name: path.read_text() for path in sorted((data / "proc").iterdir()) if path.suffix != ".md"
         },

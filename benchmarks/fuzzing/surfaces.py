@@ -6,6 +6,7 @@ command would call with the bytes. A row more in SURFACES is a surface more.
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -460,6 +461,19 @@ def _procfs(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda folder: api.read_proc(name, (folder / "file").read_bytes()))
 
 
+def _access_log(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    data = mutate_text(rng, corpus.access_log)
+    data = _damaged(rng, gzip.compress(data)) if rng.random() < 0.2 else data
+    (folder / "access.log").write_bytes(data)
+    return Input(call=lambda folder: api.read_access_log(folder / "access.log"))
+
+
+def _har(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    data = as_json(rng, mutate_tree(rng, json.loads(corpus.har))).encode("utf-8", "surrogatepass")
+    data = mutate_text(rng, corpus.har) if rng.random() < 0.3 else data
+    return Input(call=lambda _: api.read_har(data))
+
+
 # --- servers' answers -------------------------------------------------------------------------------------------------
 
 
@@ -481,6 +495,8 @@ SURFACES: dict[str, Surface] = {
     "recording": Surface(_recording, 0.02),
     "profile": Surface(_profile, 0.04),
     "proc": Surface(_procfs, 0.04),
+    "access-log": Surface(_access_log, 0.02),
+    "har": Surface(_har, 0.02),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),
 }
 """A server under load is waited for: 30 s for each statement (TIMEOUT_S of targets/*_control.py).
