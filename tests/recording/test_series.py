@@ -292,3 +292,26 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
     assert lost.startswith("In the recording a.lfr: The block at offset ")
     assert torn.startswith("In the recording a.lfr: The last ")
     assert unrecorded == told.decode()
+
+
+def test_what_a_service_exposes_is_in_the_table_and_what_is_missing_of_it_is_told(tmp_path: Path) -> None:
+    names = [f'service.took_seconds_bucket{{le="{bound}"}}' for bound in ("0.1", "+Inf")]
+    specs = [CounterSpec(name, name, True) for name in names]
+    later = [CounterSpec("service.in_use", "service.in_use", False)]
+    notes = [dict.fromkeys(names, 0), dict(zip(names, (3, 4), strict=True)) | {"service.in_use": 2}]
+    told = [{"note:missing": json.dumps([sentence]).encode()} for sentence in ("1 of 2 failed.", "1 of 9 failed.")]
+    path = record(
+        tmp_path / "recording",
+        [
+            (0.0, {"note:counters": specs_text(specs).encode()}),
+            *((at_s, {"note:service": json.dumps(each).encode()}) for at_s, each in enumerate(notes, start=1)),
+            (2.1, {"note:counters": specs_text(later).encode()}),
+            *((at_s, each) for at_s, each in enumerate(told, start=3)),
+        ],
+    )
+    series = metric_series(path)
+    assert series.warnings == ("1 of 9 failed.",), "the last note has all before it"
+    assert series.table is not None
+    assert values(series.table, "service.took_seconds_p50") == [(2.0, 0.1)]
+    assert values(series.table, "service.in_use") == [(2.0, 2.0)]
+    assert set(series.table["metric"]) == {"service.took_seconds_p50", "service.in_use", "recorder.tick_gap"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loadframe.metrics import METRICS
 from loadframe.model import CounterSpec
 from loadframe.recording.frames import TASK, Facts, Tick
-from loadframe.recording.metrics import Stall, stalls, window_metrics
+from loadframe.recording.metrics import Stall, read_specs, specs_text, stalls, window_metrics
 
 FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=5.0, started_s=0.0, started_wall_s=1e9)
 S, D, R = "S", "D", "R"
@@ -304,6 +304,26 @@ def test_a_note_that_is_no_object_of_numbers_is_passed_over(text: str) -> None:
 def test_a_counter_that_was_reset_or_seen_once_is_absent() -> None:
     assert window_metrics([note(1, '{"Opened": 10}'), note(2, '{"Opened": 3}')], 1, 2, service=SERVICE) == {}
     assert window_metrics([note(1, '{"Opened": 10}')], 1, 2, service=SERVICE) == {}
+
+
+def test_a_counter_that_went_back_in_between_has_no_rate_however_far_it_came_again() -> None:
+    ticks = [note(at_s, json.dumps({"Opened": value})) for at_s, value in [(1.0, 10), (1.5, 2), (2.0, 30)]]
+    assert window_metrics(ticks, 1, 2, service=SERVICE) == {}
+
+
+def test_what_a_service_exposes_is_known_by_its_name_and_histograms_by_their_quantiles() -> None:
+    names = [f'service.took_seconds_bucket{{le="{bound}"}}' for bound in ("0.1", "1", "+Inf")]
+    specs = read_specs(specs_text([CounterSpec(name, name, True) for name in (*names, "service.done_total")]).encode())
+    first, last = dict.fromkeys(names, 100), dict(zip(names, (160, 195, 200), strict=True))
+    ticks = [
+        note(1, json.dumps({**first, "service.done_total": 5})),
+        note(3, json.dumps({**last, "service.done_total": 9})),
+    ]
+    assert window_metrics(ticks, 1, 3, service=specs) == {
+        "service.done_total": 2,
+        "service.took_seconds_p50": 0.1,
+        "service.took_seconds_p95": 1,
+    }, "the 99th percentile is above the last bound, and nothing says how far"
 
 
 def test_one_tick_or_none_gives_no_metrics() -> None:

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loadframe.errors import RecordingError
-from loadframe.formats.json_text import write_json
+from loadframe.formats.json_text import JsonError, parse_json, write_json
+from loadframe.formats.said import words
 from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
@@ -33,8 +34,13 @@ from loadframe.recording.windows import Window, derive, nearest_pair, window_of
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"
 """What the numbers in notes of the service mean, so that a recording can be read without its server."""
+MISSING_NOTE = "note:missing"
+"""What of a service's counters is not known so far, and why: a JSON array of sentences."""
 STALL_INTERVALS = 3
 """A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
+
+
+MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 
 
 class Stall(NamedTuple):
@@ -165,6 +171,15 @@ def read_specs(text: bytes) -> list[CounterSpec]:
         ]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
+
+
+def read_missing(text: bytes) -> list[str]:
+    """The sentences of such a note; of a damaged one none."""
+    try:
+        noted = parse_json(text)
+    except JsonError:
+        return []
+    return [words(each, LONGEST_SENTENCE) for each in noted[:MOST_SENTENCES]] if isinstance(noted, list) else []
 
 
 def read_counters(text: bytes) -> dict[str, float]:

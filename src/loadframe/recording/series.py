@@ -19,7 +19,14 @@ from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
 from loadframe.recording.derivation import Track
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
-from loadframe.recording.metrics import COUNTERS_NOTE, SERVICE_NOTE, read_counters, read_specs
+from loadframe.recording.metrics import (
+    COUNTERS_NOTE,
+    MISSING_NOTE,
+    SERVICE_NOTE,
+    read_counters,
+    read_missing,
+    read_specs,
+)
 from loadframe.recording.process_metrics import KINDS, ComponentTrack, recorder_rows, split_source
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.system_metrics import MACHINE
@@ -54,6 +61,8 @@ def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
         thinned = reader.thinned
         warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
     warnings += [tick.entries[UNRECORDED].decode("utf-8", "replace") for tick in ticks if UNRECORDED in tick.entries]
+    missing = [tick.entries[MISSING_NOTE] for tick in ticks if MISSING_NOTE in tick.entries]
+    warnings += read_missing(missing[-1]) if missing else []
     with in_words(f"No table can be made of the recording {path.name}", RecordingError, room_bytes=ROOM_BYTES):
         table = _metric_table(ticks, facts, gaps=not thinned)
     return MetricSeries(table, tuple(dict.fromkeys(warnings)))
