@@ -21,6 +21,7 @@ TOOK = Histogram("app_took_seconds", "Time of a request.", buckets=(0.01, 0.05, 
 
 class Service(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # one write for an answer: two would wait for a delayed acknowledgement
 
     def do_GET(self) -> None:
         if self.path == "/metrics":

@@ -67,7 +67,7 @@ def text(*bodies: str, status: int = 200, content_type: str = "text/plain") -> A
 def exposure(port: int, wanted: dict[str, str] | None = None, **table: Any) -> Exposure:
     given = table or {"prometheus": "http://127.0.0.1:{port}/metrics"}
     tables = [MetricsTable.model_validate(given)]
-    return Exposure(sources_of(tables, list(wanted or {}), lambda: port, Allowance()), wanted or {})
+    return Exposure(sources_of(tables, list(wanted or {}), lambda: port, Allowance), wanted or {})
 
 
 def told(asked: Exposure, times: int) -> list[dict[str, float]]:
@@ -117,7 +117,7 @@ def test_an_address_without_counters_is_named(answer: Answer, said: str) -> None
         asked = exposure(port)
         assert asked.now() == {}
     (missing,) = asked.missing()
-    assert said in missing and f"http://127.0.0.1:{port}/metrics" in missing and "1 of 1 readings failed" in missing
+    assert said in missing and "http://127.0.0.1:{port}/metrics" in missing and "1 of 1 readings failed" in missing
 
 
 def test_an_address_where_nothing_listens_is_named() -> None:

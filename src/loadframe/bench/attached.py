@@ -15,9 +15,10 @@ from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
 from loadframe.kinds.attached import BY_STUDY, attach
-from loadframe.kinds.base import Attached
+from loadframe.kinds.base import Attached, Exposing
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
+from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.registry import of_study
 from loadframe.kinds.settings_file import written
@@ -49,6 +50,7 @@ class AttachedTarget:
             self._config = ConfigFile(Path(table.config), table.restart, self._server.address, self._server.words)
         self.kind = table.kind
         self.counter_specs: tuple[CounterSpec, ...] = self._server.counter_specs
+        self.exposure = self._server.exposure if isinstance(self._server, Exposing) else Exposure()
 
     def create(self) -> None:
         """It is there; which process it is, is asked where the study changes that. TargetError where that is unknown,

@@ -13,7 +13,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.kinds import registry as targets
-from loadframe.kinds.base import Cache, Noting, Target
+from loadframe.kinds.base import Cache, Exposing, Noting, Target
+from loadframe.kinds.exposed import Exposure
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.study.cage_tables import ComponentCage
@@ -42,6 +43,7 @@ class CagedTarget:
         self.kind = target.kind
         self.embedded = target.embedded
         self.counter_specs: tuple[CounterSpec, ...] = target.counter_specs
+        self.exposure = target.exposure if isinstance(target, Exposing) else Exposure()
 
     def create(self) -> None:
         self._target.create()

@@ -45,6 +45,8 @@ def check_study(study: Study) -> None:
     _check_times(study, workload)
     _check_requests(study, workload)
     _check_address(study)
+    if study.target.metrics:
+        check_consent(study)
     _check_alternatives(study, workload)
     _check_changes(study)
     _check_programs(study)
@@ -154,12 +156,14 @@ def _check_address(study: Study) -> None:
 def check_consent(study: Study) -> None:
     """StudyError for a server on another machine, where the study does not say that its owner has authorised what is
     done to it. Nothing is sent there; its name is looked up, and what is found now is what is connected to."""
-    host = _host_of(study)
-    if host and not is_here(host, afresh=True) and not (study.target.authorised and study.target.owner.strip()):
-        raise StudyError(
-            f"{host} is not this machine, and the study does not say that its owner has authorised the load",
-            remedy='Ask, then set target.authorised = true and target.owner = "who has said so".',
-        )
+    asked = [each.address.host for each in study.target.metrics if each.address is not None]
+    for host, what in ((_host_of(study), "the load"), *((host, "that its counters are read") for host in asked)):
+        agreed = study.target.authorised and study.target.owner.strip()
+        if host and not is_here(host, afresh=True) and not agreed:
+            raise StudyError(
+                f"{host} is not this machine, and the study does not say that its owner has authorised {what}",
+                remedy='Ask, then set target.authorised = true and target.owner = "who has said so".',
+            )
 
 
 def _host_of(study: Study) -> str:

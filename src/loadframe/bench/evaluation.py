@@ -17,6 +17,7 @@ from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 from loadframe.kinds import registry as targets
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
+from loadframe.metrics.exposed import told
 from loadframe.model import NO_LATENCIES, UNSETTLED, WHOLE_SECONDS, Blind
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
@@ -60,6 +61,7 @@ def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, o
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )
+    found |= told(found, [name for table in study.target.metrics for name in table.requests])
     own = {"throughput": summary.throughput}
     known = NO_LATENCIES not in loaded.marks
     if loaded.offered is None and known:  # else most of what is in progress may wait in the driver

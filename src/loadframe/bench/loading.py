@@ -22,6 +22,7 @@ from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
 from loadframe.model import NO_LATENCIES
 from loadframe.recording.control import Recorder
+from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.study.load_tables import MeasureTable, Within
 from loadframe.workloads.base import Driver, Marked, ToldTheWarmUp, Workload
@@ -95,6 +96,7 @@ class Loading:
         self._recorder = recorder
         self._folder = folder
         self._user = user
+        self._noted: set[str] = set()
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
         """Load the target, which is in its state and has the data of the level. TargetError, with the server's last
@@ -113,7 +115,9 @@ class Loading:
                 bind(driver.pids(), parse_cpus(asked.driver_cpus))
             if profiler is not None:
                 profiler.start(components_of(rig.target.pids(), driver.pids()))
-            ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
+            with rig.target.exposure.watching(asked.seconds):
+                ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
+            self._note_exposed(rig)
             with _explaining(rig):
                 requests = driver.requests()
             _check_target(rig, requests, asked.level)
@@ -201,7 +205,19 @@ class Loading:
         return pids
 
     def _note_counters(self, rig: Rig, at_s: float) -> None:
-        self._recorder.note("service", write_json(rig.counters()), at_s)
+        if counters := rig.counters():
+            self._recorder.note("service", write_json(counters), at_s)
+
+    def _note_exposed(self, rig: Rig) -> None:
+        """What the target has exposed meanwhile, what it means where that was not known before, and what is missing."""
+        readings = rig.exposed()
+        if unknown := [spec for spec in rig.counter_specs if spec.name not in self._noted]:
+            self._recorder.note("counters", specs_text(unknown))
+            self._noted.update(spec.name for spec in unknown)
+        for reading in readings:
+            self._recorder.note("service", write_json(reading.counters), reading.at_s)
+        if missing := rig.target.exposure.missing():
+            self._recorder.note("missing", write_json(missing))
 
 
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:

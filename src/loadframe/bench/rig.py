@@ -10,6 +10,7 @@ from dataclasses import replace
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import CagedTarget
 from loadframe.changes.journal import Journal, Reasons
+from loadframe.kinds.exposed import Reading
 from loadframe.model import ChangeRecord, CounterSpec, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.workloads.base import Workload
@@ -36,12 +37,20 @@ class Rig:
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """The target's counters as they are recorded."""
-        return tuple(replace(spec, name=f"{self._prefix}{spec.name}") for spec in self.target.counter_specs)
+        """The target's counters as they are recorded, with all that it has exposed so far."""
+        specs = (*self.target.counter_specs, *self.target.exposure.counter_specs)
+        return tuple(replace(spec, name=f"{self._prefix}{spec.name}") for spec in specs)
 
     def counters(self) -> dict[str, float]:
         """What the target counts now, by the names of `counter_specs`. Raises as Target.counters does."""
         return {f"{self._prefix}{name}": value for name, value in self.target.counters().items()}
+
+    def exposed(self) -> list[Reading]:
+        """What it has exposed since the last call, by the same names, each with its time."""
+        return [
+            replace(reading, counters={f"{self._prefix}{name}": value for name, value in reading.counters.items()})
+            for reading in self.target.exposure.readings()
+        ]
 
     def check(self, state: TargetState) -> None:
         """Raises as Target.check does for a state with which the target would not start. Each state is looked at once,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from loadframe.kinds.exposed import Exposure
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
@@ -90,6 +91,13 @@ class Noting(Protocol):
 
     def notes(self) -> tuple[str, ...]:
         """What that is, in sentences; it may become more as long as the target lives."""
+
+
+@runtime_checkable
+class Exposing(Protocol):
+    """A target that tells counters at a pace of its own: they are read beside the load, by threads."""
+
+    exposure: Exposure
 
 
 class Attached(Protocol):

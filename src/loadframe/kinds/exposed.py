@@ -57,9 +57,9 @@ class _Asked:
 class Exposure:
     """All sources of a study. wanted: names that its limits speak of, by the words of who asks for them."""
 
-    def __init__(self, sources: Sequence[Source], wanted: Mapping[str, str]) -> None:
+    def __init__(self, sources: Sequence[Source] = (), wanted: Mapping[str, str] | None = None) -> None:
         self._asked = [_Asked(source) for source in sources]
-        self._wanted = wanted
+        self._wanted = wanted or {}
         self._specs: dict[str, CounterSpec] = {}
         self._owner: dict[str, _Asked] = {}
         self._readings: list[Reading] = []

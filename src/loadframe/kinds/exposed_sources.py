@@ -15,20 +15,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from loadframe.connections.address import Place, decide
+from loadframe.connections.address import decide
 from loadframe.connections.bounds import MIB, Bound
 from loadframe.connections.host_port import joined
 from loadframe.connections.http_connection import ERRORS, Connection, body
-from loadframe.errors import UserError
+from loadframe.errors import StudyError, UserError
 from loadframe.formats.exposition import Exposed, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.said import words
 from loadframe.host.environment import NO_FOLDER
-from loadframe.host.processes import Allowance, spawn
-from loadframe.study.exposed_tables import PORT, MetricsTable
+from loadframe.host.processes import Allowance, runnable, spawn
+from loadframe.study.exposed_tables import PORT, Address, MetricsTable
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
 """Of one reading. Prometheus' own default for a scrape is 10 s; of a window of a few seconds that is all."""
 PART = 1 << 16
+
+
+Port = Callable[[], int]
+"""The port at which the target is loaded now: another one after each start."""
+Who = Callable[[], Allowance]
+"""As whom a command is run, and with what. TargetError where that is not known."""
 
 
 class UnreadError(Exception):
@@ -62,17 +68,21 @@ class Source(Protocol):
 class HttpSource:
     """See Source. Each reading has a connection of its own: one that stayed open could hold a worker of the service."""
 
-    def __init__(self, url: str, place: Place, path: str, pick: Pick, *, prometheus: bool) -> None:
-        self.words = url
+    def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
+        self.words = table.prometheus or table.json_address or ""
         self.pick = pick
-        self._place, self._path, self._prometheus = place, path, prometheus
+        self._address, self._prometheus, self._port = address, table.prometheus is not None, port
 
     def take(self) -> Taken:
-        named = joined(self._place.host, self._place.port)
-        where = joined(self._place.number, self._place.port)
+        number = self._port() if self._address.port is None else self._address.port
+        try:
+            place = decide(self._address.host, number)
+        except StudyError as error:
+            raise UnreadError(words(error.fact)) from error
+        named, where = joined(place.host, place.port), joined(place.number, place.port)
         connection = Connection(where, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silent_s=ANSWER_S)
         try:
-            answer = connection.get(self._path)
+            answer = connection.get(self._address.path)
             at_s = time.monotonic()
             if answer.status != 200:
                 raise UnreadError(f"it answered {answer.status} {words(answer.reason, 40)}".rstrip())
@@ -94,17 +104,19 @@ class CommandSource:
     """See Source. The program is ended, with all that it has started in its session, once it has answered or its time
     is over."""
 
-    def __init__(self, command: Sequence[str], pick: Pick, allowance: Allowance) -> None:
+    def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who) -> None:
         self.words = f"the command {words(' '.join(command), 80)}"
         self.pick = pick
-        self._command, self._allowance = tuple(command), allowance
+        self._command, self._port, self._who = tuple(command), port, who
 
     def take(self) -> Taken:
         at_s = time.monotonic()
+        command = [word.replace(PORT, str(self._port())) if PORT in word else word for word in self._command]
         try:
-            process = spawn(
-                self._command, self._allowance, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER
-            )
+            allowance = self._who()
+            program = command[0] if "/" in command[0] else runnable(command[0], allowance.user) or command[0]
+            command = [program, *command[1:]]
+            process = spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER)
         except (UserError, OSError) as error:
             raise UnreadError(words(error.fact if isinstance(error, UserError) else error)) from error
         try:
@@ -146,21 +158,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def sources_of(
-    tables: Sequence[MetricsTable], first: Sequence[str], port: Callable[[], int], allowance: Allowance
-) -> list[Source]:
-    """What a study's tables name. first: names that are kept before others. port: the target's, where one of them asks
-    for it. allowance: of commands. StudyError for a name without an address."""
-    return [_source(table, first, port, allowance) for table in tables]
+def sources_of(tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who) -> list[Source]:
+    """What a study's tables name. first: names that are kept before others. who: for commands."""
+    return [_source(table, first, port, who) for table in tables]
 
 
-def _source(table: MetricsTable, first: Sequence[str], port: Callable[[], int], allowance: Allowance) -> Source:
+def _source(table: MetricsTable, first: Sequence[str], port: Port, who: Who) -> Source:
     pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
-    if table.command is not None:
-        own = str(port()) if any(PORT in word for word in table.command) else ""
-        return CommandSource([word.replace(PORT, own) for word in table.command], pick, allowance)
-    url, address = table.prometheus or table.json_address, table.address
-    assert url is not None and address is not None, "a table has a command or an address"
-    number = port() if address.port is None else address.port
-    words_of = url.replace(PORT, str(number), 1)
-    return HttpSource(words_of, decide(address.host, number), address.path, pick, prometheus=bool(table.prometheus))
+    if table.address is not None:
+        return HttpSource(table, table.address, pick, port)
+    return CommandSource(table.command or (), pick, port, who)

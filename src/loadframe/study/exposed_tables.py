@@ -16,6 +16,7 @@ MOST_SOURCES = 8
 """Each of them is read by a thread of its own."""
 PORT = "{port}"
 """In an address or a command: the port at which the target is loaded."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _PATH = re.compile(r"/[!-~]*", re.ASCII)
 
 
@@ -78,7 +79,7 @@ class MetricsTable(Table):
 class LimitTable(Table):
     """Something of the service that is finite: a row of the ledger, `service.NAME`."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="its id is service.NAME")
+    name: str = Field(description="lower case, digits and underscores; its id is service.NAME")
     use: str = Field(min_length=1, description="metric of what is in use")
     ceiling: str | float = Field(description="metric of the most that there may be, or a number")
     raises: str = Field("", alias="raise", description="the setting of the target that raises the ceiling")
@@ -88,6 +89,10 @@ class LimitTable(Table):
     @field_validator("name")
     @classmethod
     def _is_free(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} may have lower-case letters, digits and underscores only, and begins with a letter"
+            )
         if name in RESERVED:
             raise ValueError(f"service.{name} is a finding of Loadframe's own; give the limit another name")
         return name
@@ -98,6 +103,29 @@ class LimitTable(Table):
         if ceiling == "" or (isinstance(ceiling, float) and ceiling <= 0):
             raise ValueError("a ceiling is the name of a metric, or a number above 0")
         return ceiling
+
+
+class ExposedKeys(Table):
+    """The keys of [target] that say what a service tells of itself."""
+
+    metrics: list[MetricsTable] = Field(
+        default_factory=list, max_length=MOST_SOURCES, description="kind service: where it tells its counters"
+    )
+    limit: list[LimitTable] = Field(default_factory=list, description="kind service: what of it is finite")
+
+    @field_validator("limit")
+    @classmethod
+    def _named_once(cls, tables: list[LimitTable]) -> list[LimitTable]:
+        names = [each.name for each in tables]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two limits are called {twice[0]!r}; each needs a name of its own")
+        return tables
+
+    @property
+    def exposed_names(self) -> dict[str, str]:
+        """The metrics that limits speak of, each with the words for who does."""
+        named = [(name, f"target.limit {each.name}") for each in self.limit for name in (each.use, each.ceiling)]
+        return {name: who for name, who in named if isinstance(name, str)}
 
 
 def address_of(url: str) -> Address:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from loadframe.model import SettingValue
+from loadframe.study.exposed_tables import ExposedKeys
 from loadframe.study.fields import Duration, Table
 
 Apply = Literal["environment", "argument", "file", "command"]
@@ -148,7 +149,7 @@ class WithTable(ProcessKeys):
         return self
 
 
-class ServiceKeys(ProcessKeys):
+class ServiceKeys(ProcessKeys, ExposedKeys):
     """The keys of [target] that declare a service."""
 
     owned: bool = Field(False, description="kind service: the running one may be changed; it is put back")

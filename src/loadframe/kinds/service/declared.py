@@ -17,6 +17,7 @@ from loadframe.kinds.service.running import RunningService
 from loadframe.kinds.service.settings import KIND, catalogue, tunable
 from loadframe.kinds.service.target import ServiceTarget
 from loadframe.kinds.service.words import places
+from loadframe.metrics.exposed import OF
 from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import SettingTable
@@ -33,7 +34,8 @@ NO_COMMAND = 'For example command = ["python3", "app.py", "--port", "{port}"].'
 def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
     """The record of the kind `service` with what a study declares. StudyError for what does not fit together."""
     check(target)
-    knobs = tuple(knob_of(name, table) for name, table in target.setting.items())
+    limits = {limit.raises: f"{OF}{limit.name}" for limit in target.limit if limit.raises}
+    knobs = tuple(knob_of(name, table, limits.get(name, "")) for name, table in target.setting.items())
     by_command = {name for name, table in target.setting.items() if table.apply == "command"}
     dynamic = by_command if target.is_running else {name for name, one in target.setting.items() if not one.restarts}
     known = catalogue((knob, knob.name in dynamic) for knob in knobs)
@@ -64,6 +66,11 @@ def check(target: TargetTable) -> None:
                 f"target.setting.{name}: {{{name}}} has a meaning of its own in commands", remedy="Call it otherwise."
             )
         _check_setting(name, table)
+    if unknown := [limit for limit in target.limit if limit.raises and limit.raises not in target.setting]:
+        raise StudyError(
+            f"target.limit {unknown[0].name}: raise = {unknown[0].raises!r} is not a setting of this study",
+            remedy=f"Declare [target.setting.{unknown[0].raises}], or omit it.",
+        )
     _check_places(target)
     if target.is_running:
         _check_running(target)

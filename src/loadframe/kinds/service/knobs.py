@@ -6,6 +6,7 @@ from loadframe.model import Knob
 from loadframe.study.service_tables import SettingTable
 
 
-def knob_of(name: str, table: SettingTable) -> Knob:
-    """Of one table [target.setting.NAME]."""
-    return Knob(name, tuple(table.values), table.low, table.high, raises=table.raises, gives_up=table.gives_up or None)
+def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
+    """Of one table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
+    raises = limit or table.raises
+    return Knob(name, tuple(table.values), table.low, table.high, raises=raises, gives_up=table.gives_up or None)

@@ -18,8 +18,9 @@ from loadframe.host.environment import NO_FOLDER
 from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.host.reading_as import read_as, user_of
 from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.exposed import Exposure
+from loadframe.kinds.exposed_sources import sources_of
 from loadframe.kinds.service.company import Company
-from loadframe.kinds.service.counting import Counters
 from loadframe.kinds.service.finding import Found, find, name_of
 from loadframe.kinds.service.knobs import knob_of
 from loadframe.kinds.service.read_back import read
@@ -37,18 +38,20 @@ class RunningService:
     """See kinds.base.Attached."""
 
     kind = KIND
+    counter_specs: tuple[CounterSpec, ...] = ()
 
     def __init__(self, target: TargetTable) -> None:
         """TargetError where it is not found."""
         self._target = target
         self._found: Found = find(target)
-        self._counters = Counters(target)
+        names = target.exposed_names
+        sources = sources_of(target.metrics, tuple(names), self._port, lambda: Allowance(user=self._user()))
+        self.exposure = Exposure(sources, names)
         self._company = Company(target, None, Allowance())
         self._company.start()
         self._catalogue: Catalogue = catalogue(
             (knob_of(name, table), table.apply == "command") for name, table in target.setting.items()
         )
-        self.counter_specs: tuple[CounterSpec, ...] = self._counters.specs
         self.words = self._found.words
         kept = {"kind", "pid", "listen", "unit", "container", "setting", "owned"}
         self.address: Mapping[str, str] = {
@@ -67,9 +70,9 @@ class RunningService:
             raise ValueError(words(error)) from error
 
     def counters(self) -> dict[str, float]:
-        """TargetError where it has ended."""
+        """None at once: what it exposes is read at its own pace. TargetError where it has ended."""
         self._user()
-        return self._counters.read()
+        return {}
 
     def effective(self) -> dict[str, SettingValue]:
         """The settings of which the study says where they are read."""
@@ -151,7 +154,10 @@ class RunningService:
         return f"{first.pid}.{first.started_ticks}.{first.namespace}"
 
     def _values(self) -> dict[str, str]:
-        return {"port": parted(self._found.address, "80")[1]}
+        return {"port": str(self._port())}
+
+    def _port(self) -> int:
+        return int(parted(self._found.address, "80")[1])
 
     def _user(self) -> int:
         """Who runs it. TargetError where it has ended."""

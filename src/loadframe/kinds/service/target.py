@@ -10,10 +10,11 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.behind import family
 from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.exposed import Exposure
+from loadframe.kinds.exposed_sources import sources_of
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
 from loadframe.kinds.service.company import Company
-from loadframe.kinds.service.counting import Counters
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Server
 from loadframe.kinds.service.settings import KIND
@@ -26,6 +27,7 @@ class ServiceTarget(PrivateTarget[Server]):
     """See targets.base.Target. Its settings are those that the study declares."""
 
     kind = KIND
+    counter_specs: tuple[CounterSpec, ...] = ()
 
     def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, allowance: Allowance) -> None:
         """target: as the study has it, checked. allowance: without a user, "nobody" when we are root."""
@@ -34,8 +36,10 @@ class ServiceTarget(PrivateTarget[Server]):
         super().__init__(server, allowance, data=server.data)
         self.catalogue = catalogue
         self._target = target
-        self._counters = Counters(target)
-        self.counter_specs: tuple[CounterSpec, ...] = self._counters.specs
+        asker = replace(allowance, groups=(), cpus=None)  # what it costs to ask is not the service's
+        names = target.exposed_names
+        asked = sources_of(target.metrics, tuple(names), lambda: self._server.port or 0, lambda: asker)
+        self.exposure = Exposure(asked, names)
         self._effective: dict[str, SettingValue] = {}
         self._company = Company(target, lease, allowance)
 
@@ -64,11 +68,11 @@ class ServiceTarget(PrivateTarget[Server]):
         return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
-        """Those that the study names. TargetError where it has died."""
+        """None at once: what it exposes is read at its own pace. TargetError where it has died."""
         self._running()
         self._company.check()
         self._server.bound_log()
-        return self._counters.read()
+        return {}
 
     def notes(self) -> tuple[str, ...]:
         """What it does that a reader should know."""
