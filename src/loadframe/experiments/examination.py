@@ -17,8 +17,10 @@ from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.host.processes import most_open_files
+from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import Series, clamped, read_limits
 from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, TargetState
+from loadframe.study.exposed_tables import LimitTable
 
 FORESIGHT = 10.0
 """Beyond this many times the highest level tested, nothing is said about when a limit runs out."""
@@ -49,10 +51,12 @@ def examine(
     highest_level: float,
     free_disk_bytes: float = math.inf,
     knobs: tuple[Knob, ...] = (),
+    declared: Sequence[LimitTable] = (),
 ) -> Examined:
-    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as of a Situation."""
+    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as of a Situation.
+    declared: the limits that the study declares."""
     steps = with_memory_at_full(sighted(steps), effective)
-    series = read_limits(steps, state, effective)
+    series = read_limits(steps, state, effective, rules_for(declared, steps))
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     counting = undisturbed(steps)
     windows = look(curve, counting)

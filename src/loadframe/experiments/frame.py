@@ -127,6 +127,7 @@ def looked_at(
         highest_level=book.bench.study.levels[-1],
         free_disk_bytes=book.bench.free_disk_bytes,
         knobs=registry.of_study(book.bench.study).knobs,
+        declared=book.bench.study.target.limit,
     )
 
 

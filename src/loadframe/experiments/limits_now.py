@@ -27,9 +27,10 @@ from loadframe.host.leases import Lease
 from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
-from loadframe.kinds.base import Target
+from loadframe.kinds.base import Exposing, Target
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.counters import counter_metrics
+from loadframe.ledger.declared_rules import rules_among
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import read_now
 from loadframe.ledger.reading import as_number, clamped
@@ -41,6 +42,7 @@ from loadframe.recording.derivation import PAGE_BYTES
 from loadframe.recording.process_metrics import memory
 from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
 from loadframe.study import Study
+from loadframe.study.exposed_tables import LimitTable
 
 SOURCES: tuple[Source, ...] = (
     *snapshot_machine.SOURCES,
@@ -62,7 +64,8 @@ ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 @dataclass(frozen=True, slots=True)
 class Subject:
     """Whose limits. local: the machine's rows are those of the server's machine. server: asked for its counters.
-    enter: opens one more connection to a server that is ours to try things on."""
+    enter: opens one more connection to a server that is ours to try things on. declared: limits that its study
+    declares."""
 
     words: str
     place: Place = field(default_factory=Place)
@@ -73,6 +76,7 @@ class Subject:
     local: bool = True
     process: Identity | None = None
     enter: Callable[[], Attached] | None = None
+    declared: Sequence[LimitTable] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ def limits(
             partial(_moment, subject),
             ONE_LOOK_S if over_s is None else over_s,
             still_there=lambda: subject.process is None or alive(subject.process),
-            specs=_specs(subject),
+            specs=partial(_specs, subject),
             progress=progress or Silent(),
         )
         return ledger_of(subject, watch, forecast=over_s is not None, resident=_resident_by_connections(subject))
@@ -207,7 +211,8 @@ def _private(stack: ExitStack, study: Study) -> Subject:
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
     if row.attachable is None:  # a web server or a cache, which has no accounts: it is asked as it is
-        return Subject(words, Place(pid=pid), kinds, target, asked, used, process=_process(pid))
+        limits, process = study.target.limit, _process(pid)
+        return Subject(words, Place(pid=pid), kinds, target, asked, used, process=process, declared=limits)
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
     server = enter()
     stack.callback(server.close)
@@ -259,7 +264,8 @@ def _moment(subject: Subject) -> Moment:
     if server is None:
         return Moment(take(subject.place, SOURCES), {})
     others = tuple(pid for pid in server.pids() if pid != subject.place.pid)
-    return Moment(take(replace(subject.place, others=others), SOURCES), server.counters())
+    counters = {**server.counters(), **(server.exposure.now() if isinstance(server, Exposing) else {})}
+    return Moment(take(replace(subject.place, others=others), SOURCES), counters)
 
 
 def observe(
@@ -267,7 +273,7 @@ def observe(
     over_s: float,
     *,
     still_there: Callable[[], bool],
-    specs: Sequence[CounterSpec] = (),
+    specs: Callable[[], Sequence[CounterSpec]] = tuple,
     progress: Progress,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
@@ -284,7 +290,7 @@ def observe(
         if moment is None:
             watch.ended = True
             break
-        watch.intervals.append((moment.snapshot.at_s, _metrics(watch.last, moment, specs).values))
+        watch.intervals.append((moment.snapshot.at_s, _metrics(watch.last, moment, specs()).values))
         watch.last = moment
         progress.step(f"{watch.watched_s:.0f} s")
     if not watch.intervals:
@@ -333,7 +339,12 @@ def ledger_of(
     pairs = resident or _resident_while_watched(subject, watch)
     _add_memory(_kind(subject), pairs, values, missing)
     found_limits, unread = read_now(
-        values, missing, kinds=subject.kinds, configured=subject.configured, effective=subject.effective
+        values,
+        missing,
+        kinds=subject.kinds,
+        configured=subject.configured,
+        effective=subject.effective,
+        rules=rules_among(subject.declared, values),
     )
     if forecast:
         found_limits = tuple(_with_time(limit, watch) for limit in found_limits)
@@ -344,12 +355,16 @@ def ledger_of(
         limits=tuple(sorted(found_limits, key=urgency)),
         unread=unread,
         clamped=clamped(subject.configured, subject.effective),
-        warnings=tuple(_warnings(watch, resident)),
+        warnings=(*_warnings(watch, resident), *_missing(subject)),
     )
 
 
 def _specs(subject: Subject) -> Sequence[CounterSpec]:
-    return subject.server.counter_specs if subject.server is not None else ()
+    """Of all that it counts, and of what it has exposed so far."""
+    server = subject.server
+    if server is None:
+        return ()
+    return (*server.counter_specs, *(server.exposure.counter_specs if isinstance(server, Exposing) else ()))
 
 
 def _kind(subject: Subject) -> str:
@@ -411,6 +426,10 @@ def _add_memory(
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
+
+
+def _missing(subject: Subject) -> tuple[str, ...]:
+    return subject.server.exposure.missing() if isinstance(subject.server, Exposing) else ()
 
 
 def _warnings(watch: Watch, resident: Sequence[tuple[float, float]]) -> Iterator[str]:

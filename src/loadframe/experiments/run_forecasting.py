@@ -11,6 +11,7 @@ from loadframe.analysis import exhaustion
 from loadframe.errors import RunError
 from loadframe.experiments.examination import FORESIGHT
 from loadframe.experiments.forecasting import predict
+from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
 from loadframe.model import Forecast, Limit, Step
 from loadframe.prediction import resources
@@ -57,7 +58,7 @@ def limits_of(run: RunFolder, treatment: str, steps: Sequence[Step]) -> list[Lim
                 np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_load=furthest
             ),
         )
-        for one in read_limits(steps, state, effective)
+        for one in read_limits(steps, state, effective, rules_for(run.declared().target.limit, steps))
     ]
 
 

@@ -147,6 +147,7 @@ def _alternative(
         curve=curve_of(steps, study, treatment.name),
         target_kind=treatment.kind or study.target.kind,
         highest_level=study.levels[-1],
+        declared=study.target.limit,
     ).round
     causes = (*target.findings, *examined.findings)
     shown = {item.metric for finding in causes for item in finding.evidence}

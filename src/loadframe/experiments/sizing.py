@@ -13,6 +13,7 @@ from loadframe.diagnosis.findings import is_overrun
 from loadframe.diagnosis.remedies import resized, state_after
 from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
 from loadframe.experiments.examination import Examined
+from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
 from loadframe.model import Limit, Remedy, TargetState
 
@@ -71,5 +72,6 @@ def _full_again(
 ) -> Limit | None:
     """The limit that the remedy has raised and that the load overruns all the same; None where it is large enough."""
     step = book.take(round_number=round_number, treatment=name, level=level, purpose="sizing")
-    limits = [series.limit for series in read_limits([step], state, book.bench.use(name))]
+    rules = rules_for(book.bench.study.target.limit, [step])
+    limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]
     return next((limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None)

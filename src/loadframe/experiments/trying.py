@@ -84,6 +84,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         highest_level=book.bench.study.levels[-1],
         free_disk_bytes=examined.situation.free_disk_bytes,
         knobs=examined.situation.knobs,
+        declared=book.bench.study.target.limit,
     )
     responses_s = _unloaded(book, one, applied) if trial.kept else {}
     return Attempt(applied, trial, tuple(steps), seen, responses_s=responses_s)

@@ -159,6 +159,7 @@ def _from_all(one: Round, steps: Sequence[Step], study: Study, deciding: Set[int
         curve=curve_of([step for step in steps if step.number not in deciding], study, one.treatment),
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
+        declared=study.target.limit,
     ).round
     renewed = {finding.id: finding for finding in again.findings}
     findings = tuple(settle(renewed.get(old.id, old), old) for old in one.findings)
@@ -193,5 +194,6 @@ def partial(run: RunFolder) -> list[Round]:
         curve=curve_of(mine, study, first.name),
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
+        declared=study.target.limit,
     )
     return [examined.round]

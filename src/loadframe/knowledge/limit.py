@@ -21,7 +21,9 @@ class LimitRule:
     out, and steps of a study judge it by signatures. on_harm: the status once thrash or errors are counted, whatever
     the use is at this moment, for what fills and empties between two readings: "reached" where that counter is its own,
     "near" where it counts others too. now_only: why only the ledger at a moment reads it, for what the steps of a study
-    do not measure; "" for a rule that both read.
+    do not measure; "" for a rule that both read. most: the ceiling itself, where a study states a number (`ceiling` is
+    "" then). waits: whoever needs more of it waits, and nothing counts that: where it is full past a bend and not below
+    it, it is suspected.
     """
 
     id: str
@@ -42,6 +44,8 @@ class LimitRule:
     pressure: bool = False
     on_harm: Literal["", "near", "reached"] = ""
     now_only: str = ""
+    most: float | None = None
+    waits: bool = False
 
     @property
     def use_at_this_moment(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 
 
@@ -24,4 +25,4 @@ def counter_metrics(
             missing[spec.metric] = f"{spec.name} was reset between two readings"
         else:
             values[spec.metric] = (last[spec.name] - first[spec.name]) / elapsed_s
-    return values, missing
+    return with_quantiles(values), missing

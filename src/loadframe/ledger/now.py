@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from loadframe.ledger.reading import limit_of
+from loadframe.ledger.reading import ceiling_of, limit_of
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.model import REACHED, Limit, LimitStatus, SettingValue, UnreadLimit
 
@@ -65,10 +65,12 @@ def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
 def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, str]) -> str | None:
     if rule.use.startswith("workload."):
         return ONLY_IN_STEPS
-    for metric in (rule.use_at_this_moment, rule.ceiling):
-        if metric != "one" and metric not in values:
-            return missing.get(metric, NOT_TOLD)
-    if rule.ceiling != "one" and not values[rule.ceiling] > 0:
+    ceiling = ceiling_of(rule, values)
+    if rule.use_at_this_moment not in values:
+        return missing.get(rule.use_at_this_moment, NOT_TOLD)
+    if ceiling is None:
+        return missing.get(rule.ceiling, NOT_TOLD)
+    if not ceiling > 0:
         return "its ceiling is 0: switched off"
     if math.isinf(values[rule.use_at_this_moment]):
         return "what may be asked for has no bound of its own"
@@ -82,7 +84,8 @@ def _limit(
     effective: Mapping[str, SettingValue],
 ) -> Limit:
     metric = rule.use_at_this_moment
-    use, ceiling = values[metric], 1.0 if rule.ceiling == "one" else values[rule.ceiling]
+    use, ceiling = values[metric], ceiling_of(rule, values)
+    assert ceiling is not None, "a limit without a ceiling is not read"
     limit = limit_of(rule, metric, use, ceiling, configured.get(rule.configured or ""), effective)
     near = rule.near_use / ceiling if rule.near_use is not None else rule.near
     harm = values.get(limit.thrash_metric)

@@ -71,14 +71,22 @@ def limit_of(
         use_metric=metric,
         thrash_metric=rule.thrash or rule.errors or "",
         title=rule.title,
+        waits=rule.waits,
     )
 
 
 def _use_and_ceiling(rule: LimitRule, metrics: Mapping[str, float]) -> tuple[float, float] | None:
-    derived = {**metrics, "one": 1.0}
-    if rule.use not in derived or rule.ceiling not in derived or derived[rule.ceiling] <= 0:
+    ceiling = ceiling_of(rule, metrics)
+    if rule.use not in metrics or ceiling is None or ceiling <= 0:
         return None
-    return derived[rule.use], derived[rule.ceiling]
+    return metrics[rule.use], ceiling
+
+
+def ceiling_of(rule: LimitRule, metrics: Mapping[str, float]) -> float | None:
+    """Of a rule, by the metrics of one moment or window; None where it was not measured."""
+    if rule.most is not None:
+        return rule.most
+    return 1.0 if rule.ceiling == "one" else metrics.get(rule.ceiling)
 
 
 def _configured(rule: LimitRule, state: TargetState) -> SettingValue | None:

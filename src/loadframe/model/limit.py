@@ -22,7 +22,8 @@ class Limit:
     exhausted_at: the load at which use crosses the ceiling, None where use does not grow with load.
     loud: reaching it gives errors; silent (False): reaching it only makes things slow.
     chain: the ids of limits below that cap this one. thrash_metric: the metric that must rise once it is reached.
-    title: what it is, in words, as the subject of a sentence.
+    title: what it is, in words, as the subject of a sentence. waits: nothing is counted when it is reached; whoever
+    needs more of it waits.
     near: the share of the ceiling from which on its source calls it near. harm: thrash_metric as it is now; None where
     it was not read. An infinite ceiling: the machine sets none.
     """
@@ -42,6 +43,7 @@ class Limit:
     use_metric: str = ""
     thrash_metric: str = ""
     title: str = ""
+    waits: bool = False
     near: float | None = None
     harm: float | None = None
     status: LimitStatus = ""
