@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loadframe.diagnosis import waiting_limits
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import Condition, Signature
@@ -87,7 +88,10 @@ def _collect(result: Finding | RuledOut | None, found: list[Finding], cleared: l
 
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     """A limit that was reached and whose counter of harm rises; None for shares and times, which signatures judge: only
-    of events it can be said how many a request pays for."""
+    of events it can be said how many a request pays for. One of which nothing is counted: waiting_limits.py."""
+    if limit.waits:
+        at = limit.exhausted_at or _bend_interval(windows)
+        return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
     if not limit.thrash_metric or metric_of(limit.thrash_metric).unit not in EVENTS:
         return None
     uses = [window.halves.get(limit.use_metric) for window in windows.each if window.levels[0] in windows.past.levels]

@@ -38,7 +38,8 @@ from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Finding, Mechanism, Step, by_block
+from loadframe.metrics.exposed import OF
+from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
 MOVED = 0.7
@@ -94,6 +95,9 @@ def trace_of(finding: Finding) -> Trace | None:
         return TRACES[finding.id]
     if finding.evidence and (carried := TRACES_BY_EVIDENCE.get(finding.evidence[0].metric)) is not None:
         return carried
+    if finding.evidence and finding.evidence[0].metric.startswith(OF) and finding.id.startswith(OF):
+        full = finding.evidence[0]  # as waiting_limits.py makes it
+        return Trace(full.metric, "passes", most=full.threshold / REACHED)
     counted = (item.metric for item in finding.evidence if item.comparison in (">=", ">"))
     return next((Trace(name) for name in counted if metric_of(name).unit == "1/s" or _is_per_request(name)), None)
 
@@ -191,6 +195,8 @@ def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
             for value, step in zip(known, steps, strict=True)
         ]
         return _Side(sum(rates) / requests) if requests > 0 else None
+    if trace.most is not None:
+        return _Side(fmean(known), trace.most)
     beside = {"waiting": "workload.concurrency", "passes": trace.ceiling}.get(trace.form, "")
     return _Side(fmean(known), fmean(step.metrics.get(beside, math.nan) for step in steps))
 

@@ -96,9 +96,11 @@ Form = Literal["events", "rate", "waiting", "share", "passes", "at once"]
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Where the working of a cause shows, and in which form. price: whether an event costs the same before and after,
-    so that the gain bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes")."""
+    so that the gain bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes"), most:
+    that number itself."""
 
     metric: str
     form: Form = "events"
     price: bool = True
     ceiling: str = ""
+    most: float | None = None

@@ -1,0 +1,105 @@
+"""Limits at which requests wait, and of which nothing counts that they do: a pool that a study declares.
+
+That such a limit is full proves little: a pool in front of busy CPUs is full, too, and one that is full at every level
+explains no bend. So it is suspected where it is full at every level past the bend and at none well below it, while
+throughput no longer grows; and it comes behind what is busy then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadframe.diagnosis.windows import Window, Windows
+from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
+from loadframe.metrics import metric as metric_of
+from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut
+from loadframe.units import show_metric
+
+FLAT = 1.1
+"""Throughput at the highest level, over that at the lowest one: what grows less does not grow with the load."""
+BUSY: tuple[Condition, ...] = (
+    OWN_CPU_BUSY,
+    CPU_BUSY,
+    DISK_BUSY,
+    Condition("target.saturation", ">=", 0.9, "the CPU time that the target may use is used up"),
+)
+"""What requests in such a limit may wait for themselves."""
+BEHIND = 0.4
+"""The score where something is busy: below the signature of that (diagnosis.findings)."""
+AT_EVERY_LEVEL = 0.5
+
+
+def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
+    """A suspicion, why it is none, or None where the use was not measured. bend: where the curve bends, score: how well
+    the load at which the limit is reached explains that."""
+    most = REACHED * limit.ceiling
+    uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]
+    known = [(window, use) for window, use in uses if use is not None]
+    if len(known) < len(uses):
+        return None
+    past = [(window, use) for window, use in known if window.levels[0] in windows.past.levels]
+    if any(use < most for _, use in past):
+        least = min(use for _, use in past)
+        return RuledOut(limit.id, f"{_what(limit)}: {_say(limit, least)} of {_say(limit, limit.ceiling)} past the bend")
+    spared = [(window, use) for window, use in known if use < most]
+    if windows.bend is not None and spared and spared[-1][0].levels[0] < windows.past.levels[0]:
+        before = max(use for _, use in spared)
+        below = Evidence(limit.use_metric, before, "<", most, _at([window for window, _ in spared]), "below the bend")
+        evidence: tuple[Evidence, ...] = (_full(limit, past), below)
+        reached_at = limit.exhausted_at or bend
+    elif not spared and _flat(windows):
+        evidence, reached_at, score = (_full(limit, known),), None, min(score, AT_EVERY_LEVEL)
+    else:
+        return RuledOut(limit.id, "it is full, but that does not begin where throughput ends to grow")
+    busy = [condition for condition in BUSY if _holds(condition, windows.past)]
+    return Finding(
+        id=limit.id,
+        status="suspected",
+        title=f"{limit.title or limit.id} is full at {_say(limit, limit.ceiling)}",
+        reached_at=reached_at,
+        evidence=evidence,
+        ruled_out=(),
+        score=min(score, BEHIND) if busy else score,
+        explanation=_explanation(limit, busy),
+    )
+
+
+def _full(limit: Limit, windows: Sequence[tuple[Window, float]]) -> Evidence:
+    """Of the levels at which it is full, the one with the least use."""
+    least = min(use for _, use in windows)
+    source = "the ceiling: " + limit.source
+    return Evidence(limit.use_metric, least, ">=", REACHED * limit.ceiling, _at([one for one, _ in windows]), source)
+
+
+def _at(windows: Sequence[Window]) -> str:
+    levels = [window.levels[0] for window in windows]
+    return f"at {levels[0]:g}" if len(levels) == 1 else f"at each level from {levels[0]:g} to {levels[-1]:g}"
+
+
+def _flat(windows: Windows) -> bool:
+    """Whether throughput never grew with the load."""
+    lowest, highest = windows.each[0], windows.each[-1]
+    if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
+        return False
+    return max(one.metrics["throughput"] for one in windows.each) < FLAT * lowest.metrics["throughput"]
+
+
+def _holds(condition: Condition, window: Window) -> bool:
+    value = window.get(condition.metric)
+    return value is not None and condition.holds(value)
+
+
+def _explanation(limit: Limit, busy: Sequence[Condition]) -> str:
+    told = "Requests that need more of it fail" if limit.loud else "Requests that need more of it wait"
+    told += ", as the study says; nothing counts them. Whether it limits the throughput shows only when it is raised."
+    if busy:
+        told += f" But {metric_of(busy[0].metric).what} is high as well, and may be what fills it."
+    return told
+
+
+def _what(limit: Limit) -> str:
+    return metric_of(limit.use_metric).what
+
+
+def _say(limit: Limit, value: float) -> str:
+    return show_metric(limit.use_metric, value)
