@@ -13,13 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RunError
+from loadframe.formats.hdr_histogram import INNER, OUTER
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.histograms import (
     BINS,
-    INNER,
     LONGEST_LATENCY_US,
     MOST_PLAIN_BYTES,
-    OUTER,
     bin_latencies_ms,
     histogram_log,
     read_counts,

@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from loadframe.workloads.command_output import Output
 
 OUTPUT = "output.jsonl"
+UNDECLARED = "undeclared"
 
 
 @dataclass(frozen=True)
 class CommandOptions:
     loop: str = choice(
-        "", ("closed", "open"), "closed: a request begins when the one before has ended; open: when it should"
+        UNDECLARED,
+        (UNDECLARED, "closed", "open"),
+        "closed: a request begins when the one before has ended; open: when it should; must be declared",
     )
     seed: int = whole(1, 0, 2**32 - 1, "LOADFRAME_SEED: what the driver draws at random may follow from it")
     startup_s: int = whole(10, 0, 600, "how long the driver may take from its start to its first request")
@@ -59,7 +62,7 @@ class Command(OwnProgram[CommandOptions]):
         self._command = (declared or Declared()).command
         self.axes = frozenset({axis})
         self.axis_unit = "requests/s" if axis in OPEN_LOOP_AXES else axis.replace("_", " ")
-        if self.options.loop:
+        if self.options.loop != UNDECLARED:
             _check_loop(axis, self.options.loop)
 
     @property
@@ -134,7 +137,7 @@ def _check_loop(axis: str, loop: str) -> None:
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
     """What it needs is the study's to say."""
-    return ()
+    return (Requirement(kind, "a program of yours", "the one that workload.command names", "write one"),)
 
 
 KIND = KindOfWorkload(

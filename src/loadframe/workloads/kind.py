@@ -19,8 +19,9 @@ and with the axis by its name where the kind has `any_axis`."""
 class KindOfWorkload:
     """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
     other_axes: how it is made for load axes other than the usual one. tables: which tables of `[workload]` it takes, by
-    their names in Declared; a study that has others is refused. required: which of its tables and options a study must
-    give. any_axis: what grows is the study's own word, and `make` takes it as `axis`."""
+    their names in Declared; a study that has others is refused. required: its tables and options that a study must
+    give; the default of such an option says that it was not. any_axis: what grows is the study's own word, and `make`
+    takes it as `axis`."""
 
     kind: str
     make: Make

@@ -59,9 +59,9 @@ def make(
 def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], declared: Declared) -> None:
     """StudyError for what only the study can say and does not."""
     for name in known.required:
-        if name in options or name in declared.given:
+        rule, default = known.options.get(name, (None, None))
+        if name in declared.given or (rule is not None and options.get(name, default) != default):
             continue
-        rule = known.options[name][0] if name in known.options else None
         key = f"workload.options.{name}" if rule is not None else f"workload.{name}"
         raise StudyError(
             f"{key} is missing: the workload {known.kind} has no default for it.",
