@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
-SERVERS := mariadb-server postgresql sysbench nginx squid varnish wrk
+SERVERS := mariadb-server postgresql sysbench nginx squid varnish wrk redis-server redis-tools
 
 .PHONY: install demo test check servers bench planted format clean
 
@@ -19,7 +19,7 @@ $(RUN): pyproject.toml constraints.txt scripts/setup-venv
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,dev
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,locust,dev
 	@touch $(RUN) $@
 
 demo: install

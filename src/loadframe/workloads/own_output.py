@@ -48,13 +48,14 @@ class Reader(Protocol):
 class OutputDriver(ProcessDriver):
     """read: reads what it printed. bounds: the most bytes of each file that it writes. duration_s: for how long it
     should work, from its first request on. open_loop: whether its requests begin when they should. mark: what STEP_MARK
-    is in its environment."""
+    is in its environment. address: of the target, as it was told."""
 
     read: Reader
     bounds: Mapping[Path, int]
     duration_s: float
     open_loop: bool
     mark: str
+    address: str
     started: Instant = field(default_factory=Instant.now)
     _ended: Instant | None = field(default=None, init=False)
     _flooded: str = field(default="", init=False)
@@ -173,7 +174,7 @@ class OutputDriver(ProcessDriver):
         return WorkloadError(
             fact,
             remedy=f"{remedy} The end of what it printed is below." if said else f"{remedy} It printed nothing else.",
-            details="\n".join(said),
+            details="\n".join([f"(the target: {self.address})", *said]),
         )
 
 

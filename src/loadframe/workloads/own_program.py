@@ -139,6 +139,7 @@ class OwnProgram(Common[Options], Generic[Options]):
             duration_s=duration_s,
             open_loop=self.open_loop,
             mark=mark,
+            address=endpoint.address,
             started=started,
         )
 

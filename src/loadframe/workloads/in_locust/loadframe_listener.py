@@ -1,0 +1,117 @@
+"""Loaded by locust beside the user's locustfile, in locust's process: writes each request into the request log.
+
+It has a folder of its own, because locust looks there for modules too. Files, beside LOADFRAME_OUTPUT: `.names`, a line
+of JSON for each new kind of request ({"operation": ...}) and for each new error ({"error": ...}); `.sizes`, the bytes
+of each answer (uint64).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import sys
+import time
+from io import BufferedWriter, FileIO
+from typing import Any
+
+import gevent
+from locust import events
+
+from loadframe.workloads.request_log import RECORD
+
+MOST_OPERATIONS, MOST_ERRORS = 63, 20
+OTHERS = "others"
+LONGEST = 64
+FLUSH_S = 0.2
+BUFFER_BYTES = 1 << 18
+USERS = "users"
+STOP_S = 0.02
+"""What a step has beyond its time, so that the last requests of a closed loop are those that the clock ended."""
+
+
+class Log:
+    """The request log of one step."""
+
+    def __init__(self, path: str, duration_s: float) -> None:
+        names = (path, f"{path}.sizes", f"{path}.names")
+        self._records, self._sizes, self._names = (BufferedWriter(FileIO(name, "a"), BUFFER_BYTES) for name in names)
+        self._duration_s = duration_s
+        self._operations: dict[str, int] = {}
+        self._errors: set[str] = set()
+        self._begun = False
+
+    def add(self, name: str, latency_ms: float, size: int, error: str | None) -> float | None:
+        """Write a request that has just ended. After the first one: the seconds until the step's end; else None."""
+        end_s = time.monotonic()
+        if error is not None and error not in self._errors and len(self._errors) < MOST_ERRORS:
+            self._errors.add(error)
+            self._say(error=error)
+        self._records.write(RECORD.pack(end_s, latency_ms, 0.0, self._index(name), error is not None))
+        self._sizes.write(struct.pack("<Q", max(size, 0)))
+        if self._begun:
+            return None
+        self._begun = True
+        return max(self._duration_s + STOP_S - latency_ms / 1000.0, 0.0)
+
+    def flush(self) -> None:
+        """So that a locust that is killed has lost little."""
+        for file in (self._names, self._sizes, self._records):
+            file.flush()
+
+    def _index(self, name: str) -> int:
+        name = name if name in self._operations or len(self._operations) < MOST_OPERATIONS else OTHERS
+        if name not in self._operations:
+            self._operations[name] = len(self._operations)
+            self._say(operation=name)
+        return self._operations[name]
+
+    def _say(self, **what: str) -> None:
+        self._names.write(json.dumps(what).encode() + b"\n")
+
+
+log = Log(os.environ["LOADFRAME_OUTPUT"], float(os.environ["LOADFRAME_DURATION_S"]))
+
+
+def check(environment: Any, **_: Any) -> None:
+    """Who decides how many users there are: the level, or the locustfile's own shape."""
+    axis, shape = os.environ["LOADFRAME_AXIS"], environment.shape_class
+    if axis == USERS and shape is not None:
+        sys.exit(
+            f"the locustfile has a shape ({type(shape).__name__}), which decides how many users there are: give "
+            "load.axis another name than users, and let the shape follow LOADFRAME_LEVEL"
+        )
+    if axis != USERS and shape is None:
+        sys.exit(f"load.axis is {axis}, and the locustfile has no LoadTestShape that follows LOADFRAME_LEVEL")
+    gevent.spawn(_flush)
+
+
+def begin(environment: Any, **_: Any) -> None:
+    """One who is asked to end by another does not pass for one who has done its work."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def note(
+        request_type: str, name: str, response_time: float, response_length: int, exception: Any, **_: Any
+    ) -> None:
+        error = None if exception is None else (str(exception) or type(exception).__name__)[:200]
+        left_s = log.add(f"{request_type} {name}"[:LONGEST], float(response_time), int(response_length or 0), error)
+        if left_s is not None:
+            gevent.spawn_later(left_s, environment.runner.quit)
+
+    environment.events.request.add_listener(note)
+
+
+def end(**_: Any) -> None:
+    log.flush()
+
+
+def _flush() -> None:
+    while True:
+        gevent.sleep(FLUSH_S)
+        log.flush()
+
+
+for event, listener in ((events.init, check), (events.test_start, begin), (events.quitting, end)):
+    listen: Any = event.add_listener
+    listen(listener)

@@ -1,0 +1,103 @@
+"""Locust: the user's locustfile is what makes the load, and each of its requests is in the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loadframe.errors import StudyError, WorkloadError
+from loadframe.model import Declared, Endpoint, SettingValue
+from loadframe.workloads import registry
+from loadframe.workloads.own_output import OutputDriver
+from loadframe.workloads.own_program import OwnProgram
+
+DRIVERS = Path(__file__).parents[1] / "data/drivers"
+SOON_S = 60.0
+QUITE = """
+import time
+from locust import User, task, events
+
+class Own(User):
+    @task
+    def work(self):
+        time.sleep(0.01)
+        BODY
+"""
+FIRE = (
+    "events.request.fire(request_type='queue', name=f'job {NAME}', response_time=TIME, response_length=7, exception=E)"
+)
+
+
+def run(
+    folder: Path, file: Path, axis: str = "users", level: int = 2, seconds: float = 1.0
+) -> tuple[OutputDriver, OwnProgram]:
+    options: dict[str, SettingValue] = {"file": str(file), "startup_s": 5}
+    made = registry.make("locust", options, axis=axis)
+    assert isinstance(made, OwnProgram)
+    driver = made.start(Endpoint("url", "127.0.0.1:8099"), level, folder, seconds)
+    assert driver.wait(SOON_S)
+    driver.kill()
+    return driver, made
+
+
+def locustfile(folder: Path, name: str = "1", time: str = "9.0", error: str = "None", body: str = "") -> Path:
+    path = folder / "locustfile.py"
+    fire = FIRE.replace("{NAME}", "{" + name + "}").replace("TIME", time).replace("E)", error + ")")
+    path.write_text(QUITE.replace("BODY", body or fire))
+    return path
+
+
+def test_requests_of_any_protocol_are_those_that_it_fires(tmp_path: Path) -> None:
+    driver, made = run(tmp_path, locustfile(tmp_path))
+    requests = driver.requests()
+    assert made.operations == ("request", "queue job 1")
+    assert len(requests) > 20
+    assert set(requests.operation.tolist()) == {1}
+    assert np.all(requests.latency_ms == np.float32(9.0))
+    assert driver.moved_bytes(0, 1e12) == 7 * len(requests)
+    assert requests.end_s[-1] - requests.end_s[0] < 1.0 + 0.5, "it ends when its time is up"
+
+
+def test_names_without_an_end_are_taken_together(tmp_path: Path) -> None:
+    driver, made = run(tmp_path, locustfile(tmp_path, name="time.monotonic()"))
+    assert len(driver.requests()) > 70
+    assert len(made.operations) == 1 + 64 and made.operations[-1] == "others"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"time": "-1.0"}, "negative, infinite or above an hour"),
+        ({"time": "float('nan')"}, "negative, infinite or above an hour"),
+        ({"error": "ValueError('sold out')"}, "All .* requests of the driver locust failed: sold out"),
+        ({"body": "raise KeyError('price')"}, "told of no request"),
+        ({"body": "this is no Python"}, "failed: process .* ended with 1"),
+    ],
+)
+def test_a_locustfile_that_does_not_work_is_told_in_words(change: dict[str, str], why: str, tmp_path: Path) -> None:
+    driver, _ = run(tmp_path, locustfile(tmp_path, **change))
+    with pytest.raises(WorkloadError, match=why) as caught:
+        driver.requests()
+    assert caught.value.remedy
+    if change.get("body"):
+        assert "price" in caught.value.details or "SyntaxError" in caught.value.details
+
+
+def test_a_shape_of_its_own_is_the_axis_and_no_users_beside_it(tmp_path: Path) -> None:
+    driver, _ = run(tmp_path, DRIVERS / "shapefile.py")
+    with pytest.raises(WorkloadError) as caught:
+        driver.requests()
+    assert "give load.axis another name than users" in caught.value.details
+    driver, _ = run(tmp_path, locustfile(tmp_path), axis="size")
+    with pytest.raises(WorkloadError) as caught:
+        driver.requests()
+    assert "no LoadTestShape" in caught.value.details
+
+
+@pytest.mark.parametrize("name", ["", "no-such-file.py", "~nosuchuser/x", "a\0b"])
+def test_a_study_names_a_locustfile_that_is_there(name: str) -> None:
+    with pytest.raises(StudyError, match=r"workload\.options\.file") as caught:
+        registry.make("locust", {"file": name}, declared=Declared())
+    assert caught.value.remedy
