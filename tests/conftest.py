@@ -32,6 +32,8 @@ PROGRAMS = {
     "initdb": "postgresql",
     "sysbench": "sysbench",
     "nginx": "nginx",
+    "redis-benchmark": "redis-tools",
+    "redis-server": "redis-server",
     "squid": "squid",
     "varnishd": "varnish",
     "wrk": "wrk",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Allowance, spawn
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import attach
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
@@ -94,6 +97,31 @@ def foreign_site(web_server: Endpoint) -> Endpoint:
 def foreign_service(foreign_site: Endpoint) -> Endpoint:
     """The same one as a service."""
     return Endpoint("service", foreign_site.address, {"paths": "/"})
+
+
+@pytest.fixture(scope="session")
+def own_service(web_server: Endpoint) -> Endpoint:
+    """The same nginx as a service of the user's own."""
+    return Endpoint("service", web_server.address)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A Redis of its own, that writes nothing to the disk."""
+    folder = tmp_path_factory.mktemp("redis")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    process = spawn(command, Allowance(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+    until = time.monotonic() + 30
+    try:
+        while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout != b"PONG\n":
+            assert process.poll() is None and time.monotonic() < until, "redis-server does not start"
+        yield Endpoint("service", f"127.0.0.1:{port}")
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _cache(kind: str, state: Path) -> Iterator[Endpoint]:

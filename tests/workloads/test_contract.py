@@ -51,6 +51,7 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "command": ({"loop": "closed"}, "web_server", 1, 5),
     "command at users": ({"loop": "closed"}, "web_server", 1, 5),
     "command/nginx-cache": ({"loop": "closed"}, "nginx_cache", 1, 5),
+    "command/service": ({"loop": "closed"}, "own_service", 1, 5),
     "command/squid": ({"loop": "closed"}, "squid_cache", 1, 5),
     "command/url": ({"loop": "closed"}, "foreign_site", 1, 5),
     "command/varnish": ({"loop": "closed"}, "varnish_cache", 1, 5),
@@ -76,6 +77,7 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
         {"scale": 1, "script": "select-only", "connections": 6, "jobs": 2, "latency_limit_ms": 500},
         "postgres_server", 100, 300,
     ),
+    "redis": ({"keys": 1000}, "redis_server", 1, 5),
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
     ),
@@ -132,6 +134,8 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
         "foreign_service": "service",
         "squid_cache": "squid",
         "varnish_cache": "varnish",
+        "redis_server": "service",
+        "own_service": "service",
     }
     there = {
         (name.partition("/")[0].partition(" at ")[0], targets[fixture])

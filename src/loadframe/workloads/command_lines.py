@@ -9,9 +9,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.formats.hdr_histogram import Histogram, decode
 from loadframe.formats.json_text import JsonError, parse_json
@@ -51,17 +54,19 @@ class LineError(ValueError):
 @dataclass(frozen=True)
 class Second:
     """What a driver counted in a second, or another length. at_s: when that began, on the driver's clock. requests:
-    done; errors: failed. latencies: None where the driver gave none, or quantiles alone. to_ms: of their unit."""
+    done; errors: failed. values_ms, counts: the latencies of the done ones, and how many had each; None where the
+    driver gave none, or quantiles alone."""
 
     line: int
     at_s: float
     length_s: float
     requests: int
-    errors: int
-    operation: int
-    moved_bytes: int
-    latencies: Histogram | None
-    to_ms: float
+    _: KW_ONLY
+    errors: int = 0
+    operation: int = 0
+    moved_bytes: int = 0
+    values_ms: NDArray[np.float64] | None = None
+    counts: NDArray[np.int64] | None = None
 
 
 @dataclass
@@ -214,11 +219,11 @@ def _take_second(lines: Lines, number: int, value: dict[str, Any]) -> None:
         _number(number, value, "second", 0.0, INFINITE),
         _number(number, {"length_s": 1.0, **value}, "length_s", 0.01, LONGEST_SECOND_S),
         requests,
-        errors,
-        _operation(lines, number, value),
-        _moved(lines, number, value),
-        histogram,
-        UNITS[unit],
+        errors=errors,
+        operation=_operation(lines, number, value),
+        moved_bytes=_moved(lines, number, value),
+        values_ms=None if histogram is None else histogram.middles * UNITS[unit],
+        counts=None if histogram is None else histogram.counts,
     )
     lines.in_seconds += requests + errors
     if lines.in_seconds > MOST_REQUESTS:

@@ -38,7 +38,11 @@ class Output:
 def read_output(file: IO[bytes], names: list[str], life: Life, *, cut_off: bool) -> Output:
     """All that a file has. names: of the operations so far; new ones are added. cut_off: its writer was killed.
     LineError, ClockError."""
-    lines = read(file, names, cut_off=cut_off)
+    return of_lines(read(file, names, cut_off=cut_off), life)
+
+
+def of_lines(lines: Lines, life: Life) -> Output:
+    """What lines say. ClockError."""
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     made = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
@@ -69,7 +73,7 @@ def _of_seconds(lines: Lines, life: Life) -> Output:
     # A second may have begun before the driver, and be told when it has not passed.
     offset = offset_s(life, first_s, last_s, lines.zero_s, slack_s=longest_s + SLACK_S)
     _check_apart(lines)
-    known = all(second.latencies is not None for second in lines.seconds if second.requests)
+    known = all(second.counts is not None for second in lines.seconds if second.requests)
     parts = [_spread(second, offset, known) for second in lines.seconds]
     end_s, latency_ms, operation, failed, moved = (np.concatenate(each) for each in zip(*parts, strict=True))
     requests, order = _sorted(np.minimum(end_s, life.ended.monotonic_s), latency_ms, operation, failed)
@@ -92,8 +96,8 @@ def _spread(second: Second, offset: float, known: bool) -> tuple[NDArray[Any], .
     count = second.requests + second.errors
     end_s = second.at_s + offset + second.length_s * np.sort(random.random(count))
     latency_ms = np.full(count, SHORTEST_MS if known else 0.0)
-    if known and second.latencies is not None:
-        latency_ms[: second.requests] = np.repeat(second.latencies.middles, second.latencies.counts) * second.to_ms
+    if known and second.values_ms is not None and second.counts is not None:
+        latency_ms[: second.requests] = np.repeat(second.values_ms, second.counts)
     failed = np.arange(count) >= second.requests
     mixed = random.permutation(count)
     each = second.moved_bytes / count if count else 0.0

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Options = TypeVar("Options", bound="DataclassInstance")
-TARGETS = frozenset({"nginx", "nginx-cache", "squid", "url", "varnish"})
+TARGETS = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish"})
 """They answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
 HIGHEST_LEVEL = 10**9
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
