@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
-import stat
+import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -119,9 +120,9 @@ def test_an_argument_stands_where_its_name_is_else_at_the_end(make: Make) -> Non
     ],
 )
 def test_a_key_of_a_file_is_set_in_a_private_copy(
-    make: Make, tmp_path: Path, name: str, before: str, key: str, after: str
+    make: Make, open_folder: Path, name: str, before: str, key: str, after: str
 ) -> None:
-    file = shared(tmp_path) / name
+    file = open_folder / name
     file.write_text(before, encoding="utf-8")
     pool = {"from": 1, "to": 64, "apply": "file", "file": str(file), "key": key}
     target = make(command=[*COMMAND, "--config", "{pool_file}"], setting={"pool": pool})
@@ -132,17 +133,18 @@ def test_a_key_of_a_file_is_set_in_a_private_copy(
     assert config(target)["file"] == before or not key
 
 
-def shared(folder: Path) -> Path:
-    """A folder that the service's user may pass through: those of pytest are closed to others."""
-    for each in (folder, *folder.parents):
-        if each.stat().st_uid == os.geteuid() and not each.stat().st_mode & stat.S_IXOTH:
-            each.chmod(each.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
-    return folder
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that the service's user may read: pytest's own is closed to others."""
+    folder = Path(tempfile.mkdtemp(prefix="lf-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read what the service's user may not")
-def test_a_file_that_the_user_of_the_service_may_not_read_is_not_copied_for_it(make: Make, tmp_path: Path) -> None:
-    secret = shared(tmp_path) / "secret.json"
+def test_a_file_that_the_user_of_the_service_may_not_read_is_not_copied_for_it(make: Make, open_folder: Path) -> None:
+    secret = open_folder / "secret.json"
     secret.write_text("{}", encoding="utf-8")
     secret.chmod(0o600)
     pool = {"from": 1, "to": 64, "apply": "file", "file": str(secret), "key": "pool"}
@@ -168,13 +170,13 @@ def test_a_command_changes_what_runs_and_is_run_again_after_a_start(make: Make) 
     assert target.pids()[0] != first
 
 
-def test_a_value_is_read_back_by_a_command_and_from_a_file(make: Make, tmp_path: Path) -> None:
+def test_a_value_is_read_back_by_a_command_and_from_a_file(make: Make, open_folder: Path) -> None:
     said = {"values": [1, 2], "apply": "environment", "read_back": {"command": ["sh", "-c", "echo 2"]}}
     target = make(setting={"said": said})
     target.start(TargetState({"said": 1}))
     assert target.effective()["said"] == 2
     target.destroy()
-    file = shared(tmp_path) / "used.json"
+    file = open_folder / "used.json"
     file.write_text('{"pool": {"size": 7}}', encoding="utf-8")
     used = {"from": 1, "to": 9, "apply": "environment", "read_back": {"file": str(file), "key": "pool.size"}}
     target = make(setting={"used": used})

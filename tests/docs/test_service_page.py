@@ -1,0 +1,95 @@
+"""The studies of docs/service.md are carried out, on the service that the page shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forked import Result, forked
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/service.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+STUDIES = {re.search(r'name = "(.*?)"', each)[1]: each for each in re.findall(r"```toml\n(.*?)```", TEXT, re.S)}  # type: ignore[index]
+(SERVICE,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder with the service, which another user may read: pytest's own is closed to others."""
+    folder = Path(tempfile.mkdtemp(prefix="lf-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    (folder / "app.py").write_text(SERVICE, encoding="utf-8")
+    (folder / "app.py").chmod(0o644)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def port(place: Path) -> Iterator[int]:
+    """Of one that runs."""
+    code = SERVICE.replace("ThreadingHTTPServer((", "server = ThreadingHTTPServer((").replace(
+        ".serve_forever()", "\nprint(server.server_port, flush=True)\nserver.serve_forever()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, "0"], stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        yield int(service.stdout.readline())
+        service.kill()
+
+
+def run(forking: subprocess.Popen[str], place: Path, command: str, study: str) -> Result:
+    (place / "app.toml").write_text(study, encoding="utf-8")
+    return forked(forking, [*shlex.split(command), "--json"], folder=str(place), said=str(place))
+
+
+@pytest.mark.alone
+def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Popen[str], place: Path) -> None:
+    (command,) = re.findall(r"```sh\n\.venv/bin/loadframe (investigate app\.toml)\n```", TEXT)
+    done = run(forking, place, command, STUDIES["app"])
+    assert done.code == 0, done.err
+    first = json.loads(done.out)["rounds"][0]
+    assert first["findings"][0]["id"] == "service.parallelism"
+    assert [trial["remedy"]["changes"][0]["after"] for trial in first["tried"]] == [32]
+    assert first["findings"][0]["status"] == "confirmed"
+
+
+def test_what_tune_finds_is_written_as_a_study_takes_it(forking: subprocess.Popen[str], place: Path) -> None:
+    done = run(forking, place, "tune app.toml --trials 3", STUDIES["app-tuned"])
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert [each["name"] for each in found["settings"]] == ["pool"], "sync gives something up"
+    if found["end"] == "gained":
+        assert found["file_text"].startswith("[target.settings]\npool = ")
+
+
+def test_a_helper_is_recorded_as_a_component(forking: subprocess.Popen[str], place: Path) -> None:
+    done = run(forking, place, "measure app.toml", STUDIES["app-with-cache"])
+    assert done.code == 0, done.err
+    steps = [json.loads(line) for path in place.glob("runs/*/steps.jsonl") for line in path.read_text().splitlines()]
+    assert steps and all("cache.cpu.cores" in step["metrics"] for step in steps)
+
+
+def test_one_that_runs_is_measured(forking: subprocess.Popen[str], place: Path, port: int) -> None:
+    done = run(forking, place, "measure app.toml", STUDIES["app-running"].replace("8080", str(port)))
+    assert done.code == 0, done.err
+    steps = [json.loads(line) for path in place.glob("runs/*/steps.jsonl") for line in path.read_text().splitlines()]
+    assert steps and all(step["metrics"]["target.cpu.cores"] > 0 for step in steps)
+
+
+def test_every_key_that_a_study_of_a_service_has_is_on_the_page() -> None:
+    from loadframe.study.service_tables import ReadBackTable, ReadyTable, ServiceKeys, SettingTable
+
+    for table in (ServiceKeys, SettingTable, ReadyTable, ReadBackTable):
+        for name, field in table.model_fields.items():
+            word = field.alias or name
+            assert re.search(rf"`[^`]*\b{word}\b[^`]*`|^\[+target\.{word}\b|^{word} = ", TEXT, re.M), word
