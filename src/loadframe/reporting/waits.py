@@ -1,0 +1,127 @@
+"""What the threads of the target do over the load: a band for each wait class, as many threads high as were in it, and
+the CPUs that the target may use as a line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from loadframe.model import Investigation
+from loadframe.reporting import facts, plots, rounding, words
+from loadframe.reporting.vega import INK, Plot, Row, Size, ValueAxis
+
+BANDS: Mapping[str, tuple[str, str]] = {
+    "running": ("on a CPU", "#0072B2"),
+    "runnable": ("no CPU free", "#D55E00"),
+    "disk": ("disk", "#7B3F00"),
+    "network": ("a peer", "#009E73"),
+    "socket": ("a socket", "#66C2A5"),
+    "futex": ("lock or pool", "#CC79A7"),
+    "sleeping": ("timer", "#E69F00"),
+    "other": ("other", "#8A8A8A"),
+    "unknown": ("not told", "#C4C9CF"),
+    "idle": ("next request", "#DCE6EE"),
+}
+"""Class -> its name beside the band, and its colour (Okabe and Ito's for those that say most); from the bottom up."""
+SHOWN_FROM = 0.04
+"""Of the height: a thinner band has no name of its own."""
+IDLE_HIDES = 3.0
+"""Where so many times more threads wait for the next request than do anything else, they are told and not drawn."""
+CPUS_SHOWN_BELOW = 3.0
+"""A line of the CPUs so many times above all threads would press the bands flat."""
+
+
+def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
+    """The states whose threads were looked at, before and after, with the names of their charts."""
+    found = [each for each in plots.measured_ends(inv) if _levels(each)]
+    return list(zip(("waits", "waits-after"), found, strict=False))
+
+
+def title(each: facts.Series, unit: str) -> str:
+    """What the threads did at the highest level, as a fact."""
+    levels = _levels(each)
+    load = max(levels)
+    found = levels[load]
+    many = sorted(((count, name) for name, count in found.items() if count >= 0.5 and name != "idle"), reverse=True)
+    said = words.and_list([f"{rounding.plain(count)} {_doing(name)}" for count, name in many[:2]])
+    threads = f"{rounding.plain(sum(found.values()))} threads of the target"
+    where = f"At {words.load(load, unit)}"
+    return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
+
+
+def _doing(name: str) -> str:
+    doing = {
+        "running": "run",
+        "runnable": "wait for a CPU",
+        "disk": "wait for a disk",
+        "network": "wait for a peer",
+        "socket": "wait for a socket",
+        "futex": "are at a lock or in an idle pool",
+        "sleeping": "sleep for a time",
+        "other": "wait for something else",
+        "unknown": "wait for what the kernel does not tell",
+    }
+    return doing[name]
+
+
+def note(each: facts.Series) -> str:
+    """What the bands are, and what is left out of them."""
+    told = "Threads on average, by what they wait for. An idle pool and a lock look alike from outside."
+    levels = _levels(each)
+    if _hides_idle(levels):
+        idle = max(found["idle"] for found in levels.values())
+        told += f" Not drawn: up to {rounding.plain(idle)} threads that wait for the next request."
+    return told
+
+
+def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
+    """The bands over the levels; None for one level."""
+    levels = _levels(each)
+    if len(levels) < 2:
+        return None
+    hidden = {"idle"} if _hides_idle(levels) else set()
+    names = [name for name in BANDS if name not in hidden and any(found[name] for found in levels.values())]
+    top = max(sum(found[name] for name in names) for found in levels.values()) or 1.0
+    cpus = _cpus(each)
+    high = max(top, cpus) if cpus is not None and cpus < CPUS_SHOWN_BELOW * top else top
+    plot = Plot(size, plots.load_axis(inv).channel(), ValueAxis("threads", 0.0, high * 1.12))
+    floor = dict.fromkeys(levels, 0.0)
+    for name in names:
+        label, colour = BANDS[name]
+        rows = [
+            {"load": load, "low": floor[load], "value": floor[load] + found[name]}
+            for load, found in sorted(levels.items())
+        ]
+        plot.draw("area", rows, colour, "low", "value", opacity=0.85)
+        last = rows[-1]
+        if last["value"] - last["low"] >= SHOWN_FROM * high:
+            plot.end(label, colour if name != "idle" else INK, {**last, "value": (last["low"] + last["value"]) / 2})
+        floor = {row["load"]: row["value"] for row in rows}
+    if cpus is not None and cpus <= high:
+        plot.ceiling(cpus, f"{rounding.plain(cpus)} CPUs", INK, min(levels))
+    return plot
+
+
+def _levels(each: facts.Series) -> dict[float, dict[str, float]]:
+    """By level the mean number of threads in each class; levels without a census are left out."""
+    by_level: dict[float, list[Row]] = {}
+    for row in each.round.footprint if each.round is not None else ():
+        if all(math.isfinite(row.get(f"target.waits.{name}", math.nan)) for name in BANDS):
+            by_level.setdefault(row["level"], []).append(row)
+    return {
+        level: {name: fmean(row[f"target.waits.{name}"] for row in rows) for name in BANDS}
+        for level, rows in by_level.items()
+    }
+
+
+def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
+    idle = max(found["idle"] for found in levels.values())
+    return idle > IDLE_HIDES * max(sum(found.values()) - found["idle"] for found in levels.values())
+
+
+def _cpus(each: facts.Series) -> float | None:
+    """The CPUs that the target may use."""
+    rows: Sequence[Row] = each.round.footprint if each.round is not None else ()
+    known = [row["target.cpu.limit"] for row in rows if math.isfinite(row.get("target.cpu.limit", math.nan))]
+    return max(known, default=None)
