@@ -27,14 +27,15 @@ def test_a_broad_distribution_around_40_ms_is_none() -> None:
     assert found.contrast < 1.5
 
 
-def test_a_mode_beside_the_band_is_another_one() -> None:
-    found = of(*[52.0] * 50, *[43.0] * 10)
-    assert found is not None
-    assert found.contrast == pytest.approx(0.2)
+def test_what_is_a_little_late_belongs_to_the_mode_and_what_is_below_it_does_not() -> None:
+    late, early = of(*[44.0] * 60, *[50.0] * 40), of(*[33.0] * 50, *[43.0] * 10)
+    assert late is not None and early is not None
+    assert late.contrast == HIGHEST_CONTRAST
+    assert early.contrast == pytest.approx(0.2)
 
 
 def test_the_band_has_its_lower_end_and_not_its_upper_one() -> None:
-    found = of(38.0, 48.0, 37.9, 58.0)
+    found = of(38.0, 48.0, 37.9, 58.0, 68.0)
     assert found is not None
-    assert (found.share, found.contrast) == (0.25, 1.0)
+    assert (found.share, found.contrast) == (0.2, 1.0)
     assert of() is None

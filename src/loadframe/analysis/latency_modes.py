@@ -17,8 +17,9 @@ HIGHEST_CONTRAST = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """share: of the requests within the band. contrast: their number over that of the fuller one of the two bands
-    beside it, which are as wide; of a broad distribution it is about 1."""
+    """share: of the requests within the band. contrast: their number over that of the fuller one of two bands as wide,
+    the one below it and the second above it; of a broad distribution it is about 1. What is late is late by less than
+    a band: the first one above belongs to the same mode."""
 
     share: float
     contrast: float
@@ -29,7 +30,9 @@ def band(latency_ms: NDArray[np.float32], low_ms: float, high_ms: float) -> Band
     if not len(latency_ms):
         return None
     width_ms = high_ms - low_ms
-    edges = (low_ms - width_ms, low_ms, high_ms, high_ms + width_ms)
-    below, inside, above = (int(((latency_ms >= first) & (latency_ms < last)).sum()) for first, last in pairwise(edges))
+    edges = (low_ms - width_ms, low_ms, high_ms, high_ms + width_ms, high_ms + 2 * width_ms)
+    below, inside, _, above = (
+        int(((latency_ms >= first) & (latency_ms < last)).sum()) for first, last in pairwise(edges)
+    )
     contrast = inside / max(below, above) if below or above else HIGHEST_CONTRAST
     return Band(inside / len(latency_ms), min(contrast, HIGHEST_CONTRAST))

@@ -65,14 +65,14 @@ _NETWORK: tuple[Signature, ...] = (
             Condition(
                 "workload.latency_delayed_ack_share",
                 ">=",
-                0.5,
-                "include/net/tcp.h: TCP_DELACK_MIN is 40 ms; half of the requests take that long",
+                0.4,
+                "include/net/tcp.h: TCP_DELACK_MIN is 40 ms; two fifths of the requests and more take that long",
             ),
             Condition(
                 "workload.latency_delayed_ack_contrast",
                 ">=",
                 3.0,
-                "a mode, not a broad distribution that reaches there: three times the bands beside it, our choice",
+                "a mode, not a broad distribution that reaches there: three times the bands around it, our choice",
             ),
             Condition(
                 "system.network.delayed_acks",
@@ -82,7 +82,7 @@ _NETWORK: tuple[Signature, ...] = (
                 per_request=True,
             ),
         ),
-        absent=(CPU_BUSY,),
+        absent=(OWN_CPU_BUSY,),
         explanation="The server writes an answer in two small pieces. The second one waits until the client has "
         "acknowledged the first, and the client delays that by 40 ms (RFC 896, RFC 1122). Write answers at once, or "
         "set TCP_NODELAY.",

@@ -77,7 +77,7 @@ workload.cpu_wait                 | share | part of the requests' time, waits in
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.latency_delayed_ack_share | share | requests that took 38 to 48 ms, as long as an acknowledgement is delayed
-workload.latency_delayed_ack_contrast | count | these over the requests in the fuller one of the bands of 10 ms beside
+workload.latency_delayed_ack_contrast | count | these over those of 28 to 38 ms or of 58 to 68 ms, whichever are more
 workload.errors                   | 1/s   | requests that failed
 workload.bytes                    | bytes/s | bytes of the bodies that arrived
 workload.offered                  | 1/s   | requests that should have begun, in an open loop
