@@ -215,3 +215,64 @@ def test_what_ruled_it_out_is_told(make_step: StepMaker) -> None:
     curve = curve_of(steps)
     _, cleared = diagnose(look(curve, steps), [], operational(Seen(curve, steps, {}, [])))
     assert PARALLELISM in {each.id for each in cleared}
+
+
+# --- a peer that requests wait for ----------------------------------------------------------------------------------
+
+PEER = "target.peer.127.0.0.1:9000"
+
+
+def behind(make_step: StepMaker, connections: Callable[[float], float]) -> list[Step]:
+    """All of a request's time is at a peer, over so many connections at a level."""
+
+    def metrics(level: float) -> dict[str, float]:
+        return {**IDLE, f"{PEER}.connections": connections(level), f"{PEER}.busy": min(level, connections(level))}
+
+    return pool(make_step, 4, metrics=metrics)
+
+
+def test_a_peer_that_slows_down_is_what_requests_wait_for(make_step: StepMaker) -> None:
+    """Sixty-four connections to a peer that serves four at a time: they all wait there."""
+    steps = behind(make_step, lambda level: 64.0)
+    found = operational(Seen(curve_of(steps), steps, {"sockets": 64}, []))
+    first = found[0]
+    assert isinstance(first, Finding)
+    assert first.id == "peer.slow"
+    assert "127.0.0.1:9000" in first.title
+    assert "serves 4 at a time" in first.explanation
+    assert "80.0 ms" in first.explanation
+    assert found[1].id == PARALLELISM
+
+
+def test_a_pool_of_connections_that_limits_is_no_slow_peer(make_step: StepMaker) -> None:
+    """Four connections, all busy: the time at the peer is the same however many wait for one of them."""
+    found = finding(behind(make_step, lambda level: 4.0), {"pool": 4})
+    assert found.id == PARALLELISM
+    assert "4 connections to 127.0.0.1:9000" in found.title
+
+
+def test_idle_connections_of_that_size_are_not_named(make_step: StepMaker) -> None:
+    metrics = {**IDLE, f"{PEER}.connections": 4.0, f"{PEER}.busy": 0.5}
+    assert "9000" not in finding(pool(make_step, 4, metrics=metrics)).title
+
+
+def test_a_peer_of_which_little_is_waited_for_is_not_slow(make_step: StepMaker) -> None:
+    def metrics(level: float) -> dict[str, float]:
+        return {**IDLE, f"{PEER}.connections": 64.0, f"{PEER}.busy": 0.1 * level}
+
+    assert finding(pool(make_step, 4, metrics=metrics)).id == PARALLELISM
+
+
+# --- requests that are refused --------------------------------------------------------------------------------------
+
+
+def test_requests_beyond_the_number_in_service_that_fail_at_once_come_first(make_step: StepMaker) -> None:
+    steps = []
+    for step in pool(make_step, 4):
+        beyond = max(0.0, step.level - 4)
+        metrics = {**IDLE, "workload.errors": 150 * beyond}
+        steps.append(replace(step, metrics=metrics, latency=Latency(20.0, 20.0, 20.0, 20.0, 20.0)))
+    curve = curve_of(steps)
+    found, _ = diagnose(look(curve, steps), [], operational(Seen(curve, steps, {}, [])))
+    assert found[0].id == PARALLELISM
+    assert found[0].title == "4 requests are served at a time, and those beyond fail"

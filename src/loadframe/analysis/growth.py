@@ -90,7 +90,7 @@ def _fit(level: Numbers, logs: Numbers, x: Numbers) -> _Fit:
         return _Fit(np.zeros_like(logs), math.inf, False)
     share = (x - x.min()) / span
     shapes = np.log1p(GRID[:, None] * share)
-    left = np.array([_centred(level, logs - shape) for shape in shapes])
+    left = _centred(level, logs - shapes)
     squares = (left**2).sum(axis=1)
     best = int(squares.argmin())
     freedom = len(logs) - len(np.unique(level)) - 1
@@ -104,11 +104,11 @@ def _fit(level: Numbers, logs: Numbers, x: Numbers) -> _Fit:
 
 
 def _centred(level: Numbers, values: Numbers) -> Numbers:
-    """Values less the mean of their level."""
+    """Values (..., steps) less the mean of their level."""
     left = values.copy()
     for one in np.unique(level):
         mine = level == one
-        left[mine] -= left[mine].mean()
+        left[..., mine] -= left[..., mine].mean(axis=-1, keepdims=True)
     return left
 
 

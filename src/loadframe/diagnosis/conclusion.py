@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loadframe.analysis import comparison
 from loadframe.diagnosis.bend import bend_of, explains_bend
+from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.plateau import FLAT
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
@@ -66,7 +67,8 @@ def next_limit(last: Round) -> NextLimit | None:
     """What gives next, going by the last state measured: the cause of its bend; else the limit that the growing load
     exhausts first beyond what was tested (one that was full without a bend did no harm); else what already caps the
     throughput; None where nothing is in sight."""
-    bending = [f for f in last.findings if f.status != "refuted" and _acts_at_bend(f, last)]
+    of_load = [f for f in last.findings if f.status != "refuted" and f.id not in GROWTH]
+    bending = [finding for finding in of_load if _acts_at_bend(finding, last)]
     if bending:
         first = bending[0]
         load = first.reached_at.load if first.reached_at else None
@@ -78,9 +80,8 @@ def next_limit(last: Round) -> NextLimit | None:
         ceiling = show_metric(first_limit.use_metric, first_limit.ceiling)
         because = f"its use grows with {last.curve.axis} and reaches the ceiling of {ceiling} there"
         return NextLimit(first_limit.id, _load(first_limit), first_limit.title or first_limit.id, because)
-    capping = [finding for finding in last.findings if finding.status != "refuted"]
-    if capping:
-        one = capping[0]
+    if of_load:
+        one = of_load[0]
         return NextLimit(one.id, one.reached_at.load if one.reached_at else None, one.title, one.explanation)
     return None
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.in_service import InService
+from loadframe.diagnosis import growing, peers
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
 from loadframe.diagnosis.sizes import Size, sizes
 from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
@@ -21,20 +22,24 @@ from loadframe.units import show, show_metric
 PARALLELISM = "service.parallelism"
 SERIAL = "service.serial"
 SERVED_AT_ONCE = (PARALLELISM, SERIAL)
-OPERATIONAL = frozenset(SERVED_AT_ONCE)
-"""They say again what the curve says, so that beside another cause none of them is a second one."""
+OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
+"""They say again what the curve says, so that beside another cause none of them is a second one; and a setting without
+effect refutes none."""
 IN_SERVICE = "workload.in_service"
 SCORE = 0.51
 """It explains the bend, and comes after every signature that does."""
+REFUSES = 0.65
+"""Requests that fail as n are in service fail for that."""
 MOST_NAMED = 3
 
+FAILING = Condition("workload.errors", ">", 0.01, "what fails is not served", per_request=True)
 ABSENT: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are what limits"),
     Condition("driver.saturation", ">=", 0.9, "the driver can send no more"),
     Condition("workload.cpu_wait", ">=", 0.2, "requests wait for a CPU"),
     Condition("target.cage.cpu.throttled_share", ">=", 0.2, "the target's quota keeps its threads waiting"),
-    Condition("workload.errors", ">", 0.01, "what fails is not served", per_request=True),
+    FAILING,
     DISK_BUSY,
 )
 """Where one of these holds, throughput ends with it, and X R is no number of anything."""
@@ -49,44 +54,61 @@ ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What an examination has: the curve of a state, the steps that count, the settings in effect that the study or the
-    server's owner declares, and the limits."""
+    server's owner declares, and the limits. sequence: all steps of the state, disturbed ones too, of a service of which
+    Loadframe knows no more; empty for others: a database that is filled costs more by design."""
 
     curve: Curve
     steps: Sequence[Step]
     settings: Mapping[str, SettingValue]
     limits: Sequence[Limit]
+    sequence: Sequence[Step] = ()
 
 
 def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
-    """What the operational laws say of a state; nothing where throughput is not flat over several levels."""
+    """What the operational laws say of a state; of the number in service nothing where throughput is not flat over
+    several levels, or where a request costs more and more."""
+    if (grown := growing.growing(seen.curve.axis, seen.sequence)) is not None:
+        return grown, RuledOut(PARALLELISM, "a request costs more and more, so that the levels cannot be compared")
     plateau = plateau_of(seen.curve, seen.steps)
+    served = plateau.served if plateau is not None else None
+    slow = peers.slow_peer(seen.steps)
+    if slow is not None and not _other_cause([step for step in seen.steps if step.level == seen.curve.points[-1].load]):
+        many = how_many(served) if served is not None and served.known else ""
+        waits = RuledOut(PARALLELISM, f"requests wait at {slow.name}, not in the target")
+        return peers.finding(slow, seen.curve, many), waits
     if plateau is None:
         return ()
     flat = [step for step in seen.steps if step.level in plateau.levels]
-    if plateau.served is None:
+    if served is None:
         return (RuledOut(PARALLELISM, plateau.because),)
-    served = plateau.served
     id_ = SERIAL if served.high < ONE and not served.bounded else PARALLELISM
-    other = _other_cause(served, flat)
-    return (RuledOut(id_, other) if other else _finding(id_, seen, plateau, served, flat),)
+    refused = plateau.refuses and _holds(FAILING, flat)
+    other = _other_cause(flat, served, but=FAILING if refused else None)
+    return (RuledOut(id_, other) if other else _finding(id_, seen, plateau, served, flat, refused),)
 
 
-def _other_cause(served: InService, flat: Sequence[Step]) -> str | None:
-    """In words, what else ends the throughput; None where nothing that was measured does. CPUs that others use do so
-    only where requests wait for them, or where that is not seen."""
+def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
+    """In words, what else ends the throughput, but for one condition; None where nothing that was measured does. CPUs
+    that others use do so only where requests wait for them, or where that is not seen."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     one_thread = _mean(flat, "target.cpu.cores", 1.0) < SEVERAL
     for condition in (*ABSENT, *((CPU_BUSY,) if unseen else ()), *((COMPUTES,) if one_thread else ())):
         value = _of(condition, flat)
-        if value is not None and condition.holds(value):
+        if condition is not but and value is not None and condition.holds(value):
             return _because(condition, value)
     cores = _of(ONE_CPU, flat)
-    if served.high < ONE and cores is not None and ONE_CPU.holds(cores):
+    if served is not None and served.high < ONE and cores is not None and ONE_CPU.holds(cores):
         return _because(ONE_CPU, cores)
     return None
 
 
-def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Sequence[Step]) -> Finding:
+def _holds(condition: Condition, steps: Sequence[Step]) -> bool:
+    value = _of(condition, steps)
+    return value is not None and condition.holds(value)
+
+
+def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Sequence[Step], refused: bool) -> Finding:
+    """refused: requests beyond the number in service fail at once."""
     by_level = {level: [step for step in flat if step.level == level] for level in plateau.levels}
     low = [step for step in seen.steps if step.level == plateau.lowest]
     found = sizes(served, by_level, low, seen.settings, seen.limits)
@@ -96,7 +118,7 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
     return Finding(
         id=id_,
         status="suspected",
-        title=_title(served, found),
+        title=_title(served, found, refused),
         reached_at=_from(seen.curve, plateau),
         evidence=(
             Evidence(IN_SERVICE, served.value, "~", wanted, where, source),
@@ -108,7 +130,7 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
             *_absent_evidence(flat, where),
         ),
         ruled_out=(),
-        score=SCORE,
+        score=REFUSES if refused else SCORE,
         explanation=_explanation(seen, plateau, served, found),
     )
 
@@ -143,9 +165,10 @@ def how_many(served: InService) -> str:
     return f"between {_digits(max(1.0, served.low))} and {_digits(served.high)}"
 
 
-def _title(served: InService, found: Sequence[Size]) -> str:
+def _title(served: InService, found: Sequence[Size], refused: bool) -> str:
     many = how_many(served)
     what = "one request is served at a time" if many == "1" else f"{many} requests are served at a time"
+    what += ", and those beyond fail" if refused else ""
     if not found:
         return what
     more = len(found) - MOST_NAMED

@@ -27,13 +27,15 @@ ONE = 2.0
 @dataclass(frozen=True, slots=True)
 class Plateau:
     """levels: those at which throughput is flat, rising. lowest: the lowest level measured; whole: the plateau begins
-    there. served: how many requests are in service at once; None where `because` says why that is not known."""
+    there. served: how many requests are in service at once; None where `because` says why that is not known. refuses:
+    what is answered on the plateau takes as long as at the lowest load, so that nothing queues."""
 
     levels: tuple[float, ...]
     lowest: float
     whole: bool
     served: InService | None
     because: str = ""
+    refuses: bool = False
 
     @property
     def from_the_first_client(self) -> bool:
@@ -57,7 +59,8 @@ def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
     grown = _grown(curve, by_level, levels)
     if grown is not None:
         return Plateau(levels, lowest, whole, None, grown)
-    return Plateau(levels, lowest, whole, _served(curve, by_level, levels))
+    queues = _response_ms(by_level[levels[-1]]) > UNCHANGED * _response_ms(by_level[lowest])
+    return Plateau(levels, lowest, whole, _served(curve, by_level, levels), refuses=not queues)
 
 
 def flat_levels(curve: Curve) -> tuple[float, ...]:

@@ -26,6 +26,10 @@ COUNTED: Mapping[str, str] = {
     "target.processes.count": "processes",
     "target.threads.count": "threads",
 }
+OTHERS = "others"
+"""Peers that are counted together."""
+IN_USE = 0.7
+"""Of the connections of a pool that limits, so many at least wait for an answer at any time."""
 NEAR = 0.06
 """A mean that is a size is within half of one, of larger sizes within this share."""
 ITSELF = 1
@@ -63,7 +67,9 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
     for metric in sorted({name for steps in plateau.values() for step in steps for name in step.metrics}):
         told = PEER.fullmatch(metric)
         size = _everywhere(served, metric, plateau)
-        if told is not None and size is not None:
+        used = _mean(metric.replace(".connections", ".busy"), [step for steps in plateau.values() for step in steps])
+        idle = size is not None and used is not None and used < IN_USE * size
+        if told is not None and size is not None and told["peer"] != OTHERS and not idle:
             found.append(Size(f"{_many(size, 'connection')} to {told['peer']}", size, metric))
     return found
 

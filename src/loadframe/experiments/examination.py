@@ -28,6 +28,8 @@ FORESIGHT = 10.0
 
 OWN_KINDS = frozenset({"service"})
 """Kinds of which only the study says what settings there are."""
+UNKNOWN_KINDS = OWN_KINDS | {"url"}
+"""Kinds of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ def examine(
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     counting = undisturbed(steps)
     windows = look(curve, counting)
-    several = operational(Seen(curve, counting, _declared(target_kind, state, effective), limits))
+    sequence = steps if target_kind in UNKNOWN_KINDS else ()
+    several = operational(Seen(curve, counting, _declared(target_kind, state, effective), limits, sequence))
     findings, ruled_out = diagnose(windows, limits, several)
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)

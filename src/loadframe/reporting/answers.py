@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.plateau import FLAT
 from loadframe.model import DRIVER_BESIDE, OTHERS, Finding, Investigation, LoadInterval, NextLimit, Verdict
 from loadframe.reporting import change_words, facts, reaching, rounding, verdict_words, words
@@ -65,6 +66,8 @@ def _lead(inv: Investigation) -> str:
     start = _start(inv, first)
     if first.id == OTHERS:
         return "Work outside the study took the CPU during the measurement, so the target's own limit was not judged"
+    if first.id in GROWTH and first.status != "confirmed":
+        return f"What is measured changes while it is measured. Suspected (not proved): {words.strip(first.title)}"
     if first.status == "suspected":
         return f"{start}. The suspected cause (not proved): {words.strip(first.title)}"
     if first.status == "helped":
@@ -173,6 +176,11 @@ def next_step(inv: Investigation) -> str:
             return (
                 "Expose what the target counts of its own queues and pools (target.metrics), or declare the setting "
                 "that may limit it as [target.setting.NAME]; then a change can confirm it."
+            )
+        case "limit-without-remedy" | "no-proven-gain" if _first_id(inv) in GROWTH:
+            return (
+                "Restart the service and see whether requests are cheap again; then find what it keeps. What load it "
+                "takes can be measured once its cost stands still."
             )
         case "limit-without-remedy" if _first_id(inv) == DRIVER_BESIDE:
             return (

@@ -1,0 +1,111 @@
+"""Costs that follow the requests served, or time, instead of the load: never a limit of the load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from loadframe.analysis.growth import Growth, growth
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Evidence, Finding, Step
+from loadframe.units import show
+
+REQUESTS, TIME = "growth.requests", "growth.time"
+GROWTH = (REQUESTS, TIME)
+GROWS = "workload.cost_growth"
+SCORE = 0.9
+"""A curve whose levels were measured at different costs says little of its bend: before any signature."""
+SERVED = 0.95
+"""A rate of which less is served has response times that grow by themselves, while it lasts."""
+PER = {"requests": 1000.0, "time": 60.0}
+
+
+def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
+    """The growth that the steps of one state show, in the order in which they were taken; None where none is proved.
+    Only steps before any of another state count: a restart begins anew."""
+    if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
+        return None
+    ordered = _without_gap(sorted(steps, key=lambda step: step.number))
+    rows = [(step, served) for step, served in zip(ordered, _served(ordered), strict=True) if _tells(step, axis)]
+    if not rows:
+        return None
+    began = rows[0][0].started_s
+    middles = [(step.window_start_s + step.window_end_s) / 2 - began for step, _ in rows]
+    often = [step.level for step, _ in rows]
+    kept = [index for index, level in enumerate(often) if often.count(level) >= 2]
+    found = growth(
+        [often[i] for i in kept],
+        [rows[i][0].latency.mean_ms for i in kept],
+        [rows[i][1] for i in kept],
+        [middles[i] for i in kept],
+    )
+    return None if found is None else _finding(found, [rows[i][0] for i in kept])
+
+
+def _without_gap(ordered: Sequence[Step]) -> list[Step]:
+    """Up to the first step of another state, or that counts for nothing."""
+    first = ordered[0].number if ordered else 0
+    return [step for index, step in enumerate(ordered) if step.number == first + index]
+
+
+def _served(ordered: Sequence[Step]) -> list[float]:
+    """Requests served before the middle of each step's window, warm-ups included."""
+    done, found = 0.0, []
+    for step in ordered:
+        middle_s = (step.window_start_s + step.window_end_s) / 2 - step.started_s
+        found.append(done + step.throughput * middle_s)
+        done += step.throughput * (step.ended_s - step.started_s)
+    return found
+
+
+def _tells(step: Step, axis: str) -> bool:
+    """Whether its response time is a cost: requests were answered, and do not pile up."""
+    return step.latency.mean_ms > 0 and (axis in CLIENT_AXES or step.throughput >= SERVED * step.level)
+
+
+def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
+    requests = found.by == "requests"
+    unit = "1,000 requests" if requests else "minute"
+    per = (found.times - 1) / max((found.last - found.first) / PER[found.by], 1e-9)
+    where = f"over {len(steps)} steps, levels in random order"
+    span = (
+        f"from {show(found.first, 'count')} to {show(found.last, 'count')} requests served"
+        if requests
+        else f"from {show(found.first, 's')} to {show(found.last, 's')} after the first step began"
+    )
+    what = "the number of requests served so far" if requests else "time"
+    other = "time" if requests else "the number of requests served"
+    apart = (
+        ""
+        if found.told_apart
+        else f" From these steps {other} cannot be told from it: it explains them nearly as well."
+    )
+    look = (
+        "Look for what is kept of each request and searched by the next ones: a list, a log, a table without an index, "
+        "a cache without an end."
+        if requests
+        else "Look for what grows by itself: a timer that adds up, data that a feed brings, memory that leaks."
+    )
+    return Finding(
+        id=REQUESTS if requests else TIME,
+        status="suspected",
+        title=f"a request costs {found.times:.2g} times as much at the end as at first: its cost follows {what}, "
+        "not the load",
+        reached_at=None,
+        evidence=(
+            Evidence(GROWS, found.times, ">=", 1.3, where, "response time at equal levels, last over first"),
+            *_each_level(steps),
+        ),
+        ruled_out=(),
+        score=SCORE,
+        explanation=f"At every level requests took longer the later it was measured, {span}: {100 * per:.2g} % of the "
+        f"first cost more with each {unit}.{apart} This is no limit of the load: any load brings it there, and the "
+        f"curve shows the service at different costs. {look} A restart that makes requests cheap again confirms it.",
+    )
+
+
+def _each_level(steps: Sequence[Step]) -> list[Evidence]:
+    """Of the lowest level, where no request waits for another: its last response time against its first."""
+    lowest = [step.latency.mean_ms for step in steps if step.level == min(each.level for each in steps)]
+    half = max(1, len(lowest) // 2)
+    first, last = fmean(lowest[:half]), fmean(lowest[-half:])
+    return [Evidence("workload.response_ms", last, ">", first, "at the lowest level, its last steps against its first")]
