@@ -13,7 +13,7 @@ answer that contradicts itself or its exit status, an error without words, an es
 GiB of memory. Prints a row for each surface, then each distinct fault with the command that shows it again; ends with 1
 where there was one. Ctrl-C ends it with what there is so far.
 
-Peers that are asked: MariaDB, PostgreSQL, HTTP (peers.py). Prometheus: no such peer yet, as nothing here asks one.
+Peers that are asked: MariaDB, PostgreSQL, HTTP, and HTTP for counters in Prometheus' format (peers.py).
 """
 
 from __future__ import annotations

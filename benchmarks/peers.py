@@ -3,8 +3,8 @@
     with peer("mariadb", "endless rows") as hostile:
         ...  # connect to 127.0.0.1:hostile.port
 
-KINDS has the ways by kind: mariadb, postgres, http. A peer that never ends gives up after MOST_BYTES or LONGEST_S on a
-connection. What clients sent is in `received`.
+KINDS has the ways by kind: mariadb, postgres, http, prometheus (counters, asked for by http). A peer that never ends
+gives up after MOST_BYTES or LONGEST_S on a connection. What clients sent is in `received`.
 """
 
 from __future__ import annotations
@@ -569,5 +569,5 @@ HTTP: Mapping[str, Way] = {
     "slow trailer": _http(CHUNKED + b"0\r\n", _slowly(b"a: b\r\n" * 999)),
 }
 
-KINDS: Mapping[str, Mapping[str, Way]] = {"mariadb": MARIADB, "postgres": POSTGRES, "http": HTTP}
+KINDS: Mapping[str, Mapping[str, Way]] = {"mariadb": MARIADB, "postgres": POSTGRES, "http": HTTP, "prometheus": HTTP}
 """Each way of answering wrongly, by the kind of server."""

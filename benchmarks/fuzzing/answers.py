@@ -8,8 +8,12 @@ from contextlib import contextmanager
 
 import peers
 from loadframe.experiments.limits_now import limits
+from loadframe.host.processes import Allowance
+from loadframe.kinds.exposed import Exposure
+from loadframe.kinds.exposed_sources import sources_of
 from loadframe.kinds.url.target import UrlTarget
 from loadframe.model import TargetState
+from loadframe.study.exposed_tables import MetricsTable
 
 SLOW = ("silent", "slow", "endless", "huge", "forever", "for ever", "bomb")
 """Words in the names of ways that take the time of a timeout, or many bytes: they are tried less often."""
@@ -44,10 +48,18 @@ def _url(port: int) -> None:
     target.healthy()
 
 
+def _counters(port: int) -> None:
+    table = MetricsTable.model_validate({"prometheus": "http://127.0.0.1:{port}/metrics"})
+    exposure = Exposure(sources_of([table], (), lambda: port, Allowance))
+    exposure.now()
+    exposure.missing()
+
+
 ASKED: Mapping[str, Callable[[int], None]] = {
     "mariadb": _limits("mariadb"),
     "postgres": _limits("postgres"),
     "http": _url,
+    "prometheus": _counters,
 }
 
 

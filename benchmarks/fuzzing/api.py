@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,10 @@ import zstandard
 
 from loadframe.connections.http_words import wrong_path
 from loadframe.formats import access_log, har
+from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
+from loadframe.kinds.exposed import Exposure
+from loadframe.kinds.exposed_sources import Taken
+from loadframe.metrics.exposed import split, told, with_quantiles
 from loadframe.recording import procfs
 from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
 from loadframe.recording.metrics import window_metrics
@@ -36,6 +42,44 @@ def read_recording(path: Path) -> None:
         if any(value != value or abs(value) == float("inf") for value in found.values()):
             raise WrongAnswerError(f"a metric that is not finite: {found}")
     metric_series(path)
+
+
+def read_expositions(paths: Sequence[Path], *, strict: bool) -> None:
+    """What a service told, one answer after the other, by each reader; and what a run would say of them."""
+    form = "application/openmetrics-text" if strict else "text/plain"
+    for read in (partial(read_prometheus, content_type=form), read_json, read_lines):
+        for path in paths:
+            try:
+                _check_exposed(read(path.read_bytes(), Pick(counters=("done",))))
+            except ExpositionError:
+                continue
+    asked = Exposure([_Told(paths, form)], {"pool_in_use": "target.limit pool"})
+    for _ in paths:
+        with_quantiles(told(asked.now()))
+    for sentence in asked.missing():
+        if not sentence.isprintable():
+            raise WrongAnswerError(f"a sentence that cannot be printed: {sentence!r}")
+
+
+class _Told:
+    """A source whose answers are files, in turn."""
+
+    words, pick = "a source", Pick()
+
+    def __init__(self, paths: Sequence[Path], form: str) -> None:
+        self._answers, self._form = iter(paths), form
+
+    def take(self) -> Taken:
+        return Taken(0.0, next(self._answers).read_bytes(), self._form)
+
+    def read(self, taken: Taken) -> Exposed:
+        return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
+
+
+def _check_exposed(found: Exposed) -> None:
+    for name, value in found.values.items():
+        if not math.isfinite(value) or not name.isprintable() or str(split(name)) != name:
+            raise WrongAnswerError(f"{name!r} = {value}")
 
 
 def damaged_within(rng: random.Random, data: bytes) -> bytes:

@@ -133,6 +133,44 @@ body = "user=me"
 axis = "concurrency"
 levels = [1, 2]
 """
+SERVICE = """\
+[study]
+name = "service"
+question = "What limits it?"
+[target]
+kind = "service"
+command = ["app", "--port", "{port}"]
+[target.settings]
+pool = 4
+[target.setting.pool]
+values = [4, 8]
+apply = "environment"
+name = "POOL"
+read_back = { json = "http://127.0.0.1:{port}/config", field = "pool" }
+[[target.metrics]]
+prometheus = "http://127.0.0.1:{port}/metrics"
+select = ["pool_in_use"]
+requests = ["jobs_total"]
+[[target.metrics]]
+json = "http://127.0.0.1:9000/stats"
+counters = ["done"]
+[[target.limit]]
+name = "pool"
+use = "pool_in_use"
+ceiling = "pool_size"
+raise = "pool"
+loud = true
+[[target.limit]]
+name = "queue"
+use = "queued"
+ceiling = 100.5
+title = "the queue"
+[workload]
+kind = "http"
+[load]
+axis = "concurrency"
+levels = [1, 2]
+"""
 CURVES = (
     "load,throughput\n1,100\n2,190\n4,350\n8,500\n16,480\n32,300\n",
     "load,throughput,latency_p95_ms\n1,100,10\n1,98,11\n2,190,11\n2,195,10\n4,350,12\n4,340,13\n8,500,20\n8,510,19\n",
@@ -147,6 +185,18 @@ SAMPLES = (
     "block,note,value\n" + "".join(f"b{at % 6},x,{110 + at % 3}\n" for at in range(30)),
     "value\n0\n0\n0\n",
     "value\n1\n",
+)
+EXPOSITIONS = (
+    '# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total{queue="a",worker="1"} 1027\njobs_total{queue="b"} 3.5e2 17\n'
+    '# TYPE pool_in_use gauge\npool_in_use 4\n# TYPE sent_bytes summary\nsent_bytes{quantile="0.5"} NaN\n'
+    "sent_bytes_sum 100\nsent_bytes_count 2\nuntyped_total 7\n",
+    '# TYPE took_seconds histogram\ntook_seconds_bucket{le="0.1"} 1\ntook_seconds_bucket{le="1.0"} 2\n'
+    'took_seconds_bucket{le="+Inf"} 3\ntook_seconds_count 3\ntook_seconds_sum 2.55\n'
+    '# TYPE build info\nbuild_info{version="1"} 1\n# EOF\n',
+    '# TYPE jvm_gc_collection_seconds summary\njvm_gc_collection_seconds_count{gc="G1 Old Generation"} 4.0\n'
+    'jvm_gc_collection_seconds_sum{gc="G1 Old Generation"} 0.3\njvm_memory_bytes_max{area="heap"} -1.0\n',
+    '{"pool": {"in_use": 3, "size": 4.0, "open": true}, "workers": [{"busy": 1}, {"busy": 0}], "done": 9}',
+    "in_use 3\nsize 4\n# a comment\ndone\t5e3\n",
 )
 FOLDED = "main;loop;read_[k] 12\nmain;loop 3\nmain;[unknown] 1\n"
 
@@ -165,6 +215,7 @@ class Corpus:
     profiles: tuple[str, ...]
     access_log: str
     har: str
+    expositions: tuple[str, ...]
     proc: Mapping[str, str]
     runs: tuple[Path, ...]
     recordings: tuple[bytes, ...]
@@ -175,7 +226,7 @@ def load() -> Corpus:
     """All of it."""
     data = ROOT / "tests/data"
     readme = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    texts = [STUDY, ATTACHED, URL, SHOP, *readme]
+    texts = [STUDY, ATTACHED, URL, SHOP, SERVICE, *readme]
     texts += [path.read_text() for path in sorted(ROOT.glob("cases/*/*.toml")) if path.stem not in ("case", "expected")]
     texts += [_without_planted(path.read_text()) for path in sorted(ROOT.glob("benchmarks/planted/*.toml"))]
     tables = [(text, tomllib.loads(text)) for text in texts]
@@ -190,6 +241,7 @@ def load() -> Corpus:
         profiles=((data / "profiles/perf-script.txt").read_text(), FOLDED),
         access_log=(data / "loads/access.log").read_text(),
         har=(data / "loads/shop.har").read_text(),
+        expositions=EXPOSITIONS,
         proc={
             path.name: path.read_text() for path in sorted((data / "proc").iterdir()) if path.suffix != ".md"
         },

@@ -474,6 +474,14 @@ def _har(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda _: api.read_har(data))
 
 
+def _exposition(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    answers = [mutate_text(rng, text) for text in rng.choices(corpus.expositions, k=rng.choice((1, 1, 2, 3)))]
+    for number, data in enumerate(answers):
+        (folder / f"{number}.txt").write_bytes(data)
+    strict = rng.random() < 0.3
+    return Input(call=lambda folder: api.read_expositions(sorted(folder.glob("*.txt")), strict=strict))
+
+
 # --- servers' answers -------------------------------------------------------------------------------------------------
 
 
@@ -497,10 +505,10 @@ SURFACES: dict[str, Surface] = {
     "proc": Surface(_procfs, 0.04),
     "access-log": Surface(_access_log, 0.02),
     "har": Surface(_har, 0.02),
+    "exposition": Surface(_exposition, 0.04),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),
 }
-"""A server under load is waited for: 30 s for each statement (TIMEOUT_S of targets/*_control.py).
-Prometheus: no such peer yet, as nothing here asks one; rows in peers.KINDS and in answers.ASKED would add it."""
+"""A server under load is waited for: 30 s for each statement (TIMEOUT_S of targets/*_control.py)."""
 
 
 def finite(value: Any) -> bool:

@@ -180,5 +180,7 @@ def test_lines_of_name_and_value() -> None:
     found = read_lines(b"# of the pool\nin_use 3\n\nsize\t4e0\nworst nan\n")
     assert found.values == {"in_use": 3.0, "size": 4.0}
     assert found.left_out == {"are not finite numbers": ["worst"]}
+    labels = read_lines(b'busy{pool="b",db="a"} 1\nodd{pool=a} 2\n')
+    assert labels.values == {'busy{db="a",pool="b"}': 1.0} and [*labels.left_out.values()] == [["odd{pool=a}"]]
     with pytest.raises(ExpositionError, match="line 2"):
         read_lines(b"in_use 3\nin use 4\n")

@@ -20,6 +20,7 @@ from loadframe.kinds import exposed_sources as sources
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of
 from loadframe.study.exposed_tables import MetricsTable
+from peers import HTTP, peer
 
 SERVICE = Path(__file__).with_name("exposing.py")
 
@@ -148,6 +149,16 @@ def test_an_address_that_hangs_or_never_ends_is_left_in_time(monkeypatch: pytest
             assert not asked.readings()
             let_go.set()
         assert "no answer ended within 0.2 s" in asked.missing()[0]
+
+
+@pytest.mark.parametrize("way", HTTP)
+def test_whatever_an_address_does_it_is_left_in_time_and_named(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "ANSWER_S", 0.3)
+    monkeypatch.setattr(sources, "ANSWER_BYTES", 1 << 20)
+    with peer("http", way) as server:
+        asked = exposure(server.port)
+        assert asked.now() == {}
+    assert "1 of 1 readings failed" in asked.missing()[0] and asked.missing()[0].isprintable()
 
 
 def test_an_answer_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

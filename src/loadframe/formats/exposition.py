@@ -30,6 +30,8 @@ LONGEST_READING_S = 2.0
 LARGEST = 2.0**63
 """What is larger is no count and no size; a recording refuses it, too (recording/metrics.py)."""
 EXAMPLES = 3
+UNUSABLE = "have a name that is too long, not printable or with braces of its own"
+_BRACES = frozenset('{}"')
 _ASIDE = ("_created", "_info")
 """Endings of samples that tell no measurement: when a series began, and words."""
 _FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
@@ -96,8 +98,8 @@ class _Found:
             return
         counted = counted or self._pick.counts(exposed)
         name = str(named(base, labels, counted=counted))
-        if len(name) > LONGEST_NAME or not name.isprintable() or not base:
-            self.leave_out("have a name that is too long or not printable", name)
+        if len(name) > LONGEST_NAME or not name.isprintable() or not base or not _BRACES.isdisjoint(base):
+            self.leave_out(UNUSABLE, name)
         elif not -LARGEST < value < LARGEST:  # NaN is neither
             if "quantile" not in labels:  # of a summary that has seen nothing, NaN is what there is to say
                 self.leave_out("are not finite numbers", name)
@@ -253,7 +255,7 @@ def _leaves(document: Any, found: _Found) -> Iterator[tuple[str, float]]:
         if isinstance(value, dict | list) and len(path) <= LONGEST_NAME:
             waiting.append(_children(f"{path}.", value))
         elif isinstance(value, dict | list):
-            found.leave_out("have a name that is too long or not printable", path[:LONGEST_NAME])
+            found.leave_out(UNUSABLE, path[:LONGEST_NAME])
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield path, value
 
@@ -267,7 +269,8 @@ def _children(before: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Lines "name value"; empty ones and those that begin with # say nothing. ExpositionError for any other line."""
+    """Lines "name value", names with labels as Prometheus has them; empty ones and those that begin with # say nothing.
+    ExpositionError for any other line."""
     found = _Found(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
         if not line.strip() or line.startswith("#"):
@@ -278,7 +281,9 @@ def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
         parts = line.split()
         if len(parts) != 2 or (finite(parts[1]) is None and parts[1].lower().lstrip("+-") not in ("nan", "inf")):
             raise ExpositionError(f"line {number} is not a name and a number: {words(line, 80)!r}")
-        found.add(parts[0], {}, float(parts[1]))
+        name = split(parts[0])
+        whole = len(str(name)) == len(parts[0])  # else its braces have something that is no label
+        found.add(name.base if whole else parts[0], dict(name.labels) if whole else {}, float(parts[1]))
     return found.exposed()
 
 
