@@ -52,6 +52,12 @@ class Common(Generic[Options]):
         return None
 
 
+def thinking(think_s: float) -> str:
+    """For the report: how long users pause (s)."""
+    told = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
+    return f"A user thinks for {told} on average between an answer and the next request: N = X (R + Z) with this Z."
+
+
 class AtRate:
     """Requests at a given rate, whatever becomes of those before; latencies count from the intended start. They arrive
     for as long as the step lasts, and what has not begun by then is not asked any more. It stands before the workload

@@ -18,7 +18,7 @@ from loadframe.formats.har import LARGEST_BYTES, Entry, HarError, parse_har
 from loadframe.formats.named_files import read_up_to
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, SettingValue
-from loadframe.workloads.common import AtRate
+from loadframe.workloads.common import AtRate, thinking
 from loadframe.workloads.http_driver import Order
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, switch, text, whole
@@ -106,10 +106,12 @@ class Har(Recorded[HarOptions]):
         """What of the session is sent."""
         found = self._session
         dropped = " and ".join(f"{name} of {count:,}" for name, count in sorted(found.dropped.items()))
+        think_s = self.think_s()
         return (
             f"har: {len(found.recalled):,} requests to {found.origin} are sent, one after the other on one connection",
             *(f"har: {each}" for each in told(found.left_out)),
             *((f"har: secrets were dropped: {dropped} requests (workload.options.keep_cookies)",) if dropped else ()),
+            *((thinking(think_s),) if think_s else ()),
         )
 
     # --- inside -----------------------------------------------------------------------------------------------------

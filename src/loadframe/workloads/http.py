@@ -30,7 +30,7 @@ from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
 from loadframe.workloads.asks import block
 from loadframe.workloads.by_address import ByAddress
-from loadframe.workloads.common import AtRate, Common
+from loadframe.workloads.common import AtRate, Common, thinking
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
@@ -126,7 +126,7 @@ class Http(Common[HttpOptions]):
 
     def notes(self) -> tuple[str, ...]:
         """See SendsRequests."""
-        return ()
+        return () if self._think is None else (thinking(self._think.mean_s),)
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
