@@ -1,9 +1,10 @@
 """What the driver of http, access-log and har costs: python benchmarks/http_cost.py [--seconds S] [--blocks N]
 
 CPU time of wrk per request, on a private nginx with pages of 1 KB and four connections, with what the script does in
-each way of asking: objects of ours, paths of a server known by its address, a hundred declared requests with ten headers
-each, users who think for 1 ms, and the replay of a log. The ways take turns; the median of the blocks is printed, with
-how many times the first way's it is. Ends with 1 where a way without pauses costs more than twice the first.
+each way of asking: objects of ours, paths of a server known by its address, a hundred declared requests with ten
+headers each, users who think for 1 ms, and the replay of a log. The ways take turns; the median of the blocks is
+printed, with how many times the first way's it is. Ends with 1 where a way without pauses costs more than twice the
+first.
 """
 
 from __future__ import annotations
