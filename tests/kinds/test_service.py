@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.errors import MissingTool, StudyError, TargetError
+from loadframe.errors import CageError, MissingTool, StudyError, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.leases import Lease, mark_of
 from loadframe.host.processes import Allowance
@@ -96,6 +96,31 @@ def test_it_is_no_root_and_its_data_are_its_own(make: Make) -> None:
     target.start(TargetState())
     assert os.geteuid() != 0 or config(target)["user"] != 0
     assert (os.geteuid() == 0) == (config(target)["user"] != os.geteuid())
+
+
+ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a service as another user")
+
+
+@ROOT_ALONE
+def test_a_folder_that_its_user_may_not_enter_is_told_with_what_to_do(make: Make, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    with pytest.raises(TargetError, match="may not enter") as told:
+        make(folder=str(tmp_path)).start(TargetState())
+    assert "target.user" in told.value.remedy
+
+
+@ROOT_ALONE
+def test_the_study_may_say_who_runs_it(make: Make, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    target = make(folder=str(tmp_path), user="root")
+    target.start(TargetState())
+    assert config(target)["user"] == 0
+
+
+@ROOT_ALONE
+def test_a_user_that_is_not_there_is_said(make: Make) -> None:
+    with pytest.raises(CageError, match="no user 'nosuch'"):
+        make(user="nosuch")
 
 
 def test_an_argument_stands_where_its_name_is_else_at_the_end(make: Make) -> None:

@@ -117,6 +117,7 @@ class ProcessKeys(Table):
     container: str = Field("", description="kind service: one that runs, by the name or id of its container")
     folder: str = Field("", description="kind service: where its command begins; none: where Loadframe does")
     ready: ReadyTable | None = Field(None, description="kind service: when it is; none: once its port accepts")
+    user: str = Field("", description="kind service: who runs it, if Loadframe is root; none: one without privileges")
 
     @property
     def is_running_service(self) -> bool:

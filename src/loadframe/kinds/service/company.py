@@ -10,7 +10,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.behind import family
 from loadframe.kinds.service.finding import Found, find
-from loadframe.kinds.service.server import Server
+from loadframe.kinds.service.server import Server, started_by
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import WithTable
@@ -27,7 +27,11 @@ class Company:
         self._found: dict[str, Found] = {}
         for name, table in self._tables.items():
             if table.command and lease is not None:
-                self._servers[name] = Server(lease, allowance.user, as_target(table), name)
+                self._servers[name] = Server(lease, self._allowed(table).user, as_target(table), name)
+
+    def _allowed(self, table: WithTable) -> Allowance:
+        """What a helper starts with: as the service, but for its own user."""
+        return started_by(table.user, self._allowance)
 
     def create(self) -> None:
         """Make their folders. TargetError."""
@@ -39,7 +43,7 @@ class Company:
         for name, table in self._tables.items():
             server = self._servers.get(name)
             if server is not None and not server.started:
-                server.start(TargetState(), self._allowance, self.places())
+                server.start(TargetState(), self._allowed(table), self.places())
             elif server is None and name not in self._found:
                 self._found[name] = find(as_target(table))
 

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from loadframe.connections.host_port import parted
@@ -16,9 +17,10 @@ from loadframe.host import identity, listening
 from loadframe.host.environment import environment, located
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
-from loadframe.host.processes import Allowance, runnable
+from loadframe.host.processes import Allowance, runnable, unreachable
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.private_server import PrivateServer
+from loadframe.kinds.private_target import run_by
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.read_back import get, here
@@ -38,6 +40,16 @@ LOOK_AGAIN_S = 0.05
 """Between two looks at whether it is ready, which cost it a connection or us a process."""
 MARK = "LOADFRAME_SERVICE"
 """In the environment of a service: what it starts inherits that, also what leaves its session."""
+
+
+def started_by(user: str, allowance: Allowance) -> Allowance:
+    """What a service starts with whose study names this user; "": the allowance's, else one without privileges where we
+    are root. TargetError where we may not start it so."""
+    if user and os.geteuid() != 0:
+        raise TargetError(
+            f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
+        )
+    return run_by(replace(allowance, user=user or allowance.user))
 
 
 class Server(PrivateServer):
@@ -226,6 +238,11 @@ class Server(PrivateServer):
         folder = Path(self._target.folder or os.curdir).absolute()
         if not folder.is_dir():
             raise TargetError(f"target.folder: there is no folder {folder}", remedy="Correct it.")
+        if (barrier := unreachable(folder, self._user, self._lease.user)) is not None:
+            raise TargetError(
+                f"The user {self._user} runs the service and may not enter {barrier}",
+                remedy=f"chmod o+x {barrier}, move the service, or name who runs it: target.user.",
+            )
         return folder
 
     def _answers(self, allowance: Allowance) -> bool:

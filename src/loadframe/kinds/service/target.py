@@ -13,10 +13,10 @@ from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.kinds.private_target import NOFILE, PrivateTarget
 from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.read_back import read
-from loadframe.kinds.service.server import Server
+from loadframe.kinds.service.server import Server, started_by
 from loadframe.kinds.service.settings import KIND
 from loadframe.kinds.service.words import filled
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -30,8 +30,8 @@ class ServiceTarget(PrivateTarget[Server]):
     counter_specs: tuple[CounterSpec, ...] = ()
 
     def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, allowance: Allowance) -> None:
-        """target: as the study has it, checked. allowance: without a user, "nobody" when we are root."""
-        allowance = run_by(allowance)
+        """target: as the study has it, checked. allowance: without a user, the study's or "nobody" when we are root."""
+        allowance = started_by(target.user, allowance)
         server = Server(lease, allowance.user, target)
         super().__init__(server, allowance, data=server.data)
         self.catalogue = catalogue
