@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from loadframe.errors import WorkloadError
 from loadframe.model import WHOLE_SECONDS, Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.own_output import OutputDriver
-from loadframe.workloads.redis_report import read_report
+from loadframe.workloads.redis_report import read_memtier, read_report
 
 RECORDED = Path(__file__).parents[1] / "data/drivers/recorded/redis-benchmark-7.0.15.txt"
 
@@ -76,6 +77,52 @@ def test_a_spoilt_report_is_refused_or_has_as_many_latencies_as_requests(data: s
     assert found.counts.sum() == found.requests and (found.counts > 0).all()
     assert np.isfinite(found.values_ms).all() and (found.values_ms >= 0).all()
     assert 0 < found.length_s < np.inf
+
+
+MEMTIER = RECORDED.with_name("memtier.json").read_text()
+
+
+def test_a_report_of_memtier_has_both_kinds_of_request_and_their_histograms() -> None:
+    run = read_memtier(MEMTIER)
+    put, get = run.reports
+    assert run.started_s == 1795560699.727
+    assert run.seconds == (((0, 2000),), ((0, 6000),))
+    assert (put.name, put.requests, get.name, get.requests) == ("set", 2000, "get", 6000)
+    assert put.length_s == get.length_s == 0.236
+    for report, p50, p999 in ((put, 0.071, 6.463), (get, 0.071, 14.015)):
+        each = np.repeat(report.values_ms, report.counts)
+        assert len(each) == report.requests
+        assert np.percentile(each, [50, 99.9]) == pytest.approx([p50, p999], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (("ALL STATS", "STATS"), "no report of memtier"),
+        (('"Total duration": 236', '"Total duration": 0'), "it took 0 s from"),
+        (('"Count": 2000', '"Count": 2001'), "counts 2001, its histogram 2000"),
+        (('"0":', '"7":'), "seconds that are not of its 0.236 s"),
+        (('"Compressed Histogram": "', '"Compressed Histogram": "x'), "histogram|padding|base64|version"),
+        (('"Total duration": 236', '"Total duration": [236]'), "no report of memtier"),
+        (("{", "["), "delimiter|Expecting"),
+    ],
+)
+def test_a_report_of_memtier_that_cannot_be_is_refused(change: tuple[str, str], why: str) -> None:
+    assert change[0] in MEMTIER
+    with pytest.raises(ValueError, match=why):
+        read_memtier(MEMTIER.replace(*change, 1))
+
+
+@pytest.mark.skipif(shutil.which("memtier_benchmark") is None, reason="Debian 12 has no package of memtier_benchmark")
+@pytest.mark.server
+def test_a_step_of_memtier_has_both_kinds_of_request(redis_server: Endpoint, tmp_path: Path) -> None:
+    made = registry.make("redis", {"program": "memtier_benchmark", "ratio": "1:3"})
+    driver = made.start(redis_server, 3, tmp_path, 2.0)
+    assert driver.wait(60)
+    driver.kill()
+    requests = driver.requests()
+    assert made.operations == ("request", "set", "get")
+    assert (requests.operation == 2).sum() == pytest.approx(3 * (requests.operation == 1).sum(), rel=0.02)
 
 
 @pytest.mark.server

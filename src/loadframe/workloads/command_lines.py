@@ -29,6 +29,7 @@ MOST_OPERATIONS = 64
 MOST_ERRORS_TOLD = 20
 LONGEST_LATENCY_MS = 3_600_000.0
 LONGEST_NAME = 64
+OTHERS = "others"
 INFINITE = float("inf")
 AT_A_TIME = 2000
 """Lines that are parsed as one document: a million of them take seconds, one by one a minute."""
@@ -90,6 +91,36 @@ class Lines:
 
     def __len__(self) -> int:
         return len(self.end_s) + len(self.seconds)
+
+    def add(
+        self, number: int, end_s: float, latency_ms: float, operation: int, *, failed: bool = False, moved: int = 0
+    ) -> None:
+        """One more request. LineError where there are too many."""
+        self.end_s.append(end_s)
+        self.latency_ms.append(latency_ms)
+        self.operation.append(operation)
+        self.failed.append(failed)
+        self.moved_bytes.append(moved)
+        self.line.append(number)
+        if len(self.end_s) > MOST_REQUESTS:
+            raise LineError(number, f"there are more than {MOST_REQUESTS:,} requests")
+
+    def grouped(self, name: str) -> int:
+        """The index of a kind of request; those after the first MOST_OPERATIONS - 1 are others, taken together."""
+        name = words(name, LONGEST_NAME) or self.names[0]
+        if name not in self.names:
+            name = name if len(self.names) < MOST_OPERATIONS else OTHERS
+            if name not in self.names:
+                self.names.append(name)
+        return self.names.index(name)
+
+    def note_error(self, error: object) -> None:
+        """Count an error by its words, the first ones that differ."""
+        told = words(error, 200) if isinstance(error, str) and error else "an error without words"
+        if told in self.errors or len(self.errors) < MOST_ERRORS_TOLD:
+            self.errors[told] += 1
+        else:
+            self.errors[OTHERS] += 1
 
 
 def read(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
@@ -166,15 +197,9 @@ def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
     error = value.get("error")
     failed = not ok or (error is not None and error is not False and error != "")
     if failed:
-        _note_error(lines, error)
-    lines.end_s.append(end_s)
-    lines.latency_ms.append(latency_ms)
-    lines.operation.append(_operation(lines, number, value))
-    lines.failed.append(failed)
-    lines.moved_bytes.append(_moved(lines, number, value))
-    lines.line.append(number)
-    if len(lines.end_s) > MOST_REQUESTS:
-        raise LineError(number, f"there are more than {MOST_REQUESTS:,} requests; print a histogram for each second")
+        lines.note_error(error)
+    operation = _operation(lines, number, value)
+    lines.add(number, end_s, latency_ms, operation, failed=failed, moved=_moved(lines, number, value))
 
 
 def _when(number: int, value: dict[str, Any]) -> tuple[float, float]:
@@ -291,12 +316,3 @@ def _moved(lines: Lines, number: int, value: dict[str, Any]) -> int:
         return 0
     lines.counts_bytes = True
     return _whole(number, value, "bytes")
-
-
-def _note_error(lines: Lines, error: object) -> None:
-    """Count it by its words, the first ones that differ."""
-    told = words(error, 200) if isinstance(error, str) else "an error without words"
-    if told in lines.errors or len(lines.errors) < MOST_ERRORS_TOLD:
-        lines.errors[told] += 1
-    else:
-        lines.errors["others"] += 1

@@ -24,8 +24,7 @@ from loadframe.workloads import request_log, step_files
 from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError
 from loadframe.workloads.driver_clock import ClockError, Life, offset_s
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import rules, text, whole
-from loadframe.workloads.own_files import named_file
+from loadframe.workloads.options import file_at, readable, rules, whole
 from loadframe.workloads.own_output import Reader
 from loadframe.workloads.own_program import OwnProgram
 from loadframe.workloads.requirements import demand
@@ -42,7 +41,7 @@ MOST_USERS = 100_000
 
 @dataclass(frozen=True)
 class LocustOptions:
-    file: str = text("", "path of your locustfile; must be given")
+    file: str = readable("your locustfile; must be given")
     spawn_rate: int = whole(0, 0, MOST_USERS, "users started per second; 0: all at once")
     seed: int = whole(1, 0, 2**32 - 1, "LOADFRAME_SEED: what the locustfile draws at random may follow from it")
     startup_s: int = whole(20, 0, 600, "how long locust may take from its start to its first request")
@@ -67,9 +66,7 @@ class Locust(OwnProgram[LocustOptions]):
         """axis: users, or what the locustfile's own shape makes of the level. StudyError for no locustfile."""
         super().__init__(options, allowance)
         self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
-        self._file = (
-            named_file("workload.options.file", self.options.file, "a locustfile") if self.options.file else None
-        )
+        self._file = file_at(self.options.file) if self.options.file else None
         if self._file is not None and "," in str(self._file):
             raise StudyError(
                 f"workload.options.file = {self.options.file!r} has a comma, by which locust separates files.",

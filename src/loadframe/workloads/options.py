@@ -7,9 +7,11 @@ study says and refuses what does not fit, naming the option, the value and what 
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadframe.errors import StudyError
@@ -66,6 +68,24 @@ def choice(default: str, values: Sequence[str], what: str) -> Any:
 def text(default: str, what: str) -> Any:
     """Text in one line."""
     return _option(default, what, "text in one line", lambda value: isinstance(value, str) and "\n" not in value)
+
+
+def readable(what: str) -> Any:
+    """The path of a file that we can read; "", the default, for none."""
+
+    def accepts(value: SettingValue) -> bool:
+        return value == "" or (isinstance(value, str) and file_at(value) is not None)
+
+    return _option("", what, "the path of a file that can be read; a relative one begins where you are", accepts)
+
+
+def file_at(name: str) -> Path | None:
+    """The absolute path of a file that we can read; None for any other name."""
+    try:
+        path = Path(name).expanduser().absolute()
+        return path if path.is_file() and os.access(path, os.R_OK) else None
+    except (OSError, RuntimeError, ValueError):  # too long, a ~name that no user has, a NUL
+        return None
 
 
 def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:

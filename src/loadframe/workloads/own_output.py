@@ -48,7 +48,8 @@ class Reader(Protocol):
 class OutputDriver(ProcessDriver):
     """read: reads what it printed. bounds: the most bytes of each file that it writes. duration_s: for how long it
     should work, from its first request on. open_loop: whether its requests begin when they should. mark: what STEP_MARK
-    is in its environment. address: of the target, as it was told."""
+    is in its environment. address: of the target, as it was told. late_s: how long it
+    may go on with what it has begun when its time is up."""
 
     read: Reader
     bounds: Mapping[Path, int]
@@ -56,6 +57,7 @@ class OutputDriver(ProcessDriver):
     open_loop: bool
     mark: str
     address: str
+    late_s: float = 0.0
     started: Instant = field(default_factory=Instant.now)
     _ended: Instant | None = field(default=None, init=False)
     _flooded: str = field(default="", init=False)
@@ -150,7 +152,7 @@ class OutputDriver(ProcessDriver):
             )
         begun_s = float((requests.end_s - requests.latency_ms / 1000.0).min())
         lasted_s = float(requests.end_s[-1]) - begun_s
-        if self._overdue and lasted_s > self.duration_s + GRACE_S / 2:
+        if self._overdue and lasted_s > self.duration_s + self.late_s + GRACE_S / 2:
             raise self._failure(
                 f"The driver {self.name} did not end: it went on for {lasted_s:.3g} s, and a step has "
                 f"{self.duration_s:.3g} s (LOADFRAME_DURATION_S)."

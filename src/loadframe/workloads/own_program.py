@@ -44,6 +44,8 @@ class OwnProgram(Common[Options], Generic[Options]):
 
     target_kinds = TARGETS
     levels = (1, HIGHEST_LEVEL)
+    makes_outputs = True
+    """Whether its outputs are there, empty, when it starts. Else it makes them."""
     first_operation = "request"
     """Of requests that have no name of their own."""
 
@@ -71,6 +73,11 @@ class OwnProgram(Common[Options], Generic[Options]):
         """How long it may take from its start to its first request."""
         return float(getattr(self.options, "startup_s", 10.0))
 
+    @property
+    def late_s(self) -> float:
+        """How long it may go on with what it has begun when its time is up."""
+        return 0.0
+
     def demand(self) -> None:
         """MissingTool where its program is not installed."""
         raise NotImplementedError
@@ -84,7 +91,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         return {}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """The files that it writes and that are read at its end; they are made for it."""
+        """The files that it writes and that are read at its end."""
         return ()
 
     def reader(self, folder: Path, level: int) -> Reader:
@@ -114,7 +121,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         self.demand()
         folder, user, mark = folder.resolve(), self.allowance.user, secrets.token_hex(16)
         outputs, printed = self.outputs(folder), (folder / STDERR, folder / STDOUT)
-        for path in outputs:
+        for path in outputs if self.makes_outputs else ():
             step_files.write(path, b"", user)
         command = self.command_line(endpoint, level, folder, duration_s)
         told = self._told(endpoint, level, duration_s)
@@ -133,7 +140,8 @@ class OwnProgram(Common[Options], Generic[Options]):
             [process],
             logs=(),
             printed=printed,
-            end_s=time.monotonic() + self.startup_s + duration_s,
+            end_s=time.monotonic() + self.startup_s + duration_s + self.late_s,
+            late_s=self.late_s,
             read=self.reader(folder, level),
             bounds={printed[0]: MOST_PRINTED_BYTES, **dict.fromkeys((printed[1], *outputs), MOST_OUTPUT_BYTES)},
             duration_s=duration_s,

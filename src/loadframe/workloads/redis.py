@@ -1,34 +1,47 @@
-"""redis: the requests of redis-benchmark (targets: a Redis, or what speaks its protocol, as a service; axis: clients).
+"""redis: the requests of redis-benchmark, or of memtier_benchmark (targets: a Redis, or what speaks its protocol, as a
+service; axis: clients).
 
-redis-benchmark keeps a number of connections busy in a closed loop and prints counts and distributions, no requests. It
-is run part after part (redis_relay.py): what happened within a part is not known, and the steps say so.
+Both keep a number of connections busy in a closed loop and tell counts and distributions, no requests. redis-benchmark
+is run part after part (redis_relay.py), each with its distribution; memtier_benchmark once, with the count of each
+second and one distribution. What happened within these is not known, and the steps say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from loadframe.connections.host_port import parted
+from loadframe.errors import StudyError
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.host.environment import importing, python
-from loadframe.model import Endpoint, Requirement
+from loadframe.host.environment import importing, located, python
+from loadframe.host.processes import Allowance
+from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import step_files
 from loadframe.workloads.command_lines import LineError, Lines, Second
 from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import choice, rules, whole
+from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_output import Reader
-from loadframe.workloads.own_program import STDOUT, OwnProgram
+from loadframe.workloads.own_program import OwnProgram
+from loadframe.workloads.redis_relay import MEMTIER_LATE_S
+from loadframe.workloads.redis_report import Memtier, Report, read_memtier, read_report
 from loadframe.workloads.requirements import demand, program
 
 if TYPE_CHECKING:
     from loadframe.workloads.command_output import Output
 
-PROGRAM, PORT = "redis-benchmark", "6379"
+PROGRAM, MEMTIER, PORT, REPORT = "redis-benchmark", "memtier_benchmark", "6379", "report.json"
+GET_MEMTIER = "build it from github.com/RedisLabs/memtier_benchmark, and put it into PATH; Debian 12 has no package"
+PARTS = "parts.jsonl"
+SHORTEST_S = 0.01
+RATIO = re.compile(r"\d{1,6}:\d{1,6}")
 TESTS = (
     "get", "set", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop", "zadd", "zpopmin",
     "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "ping_inline", "ping_mbulk",
@@ -38,11 +51,13 @@ MOST_CLIENTS = 10_000
 
 @dataclass(frozen=True)
 class RedisOptions:
+    program: str = choice(PROGRAM, (PROGRAM, MEMTIER), "which of the two makes the load")
     test: str = choice("get", TESTS, "which of redis-benchmark's tests")
+    ratio: str = text("1:10", "memtier_benchmark: how often SET and GET are sent, SETS:GETS")
     data_bytes: int = whole(3, 1, 1 << 29, "size of a value in bytes")
     keys: int = whole(100_000, 1, 2**31 - 1, "number of keys, chosen evenly")
     pipeline: int = whole(1, 1, 10_000, "requests that a client sends at once")
-    threads: int = whole(1, 1, 256, "threads of redis-benchmark, which share the clients")
+    threads: int = whole(1, 1, 256, "threads of the program, which share the clients")
 
 
 class Redis(OwnProgram[RedisOptions]):
@@ -55,59 +70,117 @@ class Redis(OwnProgram[RedisOptions]):
     model = RedisOptions
     levels = (1, MOST_CLIENTS)
 
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        """StudyError for a ratio that is none."""
+        super().__init__(options, allowance)
+        if not RATIO.fullmatch(self.options.ratio) or not any(map(int, self.options.ratio.split(":"))):
+            raise StudyError(
+                f"workload.options.ratio = {self.options.ratio!r} is no ratio of SET and GET.",
+                remedy="Give two whole numbers, as program = memtier_benchmark takes them: 1:10.",
+            )
+
+    @property
+    def late_s(self) -> float:
+        return MEMTIER_LATE_S if self.options.program == MEMTIER else 0.0
+
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
-        return ((PROGRAM, "--version"), importing("loadframe.workloads.redis_relay"))
+        return ((self.options.program, "--version"), importing("loadframe.workloads.redis_relay"))
 
     def demand(self) -> None:
         """See OwnProgram."""
-        demand(requirements(self.kind))
+        needed = (
+            requirements(self.kind)
+            if self.options.program == PROGRAM
+            else (Requirement(self.kind, MEMTIER, located(MEMTIER), GET_MEMTIER),)
+        )
+        demand(needed)
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         """See OwnProgram."""
         host, port = parted(endpoint.address, PORT)
-        given = self.options
+        given, seconds = self.options, f"{duration_s:.3f}"
+        if given.program == MEMTIER:
+            threads = min(given.threads, level)
+            each = level // threads
+            return [
+                *python("loadframe.workloads.redis_relay", seconds, str(threads * each), str(folder / REPORT), MEMTIER),
+                *("-s", host, "-p", port, "-t", str(threads), "-c", str(each), "--ratio", given.ratio),
+                *("-d", str(given.data_bytes), "--key-maximum", str(given.keys), "--pipeline", str(given.pipeline)),
+                *("--hide-histogram", "--json-out-file", str(folder / REPORT)),
+            ]
         return [
-            *python("loadframe.workloads.redis_relay", f"{duration_s:.3f}", str(level), PROGRAM),
+            *python("loadframe.workloads.redis_relay", seconds, str(level), "", PROGRAM),
             *("-h", host, "-p", port, "-c", str(level), "-t", given.test, "-d", str(given.data_bytes)),
             *("-r", str(given.keys), "-P", str(given.pipeline), "--precision", "3"),
             *(("--threads", str(given.threads)) if given.threads > 1 else ()),
         ]
 
+    def environment(self, folder: Path) -> dict[str, str]:
+        """See OwnProgram."""
+        return {"LOADFRAME_OUTPUT": str(folder / PARTS)}
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        """See OwnProgram."""
+        return (folder / PARTS,)
+
     def reader(self, folder: Path, level: int) -> Reader:
         """See OwnProgram."""
-        return partial(_read, folder / STDOUT, self.names)
+        return partial(_read, folder / PARTS, self.names, self.options.program == MEMTIER)
 
 
-def _read(path: Path, names: list[str], life: Life, *, cut_off: bool) -> Output:
+def _read(path: Path, names: list[str], memtier: bool, life: Life, *, cut_off: bool) -> Output:
     """A part of redis_relay in each line."""
     from loadframe.workloads.command_output import of_lines
-    from loadframe.workloads.redis_report import read_report
 
     lines = Lines(names)
     data = step_files.read(path)
     for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), 1):
         try:
             part = parse_json(line)
-            report = read_report(part["text"])
-            end_s, taken_s = float(part["end"]), float(part["end"]) - float(part["begin"])
+            if memtier:
+                _take_memtier(lines, number, read_memtier(part["text"]))
+            else:
+                _take_part(lines, number, read_report(part["text"]), float(part["begin"]), float(part["end"]))
         except (JsonError, ValueError, KeyError, TypeError) as error:
-            raise LineError(number, f"it is no part of redis-benchmark: {error}") from error
-        if report.name not in names:
-            names.append(report.name)
-        length_s = min(report.length_s, taken_s)
-        lines.seconds.append(
-            Second(
-                line=number,
-                at_s=end_s - length_s,
-                length_s=length_s,
-                requests=report.requests,
-                operation=names.index(report.name),
-                values_ms=report.values_ms,
-                counts=report.counts,
-            )
-        )
+            raise LineError(number, f"it is no report of its program: {error}") from error
     return of_lines(lines, life)
+
+
+def _take_part(lines: Lines, number: int, report: Report, begin_s: float, end_s: float) -> None:
+    """A part of redis-benchmark; its start took time before its first request."""
+    length_s = min(report.length_s, end_s - begin_s)
+    lines.seconds.append(
+        Second(
+            line=number,
+            at_s=end_s - length_s,
+            length_s=length_s,
+            requests=report.requests,
+            operation=lines.grouped(report.name),
+            values_ms=report.values_ms,
+            counts=report.counts,
+        )
+    )
+
+
+def _take_memtier(lines: Lines, number: int, run: Memtier) -> None:
+    """A run of memtier_benchmark: the requests of each second, with latencies drawn from those of the whole run."""
+    lines.zero_s = run.started_s
+    for report, seconds in zip(run.reports, run.seconds, strict=True):
+        each_ms = np.random.default_rng(number).permutation(np.repeat(report.values_ms, report.counts))
+        ends = np.cumsum([count for _, count in seconds])
+        for (second, count), values_ms in zip(seconds, np.split(each_ms, ends[:-1]), strict=True):
+            lines.seconds.append(
+                Second(
+                    line=number,
+                    at_s=float(second),
+                    length_s=min(1.0, max(report.length_s - second, SHORTEST_S)),
+                    requests=count,
+                    operation=lines.grouped(report.name),
+                    values_ms=values_ms,
+                    counts=np.ones(count, dtype=np.int64),
+                )
+            )
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

@@ -1,60 +1,89 @@
-"""Runs redis-benchmark part after part for the length of a step, and notes when each part ended.
+"""Runs redis-benchmark part after part for the length of a step, or memtier_benchmark once, and notes when each ended.
 
-A program of its own, beside redis-benchmark under the same user and in the same cage. redis-benchmark sends a number of
-requests and then prints one distribution of their latencies: parts of about a second show how both go on. Each line of
-the output is {"begin": .., "end": .. (CLOCK_MONOTONIC, s), "text": ..}.
+A program of its own, beside them under the same user and in the same cage. redis-benchmark sends a number of requests
+and then tells one distribution of their latencies: parts of about a second show how these go on. memtier_benchmark
+works for whole seconds and counts each of them. Each line of the output is {"begin": .., "end": .., "text": ..}, times
+in seconds of CLOCK_MONOTONIC.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 FIRST_REQUESTS = 200
 """Of the first part, for each client: too short to tell the rate well, long enough to size the next."""
 SHORTEST_S, LONGEST_S = 0.25, 1.0
 PARTS = 6
 """At least as many in a step."""
-LATE_S = 1.0
+LATE_S = 1.5
 """How long the last part may take beyond the step."""
+MEMTIER_LATE_S = 4.0
+"""memtier_benchmark rounds up to a second, and looks once a second whether it has ended."""
 MOST_TEXT = 64 << 10
 
 
 def main(arguments: list[str]) -> int:
-    """arguments: the duration in s, the clients, and redis-benchmark with its own, but for -n."""
-    duration_s, clients, command = float(arguments[0]), int(arguments[1]), arguments[2:]
-    until = time.monotonic() + duration_s
+    """arguments: the duration in s, the clients, the file into which the program writes its report ("": it prints it),
+    and the program with its own arguments, but for -n or --test-time."""
+    duration_s, clients, report, command = float(arguments[0]), int(arguments[1]), arguments[2], arguments[3:]
     part_s = min(max(duration_s / PARTS, SHORTEST_S), LONGEST_S)
+    until = time.monotonic() + duration_s
     count, rate = FIRST_REQUESTS * clients, 0.0
-    while (begin := time.monotonic()) < until:
-        if rate > 0:
-            count = max(int(rate * min(part_s, until - begin)), clients)
-        text = _part([*command, "-n", str(count)], until + LATE_S - begin)
-        if text is None:
-            return 1
-        end = time.monotonic()
-        print(json.dumps({"begin": begin, "end": end, "text": text[:MOST_TEXT]}), flush=True)
-        rate = count / (end - begin)
+    with Path(os.environ["LOADFRAME_OUTPUT"]).open("a", encoding="utf-8") as output:
+        while (begin := time.monotonic()) < until:
+            if rate > 0:
+                count = max(int(rate * min(part_s, until - begin)), clients)
+            size = ("--test-time", str(math.ceil(duration_s))) if report else ("-n", str(count))
+            text = _part([*command, *size], report, until + (MEMTIER_LATE_S if report else LATE_S) - begin)
+            if text is None:
+                return 1
+            end = time.monotonic()
+            output.write(json.dumps({"begin": begin, "end": end, "text": text[:MOST_TEXT]}) + "\n")
+            output.flush()
+            if report:
+                break
+            rate = count / (end - begin)
     return 0
 
 
-def _part(command: list[str], within_s: float) -> str | None:
+def _part(command: list[str], report: str, within_s: float) -> str | None:
     """The report of one part; None, with what it said on our standard error, where there is none."""
+    name = Path(command[0]).name
     try:
         done = subprocess.run(command, capture_output=True, timeout=within_s, check=False)
     except subprocess.TimeoutExpired:
-        print(f"redis-benchmark did not end within {within_s:.3g} s", file=sys.stderr)
+        print(f"{name} did not end within {within_s:.3g} s", file=sys.stderr)
         return None
     text = done.stdout.decode("utf-8", "replace")
-    report = text.rpartition("======\n")
-    title = report[0].rpartition("====== ")[2].strip()
-    if done.returncode or not title:
+    found = _written(report) if report else _printed(text)
+    if done.returncode or not found:
         print(done.stderr.decode("utf-8", "replace")[-2000:], text[-2000:], sep="\n", file=sys.stderr)
-        print(f"redis-benchmark ended with {done.returncode}", file=sys.stderr)
+        print(f"{name} ended with {done.returncode}", file=sys.stderr)
         return None
-    return f"====== {title} ======\n{report[2]}"
+    return found
+
+
+def _printed(text: str) -> str:
+    """The report at the end of what redis-benchmark printed, without what it showed while it ran; "" where there is
+    none."""
+    before, _, after = text.rpartition("======\n")
+    title = before.rpartition("====== ")[2].strip()
+    return f"====== {title} ======\n{after}" if title else ""
+
+
+def _written(path: str) -> str:
+    """The file of a part; "" where there is none."""
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            return file.read(MOST_TEXT)
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+"""JMeter: the samples of its result file, in either format, are requests of ours."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.errors import MissingTool, StudyError
+from loadframe.model import Endpoint
+from loadframe.workloads import registry
+from loadframe.workloads.command_lines import LineError, Lines
+from loadframe.workloads.jmeter import JMeter, program
+from loadframe.workloads.jtl import read_jtl
+from loadframe.workloads.own_output import OutputDriver
+
+DATA = Path(__file__).parents[1] / "data/drivers"
+CSV, XML = ((DATA / f"recorded/jmeter-5.6.3.{name}.jtl").read_bytes() for name in ("csv", "xml"))
+
+
+def read(data: bytes, *, cut_off: bool = False) -> Lines:
+    return read_jtl(io.BytesIO(data), ["request"], cut_off=cut_off)
+
+
+@pytest.mark.parametrize("data", [CSV, XML], ids=["csv", "xml"])
+def test_a_result_file_has_its_samples(data: bytes) -> None:
+    lines = read(data)
+    assert len(lines.end_s) == data.count(b"/page") + data.count(b"/bad") > 50
+    assert lines.names == ["request", "page", "bad"]
+    assert {lines.names[one] for one, failed in zip(lines.operation, lines.failed, strict=True) if failed} == {"bad"}
+    assert lines.errors == {"500 Internal Server Error": sum(lines.failed)}
+    assert set(lines.moved_bytes) == {213, 232}
+
+
+def test_a_sample_ends_when_it_has_taken_its_time_from_its_begin() -> None:
+    first = read(CSV)
+    assert (first.end_s[0], first.latency_ms[0]) == (pytest.approx(1795560604.678 + 0.315), 315)
+
+
+@pytest.mark.parametrize(
+    ("data", "change", "why"),
+    [
+        (CSV, (b"timeStamp", b"time"), "no begin"),
+        (CSV, (b"1795560604678,315", b"2026/11/24,315"), "whole milliseconds"),
+        (CSV, (b"1795560604678,315", b"1795560604678,-315"), "whole milliseconds"),
+        (CSV, (b"1795560604678,315", b"1795560604678,NaN"), "whole milliseconds"),
+        (CSV, (b"1795560604678,315", b'1795560604678,"3'), "line|CSV"),
+        (CSV, (CSV[: CSV.index(b"\n")], b"some words"), "no header"),
+        (XML, (b"<testResults", b"<!DOCTYPE x [<!ENTITY a 'b'>]><testResults"), "document type"),
+        (XML, (b"</testResults>", b""), "no XML"),
+        (XML, (b' t="', b' u="'), "no taken"),
+    ],
+)
+def test_a_result_file_that_is_none_is_refused(data: bytes, change: tuple[bytes, bytes], why: str) -> None:
+    assert change[0] in data
+    with pytest.raises(LineError, match=why):
+        read(data.replace(*change, 1))
+
+
+@pytest.mark.parametrize("data", [CSV, XML], ids=["csv", "xml"])
+def test_the_end_may_be_missing_where_jmeter_was_killed(data: bytes) -> None:
+    whole = len(read(data).end_s)
+    assert whole // 2 - 2 < len(read(data[: len(data) // 2], cut_off=True).end_s) < whole
+
+
+def test_samples_within_others_are_not_counted_twice() -> None:
+    outer = b'<testResults version="1.2"><sample t="9" ts="1000" s="true" lb="both">'
+    inner = b'<httpSample t="4" ts="1000" s="true" lb="one"/><httpSample t="5" ts="1004" s="true" lb="two"/>'
+    lines = read(outer + inner + b'</sample><sample t="1" ts="1010" s="true" lb="next"/></testResults>')
+    assert lines.names == ["request", "both", "next"]
+
+
+@given(st.data())
+def test_a_spoilt_result_file_is_refused_or_has_samples_that_can_be(data: st.DataObject) -> None:
+    whole = data.draw(st.sampled_from([CSV, XML]))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    spoilt = whole[:at] + data.draw(st.binary(max_size=6)) + whole[at + data.draw(st.integers(0, 60)) :]
+    try:
+        lines = read(spoilt, cut_off=data.draw(st.booleans()))
+    except LineError:
+        return
+    latencies = np.array(lines.latency_ms)
+    assert np.isfinite(latencies).all() and (latencies >= 0).all() and np.isfinite(np.array(lines.end_s)).all()
+
+
+def test_the_plan_is_told_level_time_and_address_by_properties(tmp_path: Path) -> None:
+    made = registry.make("jmeter", {"file": str(DATA / "plan.jmx"), "seed": 3}, axis="users")
+    assert isinstance(made, JMeter)
+    command = made.command_line(Endpoint("url", "127.0.0.1:8099"), 12, tmp_path, 2.4)
+    assert {"-Jusers=12", "-Jduration=3", "-Jhost=127.0.0.1", "-Jport=8099", "-Jseed=3"} <= set(command)
+    with pytest.raises(StudyError, match="property of JMeter"):
+        registry.make("jmeter", {"file": str(DATA / "plan.jmx")}, axis="a=b")
+
+
+@pytest.mark.skipif(
+    program() is None, reason="Debian's JMeter is 2.13 with 50 further packages; JMeter 5 has no package"
+)
+@pytest.mark.server
+def test_a_step_of_jmeter_has_its_samples(foreign_site: Endpoint, tmp_path: Path) -> None:
+    driver = registry.make("jmeter", {"file": str(DATA / "plan.jmx")}).start(foreign_site, 2, tmp_path, 2.0)
+    assert isinstance(driver, OutputDriver) and driver.wait(120)
+    driver.kill()
+    requests = driver.requests()
+    assert len(requests) > 20 and requests.end_s[-1] - requests.end_s[0] > 1.0
+
+
+@pytest.mark.skipif(program() is not None, reason="JMeter is there")
+def test_without_jmeter_it_says_how_to_get_it(tmp_path: Path) -> None:
+    made = registry.make("jmeter", {"file": str(DATA / "plan.jmx")})
+    with pytest.raises(MissingTool, match="jmeter") as caught:
+        made.start(Endpoint("url", "127.0.0.1:8099"), 1, tmp_path, 1.0)
+    assert shutil.which("jmeter") is None and "JMETER_HOME" in caught.value.remedy
