@@ -13,7 +13,6 @@ falsely. A file is a study with a table [planted]:
     sham       settings that give nothing, for a start of the server: they stand in for the change of every remedy.
                The cause is there and its evidence, but nothing may be confirmed, called helpful or kept
     strangers  how many processes outside the study use a CPU each
-    beside     what runs beside a service, of planted_programs.BESIDE
     flag       a flag that most steps must carry: a disturbance is not a cause, and has to be seen
 
 A study of a service of the reader's own (kind = "service", programs in benchmarks/planted/services) declares the
@@ -73,7 +72,6 @@ class Planted:
     sham: Mapping[str, SettingValue] = field(default_factory=dict)
     strangers: int = 0
     flag: str = ""
-    beside: tuple[str, ...] = ()
 
     @property
     def decoys(self) -> frozenset[str]:
@@ -108,7 +106,7 @@ def read(path: Path) -> Planted:
     text = planted_programs.expanded(path.read_text())
     tables = tomllib.loads(text)
     expected = tables.pop("planted")
-    for name in ("first", "settings", "beside"):
+    for name in ("first", "settings"):
         expected[name] = tuple(expected.get(name, ()))
     return Planted(path.stem, validate(tables, text=text, name=path.name), **expected)
 
@@ -204,7 +202,7 @@ def _word(holds: bool) -> str:
 def run(planted: Planted, runs: Path) -> Score:
     """Investigate one planted cause and print its line. A study that cannot be carried out is scored as missed."""
     try:
-        with planted_programs.beside(planted.beside), strangers(planted.strangers), without_effect(planted):
+        with strangers(planted.strangers), without_effect(planted):
             found = loadframe.investigate(planted.study, runs)
     except UserError as error:
         print(f"{planted.name:26} {error}", flush=True)

@@ -2,8 +2,7 @@
 study says without Loadframe's help.
 
 A study of benchmarks/planted/ with kind = "service" may name these places: {services} (the folder of the programs),
-{build} (what is compiled of them), {python} and {packages} (an interpreter and its packages), and NAME_port, of one of
-BESIDE.
+{build} (what is compiled of them), {python} and {packages} (an interpreter and its packages).
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 STUDIES = Path(__file__).with_name("planted")
 SERVICES = STUDIES / "services"
@@ -44,11 +43,10 @@ Settings = Mapping[str, Any]
 
 
 def expanded(text: str) -> str:
-    """A study's text with the places on this machine, and the ports of what runs beside the service."""
+    """A study's text with the places on this machine."""
     python, packages = interpreter()
     places = {"services": SERVICES, "build": BUILT, "python": python, "packages": packages}
-    ports = {f"{name}_port": port_of(name) for name in BESIDE if f"{{{name}_port}}" in text}
-    for name, place in (places | ports).items():
+    for name, place in places.items():
         text = text.replace(f"{{{name}}}", str(place))
     return text
 
@@ -63,12 +61,6 @@ def interpreter() -> tuple[str, str]:
     return (sys.executable, packages) if others_may else (SYSTEM_PYTHON, packages)
 
 
-@functools.cache
-def port_of(name: str) -> int:
-    """Where one of BESIDE listens, throughout this process."""
-    return free_port()
-
-
 def studies() -> dict[str, Tables]:
     """The studies of services by their names, as TOML has them."""
     read = {path.stem: tomllib.loads(expanded(path.read_text())) for path in sorted(STUDIES.glob("*.toml"))}
@@ -79,7 +71,7 @@ def lacking(tables: Tables) -> list[str]:
     """The programs that a study's services need and this machine lacks."""
     words = tables["target"]["command"]
     wanted = ["javac" if words[0] == "java" else "go" if words[0].startswith(str(BUILT)) else words[0]]
-    if "database" in tables["planted"].get("beside", ()):
+    if any(helper["name"] == "database" for helper in tables["target"].get("with", ())):
         wanted.append(str(POSTGRESQL[-1] / "initdb") if POSTGRESQL else "initdb")
     missing = [name for name in wanted if shutil.which(name) is None]
     if "gunicorn" in words and importlib.util.find_spec("gunicorn") is None:
@@ -125,46 +117,56 @@ class Running:
 
 
 @contextmanager
-def beside(names: Iterable[str]) -> Iterator[None]:
-    """What a study's service needs beside it, by the names of BESIDE."""
-    with ExitStack() as stack:
-        for name in names:
-            stack.enter_context(BESIDE[name](port_of(name)))
-        yield
-
-
-@contextmanager
 def started(tables: Tables, settings: Settings, files: int | None = None) -> Iterator[Running]:
-    """A service as a study says; what it needs beside it runs. files: its limit of open files. RuntimeError where it
-    does not answer."""
+    """A service and its helpers as a study says. files: its limit of open files. RuntimeError where it does not
+    answer."""
     target = tables["target"]
     specs: Mapping[str, Tables] = target.get("setting", {})
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, tempfile.TemporaryFile() as log:
-        names: dict[str, Any] = {"data": folder, "port": free_port()}
+    with ExitStack() as stack:
+        names: dict[str, Any] = {}
+        for helper in target.get("with", ()):
+            place = {"port": free_port(), "data": stack.enter_context(_folder())}
+            stack.enter_context(_process(helper, place, os.environ, None))
+            names[f"{helper['name']}_port"] = place["port"]
+        names |= {"port": free_port(), "data": stack.enter_context(_folder())}
         for source in {spec["file"] for spec in specs.values() if spec["apply"] == "file"}:
             keys = {spec["key"]: settings[name] for name, spec in specs.items() if spec.get("file") == source}
-            names["file"] = Path(folder, Path(source).name)
+            names["file"] = Path(names["data"], Path(source).name)
             write(names["file"], keys)
         variables = {
             spec["name"]: str(settings[name]) for name, spec in specs.items() if spec["apply"] == "environment"
         }
-        command = [filled(word, {**names, **settings}) for word in target["command"]]
+        process = stack.enter_context(_process(target, {**names, **settings}, os.environ | variables, files))
+        for name, spec in specs.items():
+            if spec["apply"] == "command":
+                change = [filled(word, {**names, "value": settings[name]}) for word in spec["command"]]
+                subprocess.run(change, check=True, stdout=subprocess.DEVNULL)
+        yield Running(names["port"], process)
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(dir="/var/tmp")
+
+
+@contextmanager
+def _process(
+    table: Tables, names: Mapping[str, Any], environment: Mapping[str, str], files: int | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """What a study says of a service or of a helper, once it is ready."""
+    command = [filled(word, names) for word in table["command"]]
+    own = {name: filled(value, names) for name, value in table.get("environment", {}).items()}
+    with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,
-            env={**os.environ, **target.get("environment", {}), **variables},
+            env={**environment, **own},
             stdout=log,
             stderr=log,
             preexec_fn=lambda: _limit(files),
-            cwd=folder,
+            cwd=names["data"],
         )
-        running = Running(names["port"], process)
         try:
-            _await(running, log)
-            for name, spec in specs.items():
-                if spec["apply"] == "command":
-                    change = [filled(word, {**names, "value": settings[name]}) for word in spec["command"]]
-                    subprocess.run(change, check=True, stdout=log)
-            yield running
+            _await(process, log, lambda: _is_ready(table["ready"], names, log))
+            yield process
         finally:
             end(process)
 
@@ -184,16 +186,24 @@ def _limit(files: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
-def _await(running: Running, log: Any) -> None:
+def _await(process: subprocess.Popen[bytes], log: IO[bytes], ready: Callable[[], bool]) -> None:
     end_s = time.monotonic() + READY_WITHIN_S
-    while running.process.poll() is None and time.monotonic() < end_s:
-        try:
-            running.config()
+    while process.poll() is None and time.monotonic() < end_s:
+        if ready():
             return
-        except (OSError, urllib.error.URLError):
-            time.sleep(0.02)
-    log.seek(0)
-    raise RuntimeError(f"{running.process.args!r} does not answer: {log.read().decode(errors='replace')[-2000:]}")
+        time.sleep(0.02)
+    said = os.pread(log.fileno(), 1 << 20, 0).decode(errors="replace")
+    raise RuntimeError(f"{process.args!r} is not ready: {said[-2000:]}")
+
+
+def _is_ready(ready: Tables, names: Mapping[str, Any], log: IO[bytes]) -> bool:
+    if "log" in ready:
+        return ready["log"].encode() in os.pread(log.fileno(), 1 << 20, 0)
+    try:
+        urllib.request.urlopen(filled(ready["http"], names), timeout=5).close()
+    except (OSError, urllib.error.URLError):
+        return False
+    return True
 
 
 def filled(word: str, names: Mapping[str, Any]) -> str:
@@ -232,47 +242,3 @@ def _toml(tree: Mapping[str, Any]) -> Iterator[str]:
             yield f"[{key}]\n" + "".join(_toml(value))
         else:
             yield f"{key} = {json.dumps(value)}\n"
-
-
-@contextmanager
-def database(port: int) -> Iterator[None]:
-    """A PostgreSQL that trusts whoever comes, under a user who is not root."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        data, program = Path(folder, "postgres"), POSTGRESQL[-1]
-        data.mkdir()
-        account: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            Path(folder).chmod(0o755)
-            shutil.chown(data, "nobody")
-            account = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
-        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", **account}
-        make = [str(program / "initdb"), f"--pgdata={data}", "--username=postgres", "--auth=trust", "--no-sync"]
-        subprocess.run(make, check=True, **quiet)
-        options = ["-c", f"port={port}", "-c", "unix_socket_directories=", "-c", "fsync=off"]
-        process = subprocess.Popen([str(program / "postgres"), "-D", str(data), *options], **quiet)
-        ask = [str(program / "pg_isready"), "--quiet", "--host=127.0.0.1", f"--port={port}"]
-        try:
-            end_s = time.monotonic() + READY_WITHIN_S
-            while subprocess.run(ask, check=False).returncode and time.monotonic() < end_s:
-                time.sleep(0.05)
-            yield
-        finally:
-            end(process)
-
-
-@contextmanager
-def inventory(port: int) -> Iterator[None]:
-    """What the gateway asks, three at a time."""
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [sys.executable, str(SERVICES / "inventory.py"), str(port), "3"], stdout=log, stderr=log
-        )
-        try:
-            _await(Running(port, process), log)
-            yield
-        finally:
-            end(process)
-
-
-BESIDE: Mapping[str, Callable[[int], AbstractContextManager[None]]] = {"database": database, "inventory": inventory}
-"""What may run beside a service, by its name: each is given a port."""

@@ -23,7 +23,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planted_programs import Running, Settings, Tables, beside, build, lacking, started, studies
+from planted_programs import Running, Settings, Tables, build, lacking, started, studies
 
 LIMIT = "RLIMIT_NOFILE"
 PLENTY_OF_FILES = 4096
@@ -152,8 +152,7 @@ def main() -> int:
         if missing := lacking(known[name]):
             print(f"{name:28} skipped: this machine has no {', '.join(missing)}", flush=True)
             continue
-        with beside(known[name]["planted"].get("beside", ())):
-            row = checked(known[name], arguments.seconds)
+        row = checked(known[name], arguments.seconds)
         wrong += not row.planted
         print(line(name, known[name], row), flush=True)
     return 1 if wrong else 0

@@ -28,8 +28,7 @@ def test_a_service_answers_and_has_the_settings_that_it_was_given(name: str) -> 
     given = tables["target"].get("settings", {})
     other, files = planted_services.changed(tables, lifted=True)
     for settings, limit in ((given, tables.get("cage", {}).get("open_files")), (other, files)):
-        beside = planted_programs.beside(tables["planted"].get("beside", ()))
-        with beside, planted_programs.started(tables, settings, limit) as running:
+        with planted_programs.started(tables, settings, limit) as running:
             said = running.config()
             assert {key: str(said[key]) for key in settings} == {key: str(value) for key, value in settings.items()}
             with urllib.request.urlopen(f"http://127.0.0.1:{running.port}/", timeout=20) as answer:
