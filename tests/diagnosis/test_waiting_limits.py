@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,11 @@ from loadframe.analysis.comparison import verdict
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.judging import judge
+from loadframe.diagnosis.waiting_limits import behind
 from loadframe.diagnosis.windows import look
 from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
-from loadframe.model import Finding, Price, Remedy, RuledOut, Step, TargetState
+from loadframe.model import Evidence, Finding, Price, Remedy, RuledOut, Step, TargetState
 from loadframe.study.exposed_tables import LimitTable
 
 StepMaker = Callable[..., Step]
@@ -104,6 +106,25 @@ def test_a_pool_in_front_of_busy_cpus_comes_behind_them(make_step: StepMaker) ->
     assert "service.pool" in ids and ids[0] != "service.pool"
     (pool,) = [one for one in found if one.id == "service.pool"]
     assert "may be what fills it" in pool.explanation
+
+
+def test_cpus_that_others_use_are_none_that_it_waits_for(make_step: StepMaker) -> None:
+    crowd = {"system.cpu.utilization": 0.98, "system.cpu.own": 0.1, "target.saturation": 0.05, "system.cpu.count": 2.0}
+    (pool,) = [
+        one
+        for one in diagnosed(steps_of(make_step, lambda level: min(level, 4), plateau, crowd))[0]
+        if one.id == "service.pool"
+    ]
+    assert pool.score > 0.6 and "may be what fills it" not in pool.explanation
+
+
+def test_it_comes_behind_the_finding_that_names_it_as_what_serves(make_step: StepMaker) -> None:
+    full = Evidence("service.in_use", 4, "about", 4, "on the plateau")
+    seen = Finding("service.parallelism", "suspected", "4 at a time", None, (full,), (), 0.51)
+    pool = Finding("service.pool", "suspected", "full", None, (full,), (), 0.9)
+    other = replace(pool, id="service.other", evidence=(replace(full, metric="service.queued"),))
+    scores = {one.id: one.score for one in behind([seen, pool, other])}
+    assert scores["service.other"] == 0.9 > scores["service.parallelism"] == 0.51 > scores["service.pool"]
 
 
 def test_a_use_that_was_not_told_at_a_level_says_nothing(make_step: StepMaker) -> None:

@@ -46,7 +46,7 @@ def diagnose(
             whole = _signature_finding(signature, rank, windows, windows.whole)
             result = whole if isinstance(whole, Finding) else result
         _collect(result, found, cleared)
-    found = [_deeper(finding, found) for finding in found]
+    found = waiting_limits.behind([_deeper(finding, found) for finding in found])
     best: dict[str, Finding] = {}
     for finding in sorted(found, key=lambda finding: -finding.score):
         best.setdefault(finding.id, finding)  # a cause may have several signatures

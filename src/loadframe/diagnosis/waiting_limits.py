@@ -8,10 +8,12 @@ throughput no longer grows; and it comes behind what is busy then.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loadframe.diagnosis.windows import Window, Windows
-from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
+from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of
+from loadframe.metrics.exposed import OF, RESERVED
 from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut
 from loadframe.units import show_metric
 
@@ -19,14 +21,17 @@ FLAT = 1.1
 """Throughput at the highest level, over that at the lowest one: what grows less does not grow with the load."""
 BUSY: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
-    CPU_BUSY,
     DISK_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPU time that the target may use is used up"),
 )
-"""What requests in such a limit may wait for themselves."""
+"""What requests in such a limit may wait for themselves. Not CPUs that others use: the target asks for little then, and
+others are a finding of their own (cpu.others)."""
 BEHIND = 0.4
 """The score where something is busy: below the signature of that (diagnosis.findings)."""
 AT_EVERY_LEVEL = 0.5
+LESS = 0.001
+SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
+"""Findings of operational.py."""
 
 
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
@@ -62,6 +67,18 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
         score=min(score, BEHIND) if busy else score,
         explanation=_explanation(limit, busy),
     )
+
+
+def behind(found: Sequence[Finding]) -> list[Finding]:
+    """The same findings, each limit at which requests wait behind the finding that names it as what has the size of the
+    requests in service: that is seen from outside as well."""
+    named = {item.metric: one.score for one in found if one.id in SEEN_FROM_OUTSIDE for item in one.evidence}
+    return [
+        replace(one, score=min(one.score, named[one.evidence[0].metric] - LESS))
+        if one.id not in SEEN_FROM_OUTSIDE and one.id.startswith(OF) and one.evidence[0].metric in named
+        else one
+        for one in found
+    ]
 
 
 def _full(limit: Limit, windows: Sequence[tuple[Window, float]]) -> Evidence:
