@@ -21,7 +21,7 @@ from loadframe.recording.frames import TASK, Facts, Tick
 from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import specs_text, window_metrics
 from loadframe.recording.readers import RecordingReader
-from loadframe.recording.sampling import SLOW_SYSTEM_FILES, SYSTEM_FILES, ProcessFiles
+from loadframe.recording.sampling import HALF_SYSTEM_FILES, SLOW_SYSTEM_FILES, SYSTEM_FILES, ProcessFiles
 from loadframe.recording.series import metric_series
 from loadframe.recording.snapshot import Pair, Place, read, take
 from loadframe.recording.system_metrics import system_metrics
@@ -81,7 +81,7 @@ def tree(tmp_path: Path) -> Path:
 
 def recorded(root: Path, at_s: float) -> Tick:
     entries = {}
-    for name in (*SYSTEM_FILES, *SLOW_SYSTEM_FILES):
+    for name in (*SYSTEM_FILES, *HALF_SYSTEM_FILES, *SLOW_SYSTEM_FILES):
         path = root / name.removeprefix("/").replace("proc/net", "proc/42/net")
         if path.exists():
             entries[f"system:{name}"] = path.read_bytes()

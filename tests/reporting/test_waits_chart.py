@@ -77,5 +77,6 @@ def test_without_a_census_there_is_no_chart(farm: Investigation, waiting: Callab
     assert waits.rounds(farm) == []
     ((_, each),) = waits.rounds(waiting({"idle": lambda load: 5.0}))
     assert isinstance(each, facts.Series)
+    assert waits.title(replace(each, role="after"), "jobs").startswith("After the change, at 320 jobs, 5 threads")
     assert waits.title(each, "active jobs") == "At 320 active jobs, 5 threads of the target wait for requests"
     assert 'id="chart-waits"' in render_page(waiting(POOL))

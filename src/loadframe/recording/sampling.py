@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, HeldFiles, open_if_there, read_all
+from loadframe.recording.held_files import READ_ONLY, SECOND_S, Descriptors, Held, HeldFiles, open_if_there, read_all
 from loadframe.recording.jvm_sampling import PROGRAMS, JvmCounters
 from loadframe.recording.thread_sampling import Threads
 
@@ -26,8 +26,9 @@ SYSTEM_FILES = (
     "/proc/pressure/cpu",
     "/proc/pressure/memory",
     "/proc/pressure/io",
-    "/proc/net/netstat",
 )
+HALF_SYSTEM_FILES = ("/proc/net/netstat",)
+"""Twice per second: counters that are told per request, of windows as short as a second."""
 SLOW_SYSTEM_FILES = (
     *("/proc/loadavg", "/proc/sys/fs/file-nr", "/proc/interrupts"),
     *("/proc/net/dev", "/proc/net/snmp", "/proc/net/sockstat"),
@@ -72,16 +73,30 @@ class SystemFiles(HeldFiles):
 
     def __init__(self, root: Path, writer: FrameWriter) -> None:
         super().__init__(writer)
+        self._each_half: Held = []
+        self._next_half_s = 0.0
         patterns = [path for pattern in SLOW_SYSTEM_PATTERNS for path in sorted(root.glob(pattern))]
         slow = (*SLOW_SYSTEM_FILES, *(f"/{path.relative_to(root)}" for path in patterns))
         for held, component, paths in (
             (self.each_tick, "system", SYSTEM_FILES),
             (self.each_tick, "recorder", RECORDER_FILES),
+            (self._each_half, "system", HALF_SYSTEM_FILES),
             (self.each_second, "system", slow),
             (self.each_second, "recorder", SLOW_RECORDER_FILES),
         ):
             for path in paths:
                 self.open(held, f"{component}:{path}", f"{str(root).rstrip('/')}{path}")
+
+    def sample(self, now_s: float) -> bool:
+        if now_s >= self._next_half_s:
+            self._next_half_s = now_s + SECOND_S / 2
+            read_all(self._writer, self._each_half)
+        return super().sample(now_s)
+
+    def close(self) -> None:
+        for _, descriptor in self._each_half:
+            os.close(descriptor)
+        super().close()
 
 
 class CgroupFiles(HeldFiles):

@@ -35,7 +35,7 @@ from loadframe.recording.socket_rows import (
 )
 
 EVERY_S = 0.5
-CPU_SHARE = 0.002
+CPU_SHARE = 0.0015
 """Of one CPU, at most, over the time until the next look: with thousands of connections these are farther apart."""
 LONGEST_S = 5.0
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
@@ -114,6 +114,7 @@ class SocketSampler:
         self._due_s = self._ports_due_s = 0.0
         self._ports = writer.source(LOCAL_PORTS)
         self._range = _port_range() if self._live else 0
+        self._info_at = INET_MESSAGE.size
         self._buffer = bytearray(1 << 18)
         self._view = memoryview(self._buffer)
 
@@ -221,12 +222,20 @@ class SocketSampler:
         yield from _with_peers(unix)
 
     def _times(self, begin: int, end: int) -> bytes:
-        """What is kept of a connection's tcp_info."""
+        """What is kept of a connection's tcp_info, which mostly lies where that of the one before did."""
+        if begin + self._info_at + _ATTRIBUTE.size <= end:
+            length, kind = _ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
+            if kind == _INFO_ATTRIBUTE and begin + self._info_at + length <= end:
+                return self._kept(begin + self._info_at + _ATTRIBUTE.size, begin + self._info_at + length)
         for kind, first, last in _attributes(self._buffer, begin + INET_MESSAGE.size, end):
             if kind == _INFO_ATTRIBUTE:
-                kept = b"".join(self._view[first + low : min(first + high, last)] for low, high in INFO_PARTS)
-                return kept if len(kept) == INFO.size else b""
+                self._info_at = first - _ATTRIBUTE.size - begin
+                return self._kept(first, last)
         return b""
+
+    def _kept(self, first: int, last: int) -> bytes:
+        kept = b"".join([self._view[first + low : min(first + high, last)] for low, high in INFO_PARTS])
+        return kept if len(kept) == INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
         """Where in the buffer each answer to a request begins and ends, until the next one is taken. OSError where the

@@ -46,7 +46,7 @@ def title(each: facts.Series, unit: str) -> str:
     many = sorted(((count, name) for name, count in found.items() if count >= 0.5 and name != "idle"), reverse=True)
     said = words.and_list([f"{rounding.plain(count)} {_doing(name)}" for count, name in many[:2]])
     threads = f"{rounding.plain(sum(found.values()))} threads of the target"
-    where = f"At {words.load(load, unit)}"
+    where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
     return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
 
 

@@ -1,0 +1,141 @@
+"""What is seen from outside of any process names its cause, and each look-alike is ruled out by a counter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from loadframe.analysis.curve import LevelSample, fit
+from loadframe.diagnosis.findings import diagnose
+from loadframe.diagnosis.mechanism import trace_of
+from loadframe.diagnosis.windows import look
+from loadframe.ledger.derived import derive
+from loadframe.ledger.reading import read_limits
+from loadframe.model import Finding, RuledOut, Step, TargetState
+from loadframe.recording.runtimes import is_collector, runs_one_at_a_time
+
+StepMaker = Callable[..., Step]
+Metrics = Mapping[str, float]
+QUIET = {
+    "system.cpu.utilization": 0.4,
+    "system.cpu.own": 0.3,
+    "system.cpu.count": 4.0,
+    "system.pressure.io.some": 0.0,
+    "workload.errors": 0.0,
+    "target.open_files": 40.0,
+    "target.open_files.limit": 1024.0,
+    "target.cpu.hottest_thread": 0.3,
+    "system.network.local_ports.limit": 28232.0,
+}
+CAUSES: Mapping[str, Metrics] = {
+    "net.delayed_ack": {
+        "workload.latency_delayed_ack_share": 0.95,
+        "workload.latency_delayed_ack_contrast": 40.0,
+        "system.network.delayed_acks": 190.0,
+    },
+    "net.accept_queue": {
+        "system.network.listen_overflows": 30.0,
+        "target.accept_queue": 3.0,
+        "target.accept_queue.limit": 2.0,
+        "target.accept_queue.waiting": 0.8,
+    },
+    "net.ports": {"system.network.local_ports": 28000.0, "workload.errors": 20.0},
+    "process.open_files": {
+        "target.open_files": 1024.0,
+        "target.accept_queue": 9.0,
+        "target.accept_queue.limit": 128.0,
+        "target.accept_queue.waiting": 9.0,
+        "system.network.listen_overflows": 0.0,
+    },
+    "runtime.garbage_collection": {
+        "target.runtime.gc_share": 0.7,
+        "target.runtime.heap_live": 48e6,
+        "target.runtime.heap_ceiling": 64e6,
+    },
+    "cpu.hot_thread": {
+        "target.cpu.one_at_a_time": 1.0,
+        "target.cpu.busiest_process": 1.0,
+        "target.cpu.busiest_threads": 7.5,
+    },
+}
+"""What is seen of each cause, of a flat curve of 200 requests a second, beside what is quiet."""
+LOOK_ALIKES = [
+    ("net.delayed_ack", {"workload.latency_delayed_ack_contrast": 1.1}, "whichever are more"),
+    ("net.delayed_ack", {"system.network.delayed_acks": 2.0}, "sent late"),
+    ("net.delayed_ack", {"system.cpu.own": 0.95}, "CPU time of the target and the driver"),
+    ("net.accept_queue", {"target.accept_queue": 0.0}, "fullest accept queue"),
+    ("net.accept_queue", {"target.open_files": 1024.0}, "EMFILE"),
+    ("net.ports", {"workload.errors": 0.0}, "requests that failed"),
+    ("process.open_files", {"target.open_files": 900.0}, "900 of 1,024"),
+    ("process.open_files", {"target.accept_queue.waiting": 0.0}, "requests that failed"),
+    ("runtime.garbage_collection", {"target.runtime.heap_ceiling": 512e6}, "of all that the runtime lets it have"),
+    ("cpu.hot_thread", {"target.cpu.one_at_a_time": 0.0}, "one lock for all its threads"),
+    ("cpu.hot_thread", {"target.cpu.busiest_process": 1.9}, "at most 1.25 cores"),
+    ("cpu.hot_thread", {"system.cpu.utilization": 0.97}, "all CPUs busy"),
+]
+
+
+def diagnosed(make_step: StepMaker, seen: Metrics) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
+    """Of a service that is flat from the first level on."""
+    metrics, _ = derive({**QUIET, **seen}, {})
+    steps = [make_step(level, 200.0 + block, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4, 8)]
+    samples = [LevelSample(level, (200.0, 201.0, 202.0), (5.0, 5.0, 5.0)) for level in (1, 2, 4, 8)]
+    curve = fit(samples, axis="concurrency", treatment="A")
+    limits = [one.limit for one in read_limits(steps, TargetState(), {})]
+    return diagnose(look(curve, steps), limits)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_each_cause_is_named_first_by_what_is_seen_of_it(make_step: StepMaker, cause: str) -> None:
+    found, _ = diagnosed(make_step, CAUSES[cause])
+    assert found[0].id == cause
+    assert found[0].status == "suspected"
+    assert all(item.source for item in found[0].evidence)
+    assert trace_of(found[0]) is not None, "a change can be seen to move it"
+
+
+@pytest.mark.parametrize(("cause", "other", "because"), LOOK_ALIKES)
+def test_each_look_alike_is_ruled_out_by_a_counter(
+    make_step: StepMaker, cause: str, other: Metrics, because: str
+) -> None:
+    found, cleared = diagnosed(make_step, {**CAUSES[cause], **other})
+    assert cause not in {finding.id for finding in found}
+    assert any(because in one.because for one in cleared if one.id == cause), [
+        one for one in cleared if one.id == cause
+    ]
+
+
+def test_a_quiet_service_has_none_of_them(make_step: StepMaker) -> None:
+    found, _ = diagnosed(make_step, {})
+    assert not {finding.id for finding in found} & CAUSES.keys()
+
+
+def test_what_was_not_measured_names_no_cause(make_step: StepMaker) -> None:
+    """Each of these metrics alone is not enough where another one tells it from its look-alikes."""
+    for cause in ("net.delayed_ack", "net.accept_queue", "process.open_files", "cpu.hot_thread"):
+        first = dict([next(iter(CAUSES[cause].items()))])
+        found, _ = diagnosed(make_step, first)
+        assert cause not in {finding.id for finding in found}
+
+
+def test_a_full_queue_explains_the_limit_that_it_is(make_step: StepMaker) -> None:
+    found, _ = diagnosed(make_step, CAUSES["net.accept_queue"])
+    assert [finding.id for finding in found if "accept" in finding.id] == ["net.accept_queue"]
+
+
+@pytest.mark.parametrize(
+    "program", ["/usr/bin/python3.11", "/opt/python", "/usr/bin/ruby3.1", "/usr/bin/pypy3 (deleted)"]
+)
+def test_interpreters_with_one_lock_are_known_by_their_names(program: str) -> None:
+    assert runs_one_at_a_time(program)
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/python3.13t", "/usr/bin/node", "/usr/bin/java", "/x/pythonic", "", "/"])
+def test_other_programs_are_none_of_these(program: str) -> None:
+    assert not runs_one_at_a_time(program)
+
+
+def test_threads_of_collectors_are_known_by_their_names() -> None:
+    assert all(map(is_collector, ("GC Thread#0", "G1 Main Marker", "VM Thread", "ZWorkerYoung#0", "Shenandoah GC T")))
+    assert not any(map(is_collector, ("java", "C2 CompilerThre", "node", "V8Worker", "G1", "")))
