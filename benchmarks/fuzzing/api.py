@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import socket
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +17,12 @@ import zstandard
 from loadframe.connections.http_words import wrong_path
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
+from loadframe.host import listening
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import Taken
+from loadframe.kinds.service import formats
 from loadframe.metrics.exposed import split, told, with_quantiles
+from loadframe.model import SettingValue
 from loadframe.recording import procfs
 from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
 from loadframe.recording.metrics import window_metrics
@@ -136,8 +140,28 @@ PROC: Mapping[str, Callable[[bytes], Any]] = {
     "process-io": procfs.parse_process_io,
     "process-limits": procfs.parse_limits,
     "process-schedstat": procfs.parse_schedstat,
+    "net-tcp": lambda data: _listening(data, socket.AF_INET),
+    "net-tcp6": lambda data: _listening(data, socket.AF_INET6),
 }
 """By the name of the sample in tests/data/proc."""
+
+
+def _listening(data: bytes, family: socket.AddressFamily) -> None:
+    for line in data.decode("ascii", "replace").splitlines():
+        found = listening.parse(line, family)
+        if found is not None and not 0 <= found.port < 2**16:
+            raise WrongAnswerError(f"a port that is none: {found}")
+
+
+def read_settings_file(format_: str, key: str, value: SettingValue, text: str) -> None:
+    """A key set in it and read again; ValueError is the only refusal."""
+    try:
+        edited = formats.edited(text, format_, key, value)
+        found = formats.found(edited, format_, key)
+    except ValueError:
+        return
+    if format_ in ("toml", "json") and found != value:
+        raise WrongAnswerError(f"{key} of {format_} was set to {value!r} and is {found!r}")
 
 
 def read_access_log(path: Path) -> None:

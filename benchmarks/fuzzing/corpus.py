@@ -228,6 +228,8 @@ def load() -> Corpus:
     readme = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     texts = [STUDY, ATTACHED, URL, SHOP, SERVICE, *readme]
     texts += [path.read_text() for path in sorted(ROOT.glob("cases/*/*.toml")) if path.stem not in ("case", "expected")]
+    page = (ROOT / "docs/service.md").read_text()
+    texts += re.findall(r"```toml\n(.*?)```", page, re.S)
     texts += [_without_planted(path.read_text()) for path in sorted(ROOT.glob("benchmarks/planted/*.toml"))]
     tables = [(text, tomllib.loads(text)) for text in texts]
     folders = tuple(sorted(path.parent for path in data.glob("runs/*/run.json")))

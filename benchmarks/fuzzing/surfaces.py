@@ -482,6 +482,23 @@ def _exposition(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda folder: api.read_expositions(sorted(folder.glob("*.txt")), strict=strict))
 
 
+SETTINGS_FILES = {
+    "toml": '# mine\n[pool]\nsize = 4 # four\nnames = ["a", "b"]\n[[pool.hosts]]\nname = "x"\n',
+    "yaml": "# mine\npool: &p\n  size: 4 # four\n  names: [a, b]\nother:\n  <<: *p\n",
+    "json": '{"pool": {"size": 4, "names": ["a", "b"]}}',
+    "ini": "; mine\ntop = 1\n[pool]\nsize = 4\nempty =\n[other]\nsize: 5\n",
+    "properties": "# mine\n! too\npool.size=4\npool.name : a\\\n  b\n",
+}
+SETTINGS_KEYS = ("pool.size", "pool", "size", "pool.size.x", "new.key", "pool.names", "top", ".", "", "pool..size")
+
+
+def _settings_file(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    format_, key = rng.choice(sorted(SETTINGS_FILES)), rng.choice(SETTINGS_KEYS)
+    text = mutate_text(rng, SETTINGS_FILES[format_]).decode("utf-8", "replace")
+    value = rng.choice((4, 0.5, True, "word", *NASTY_TEXT))
+    return Input(call=lambda _: api.read_settings_file(format_, key, value, text))
+
+
 # --- servers' answers -------------------------------------------------------------------------------------------------
 
 
@@ -506,6 +523,7 @@ SURFACES: dict[str, Surface] = {
     "access-log": Surface(_access_log, 0.02),
     "har": Surface(_har, 0.02),
     "exposition": Surface(_exposition, 0.04),
+    "settings-file": Surface(_settings_file, 0.03),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),
 }
 """A server under load is waited for: 30 s for each statement (TIMEOUT_S of targets/*_control.py)."""

@@ -7,11 +7,13 @@ import importlib
 import io
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.toml_text import TomlError, parse_toml
 from loadframe.kinds.service.settings import shown
 from loadframe.model import SettingValue
 
@@ -51,7 +53,7 @@ def found(text: str, format_: str, key: str) -> SettingValue | None:
 
 def _put(tables: Any, key: str, value: SettingValue) -> None:
     """Into tables in tables, made where they are not there."""
-    *path, last = key.split(".")
+    *path, last = parts_of(key)
     for part in path:
         if not isinstance(tables, dict):
             break
@@ -63,21 +65,36 @@ def _put(tables: Any, key: str, value: SettingValue) -> None:
     tables[last] = value
 
 
+def parts_of(key: str) -> list[str]:
+    """The parts of a key, which dots separate. ValueError for one with an empty part."""
+    parts = key.split(".")
+    if not all(parts):
+        raise ValueError(f"the key {key!r} has an empty part")
+    return parts
+
+
 def _pick(tables: Any, key: str) -> Any:
-    for part in key.split("."):
+    for part in parts_of(key):
         tables = tables.get(part) if isinstance(tables, dict) else None
     return tables
 
 
 def _toml(text: str) -> Any:
     tomlkit = importlib.import_module(PACKAGES["toml"])
-    return tomlkit.parse(text)  # its errors are ValueError
+    try:
+        parse_toml(text)  # it is stricter
+        return tomlkit.parse(text)
+    except (TomlError, tomlkit.exceptions.TOMLKitError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _edit_toml(text: str, key: str, value: SettingValue) -> str:
     tomlkit, tables = importlib.import_module(PACKAGES["toml"]), _toml(text)
-    _put(tables, key, value)
-    return str(tomlkit.dumps(tables))
+    try:
+        _put(tables, key, value)
+        return str(tomlkit.dumps(tables))
+    except tomlkit.exceptions.TOMLKitError as error:
+        raise ValueError(str(error)) from error
 
 
 def _yaml(text: str) -> tuple[Any, Any]:
@@ -85,8 +102,10 @@ def _yaml(text: str) -> tuple[Any, Any]:
     round_trip = yaml.YAML(typ="rt")
     round_trip.preserve_quotes = True
     try:
-        return round_trip, round_trip.load(text)
-    except yaml.YAMLError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return round_trip, round_trip.load(text)
+    except (yaml.YAMLError, Warning, *ITS_FAULTS) as error:
         raise ValueError(str(error)) from error
 
 
@@ -112,6 +131,8 @@ def _json(text: str) -> Any:
         raise ValueError(str(error)) from error
 
 
+ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
+"""What ruamel.yaml raises besides its own errors for text that is no YAML."""
 SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
 LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:]\s*)(.*)")
 

@@ -36,6 +36,7 @@ MOST_LOG_BYTES, TAIL_BYTES = 64 << 20, 1 << 16
 KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
 WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
 OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
+MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
 """Between two looks at whether it is ready, which cost it a connection or us a process."""
 MARK = "LOADFRAME_SERVICE"
@@ -201,8 +202,16 @@ class Server(PrivateServer):
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
-        """What has come from it and goes on, whatever has become of its parent."""
-        identity.end_all((*family, *self._left()), 1.0)
+        """What has come from it and goes on, whatever has become of its parent. It may fork while it is looked for: it
+        has ended once it is not found twice in a row."""
+        identity.end_all(family, 1.0)
+        absent = 0
+        for _ in range(MOST_LOOKS):
+            left = self._left()
+            absent = 0 if left else absent + 1
+            if absent == 2:
+                return
+            identity.end_all(left, 1.0)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
