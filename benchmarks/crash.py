@@ -1,13 +1,13 @@
 """Killed at any moment, nothing stays: python benchmarks/crash.py [--kills N] [--target TARGET ...] [--verb VERB ...]
 
-Every verb that measures, and report while it writes, is run on private targets (SQLite, MariaDB, PostgreSQL, nginx) and
-on a private server that plays somebody else's, in turn, with a study that changes settings of the target and of a
-machine whose /proc is a folder, and is killed (-9): every other time at a random moment, else within milliseconds of
-what it writes into the state directory. A search that was killed between its trials is gone on with. After each kill
-the next commands (now and then `loadframe report` of the run, where a step was finished, then `changes revert`) have to
-leave settings, schemas and data as they were, no process, control group, shared memory or temporary data, nothing in
-the state directory or beside the server's configuration, every run folder readable, with every step that was finished
-and what became of its changes in its journal, and the password nowhere.
+Every verb that measures, and report while it writes, is run on private targets (SQLite, MariaDB, PostgreSQL, nginx, a
+service with a worker and a helper) and on a private server that plays somebody else's, in turn, with a study that
+changes settings of the target and of a machine whose /proc is a folder, and is killed (-9): every other time at a
+random moment, else within milliseconds of what it writes into the state directory. A search that was killed between its
+trials is gone on with. After each kill the next commands (now and then `loadframe report` of the run, where a step was
+finished, then `changes revert`) have to leave settings, schemas and data as they were, no process, control group,
+shared memory or temporary data, nothing in the state directory or beside the server's configuration, every run folder
+readable, with every step that was finished and what became of its changes in its journal, and the password nowhere.
 Prints a line per miss, then a table of the kills by verb and target; ends with 1 where anything was missed.
 """
 

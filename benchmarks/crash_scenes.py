@@ -18,21 +18,39 @@ from loadframe.host.processes import MARK
 
 ATTACHED = "attached "
 """Before the kind of a server that is somebody else's."""
-TARGETS = ("sqlite", "mariadb", "postgres", "nginx", "attached mariadb", "attached postgres")
+TARGETS = ("sqlite", "mariadb", "postgres", "nginx", "service", "attached mariadb", "attached postgres")
 MACHINE = {"vm/dirty_ratio": "20", "vm/dirty_bytes": "0", "vm/swappiness": "60"}
 WORKLOADS = {
     "sqlite": 'kind = "job-queue"\n[workload.options]\nbacklog = 50',
     "mariadb": 'kind = "oltp"\n[workload.options]\nrows = 100\ntables = 1',
     "postgres": 'kind = "oltp"\n[workload.options]\nrows = 100\ntables = 1',
     "nginx": 'kind = "http"',
+    "service": 'kind = "http"',
 }
+SERVING = Path(__file__).resolve().parents[1] / "tests/kinds/serving.py"
+DECLARED = {
+    "service": f"""\
+command = ["python3", "{SERVING}", "--port", "{{port}}", "--data", "{{data}}", "--habit", "supervisor"]
+[[target.with]]
+name = "database"
+command = ["python3", "{SERVING}", "--port", "{{port}}", "--habit", "supervisor", "--data", "{{data}}"]
+[target.setting.pool]
+values = [2, 4, 8]
+apply = "environment"
+name = "POOL"
+[target.setting.threads]
+values = [1, 2]
+apply = "environment"
+""",
+}
+"""A worker of a supervisor, and a helper that has one, too."""
 STUDY = """\
 [study]
 name = "ours"
 question = "What does a setting give?"
 [target]
 kind = "{kind}"
-[workload]
+{declared}[workload]
 {workload}
 [load]
 axis = "concurrency"
@@ -45,12 +63,14 @@ profile = "off"
 CHANGED = {
     "sqlite": 'journal_mode = "wal"',
     "nginx": 'tcp_nopush = "on"',
+    "service": "pool = 8",
     "mariadb": "innodb_flush_log_at_trx_commit = 2, max_connections = 77",
     "postgres": 'synchronous_commit = "off", work_mem = "8MB"',
 }
 SEARCHED = {
     "sqlite": 'journal_mode = ["delete", "wal", "truncate"]\ncache_size = [-2000, -8000]\n',
     "nginx": "listen_reuseport = [false, true]\n",
+    "service": "pool = [2, 4, 8]\nthreads = [1, 2]\n",
     "mariadb": """\
 innodb_flush_log_at_trx_commit = [0, 1, 2]
 innodb_log_file_size = ["96M", "112M", "128M"]
@@ -109,6 +129,7 @@ VERBS = {
     "mariadb": (*ANYWHERE, "case run"),
     "postgres": ANYWHERE,
     "nginx": ANYWHERE,
+    "service": ANYWHERE,
     "attached mariadb": (*ANYWHERE, RESTARTING),
     "attached postgres": (*ANYWHERE, RESTARTING),
 }
@@ -165,7 +186,9 @@ class Scene:
         self.folder.chmod(0o755)  # a server under another user works below it
         (self.folder / "scratch").mkdir(mode=0o755)
         if self.owned is None:
-            self._write("study.toml", STUDY.format(kind=self.kind, workload=WORKLOADS[self.kind]), SEARCHED)
+            declared = DECLARED.get(self.kind, "")
+            study = STUDY.format(kind=self.kind, workload=WORKLOADS[self.kind], declared=declared)
+            self._write("study.toml", study, SEARCHED)
         else:
             self._write("study.toml", self.owned.server.study(), SEARCHED)
             self._write("restarting.toml", self.owned.study(), SEARCHED_BY_RESTART)
