@@ -9,6 +9,7 @@ thing and proves the gain.
     print(loadframe.render_text(investigation))
 
     load_study(path, overrides)   a Study from a TOML file; StudyError names the line
+    begin(command=..., port=...)  the first study of a service of your own -> Beginning, whose `toml` is its text
     case(name), cases()           ready studies with a story and a known answer
     investigate(study, runs)      the whole loop -> Investigation, and a run folder with a report
     measure(study, runs)          the curve only -> Measurement
@@ -56,6 +57,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.changes.lists import read as changes_not_reverted
     from loadframe.changes.lists import unreadable as unreadable_changes
     from loadframe.changes.reverting import unreverted as unreverted_changes
+    from loadframe.experiments.beginning import begin
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.forecasting import calibration, predict
     from loadframe.experiments.limits_now import limits
@@ -109,6 +111,7 @@ __all__ = [
     "Study",
     "__version__",
     "absent",
+    "begin",
     "calibration",
     "capacity",
     "capacity_json",

@@ -62,7 +62,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the studies of README, docs/comparing.md and docs/ladder.md, two samples, the curves of
     docs/predicting.md and the files of docs/ndb.md."""
     folder = tmp_path_factory.mktemp("reader")
-    (study,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    service, study = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    (folder / "app.toml").write_text(f'{service}\n[measure]\nwindow = "300ms"\nbudget = "15s"\nprofile = "off"\n')
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.S)
+    (folder / "app.py").write_text(program)
     (folder / "queue.toml").write_text(shorter(study))
     (ladder,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/ladder.md").read_text(), re.S)
     (folder / "ladder.toml").write_text(shorter(ladder))

@@ -18,6 +18,7 @@ from loadframe.cli import (
     curve,
     demo,
     doctor,
+    init,
     investigate,
     ladder,
     limits,
@@ -78,6 +79,7 @@ def _options(
 
 
 app.command()(demo.demo)
+app.command()(init.init)
 app.command()(investigate.investigate)
 app.command()(measure.measure)
 app.command()(capacity.capacity)

@@ -1,0 +1,98 @@
+"""A command line as a person types it, made into what a study declares: its words, its variables, where its port and
+its knobs stand. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from loadframe.errors import StudyError
+from loadframe.kinds.service.runtimes import Given, Knob, place_of
+
+PORT = "{port}"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)
+_SHELL = re.compile(r"^(\||\|\||&&|&|;|<|>|>>|2>|2>&1)$")
+_PORT_FLAGS = ("--port", "-p", "--http-port", "--listen-port", "--server.port", "-Dserver.port")
+_ADDRESS_FLAGS = ("--bind", "-b", "--listen", "--http", "--http-socket", "--address", "--addr")
+_LOWEST, _HIGHEST = 1, 65535
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """What starts a service. environment: the variables that stand before its words. port: the number in whose place
+    {port} stands now; None where it has none."""
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    port: int | None = None
+
+    @property
+    def takes_port(self) -> bool:
+        """Whether it is told on which port to listen."""
+        return any(PORT in word for word in (*self.words, *self.environment.values()))
+
+
+def parsed(text: str) -> CommandLine:
+    """By the rules of a POSIX shell for words, without its other features. StudyError for a line that uses these, or is
+    empty."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise StudyError(f"the command {text!r} is not complete: {error}", remedy="Close its quotes.") from error
+    if special := next((word for word in words if _SHELL.fullmatch(word)), None):
+        raise StudyError(
+            f"the command has {special!r}, which only a shell understands",
+            remedy="Give the service's own command, or a script that starts it.",
+        )
+    count = next((number for number, word in enumerate(words) if not _VARIABLE.fullmatch(word)), len(words))
+    environment = dict(word.split("=", 1) for word in words[:count])
+    if not words[count:]:
+        raise StudyError("the command names no program", remedy='For example --command "python3 app.py --port 8000".')
+    return CommandLine(tuple(words[count:]), environment)
+
+
+def with_port(line: CommandLine, port: int | None) -> CommandLine:
+    """With {port} in the place of the port on which it is told to listen. port: the number, where the reader names it;
+    None: the one that a usual flag or the variable PORT has. As it is where it has none."""
+    number = port if port is not None else _named(line)
+    if number is None:
+        return line
+    whole = re.compile(rf"(?<![0-9.]){number}(?![0-9])")
+    words = tuple(word if at == 0 else whole.sub(PORT, word) for at, word in enumerate(line.words))
+    environment = {name: whole.sub(PORT, value) for name, value in line.environment.items()}
+    return CommandLine(words, environment, number)
+
+
+def _named(line: CommandLine) -> int | None:
+    """The port that a usual place has."""
+    words = line.words
+    candidates = [line.environment.get("PORT", "")]
+    for at, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        value = value if equals else next(iter(words[at + 1 : at + 2]), "")
+        if flag in _PORT_FLAGS:
+            candidates.append(value)
+        elif flag in _ADDRESS_FLAGS:
+            candidates.append(value.rpartition(":")[2])
+    numbers = [int(text) for text in candidates if text.isascii() and text.isdigit()]
+    return next((number for number in numbers if _LOWEST <= number <= _HIGHEST), None)
+
+
+def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
+    """With {setting} in the place of the value of each knob that the line itself sets."""
+    for one in given:
+        if one.said:
+            line = _with_knob(line, one.knob)
+    return line
+
+
+def _with_knob(line: CommandLine, knob: Knob) -> CommandLine:
+    place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
+    if place is None:
+        others = {name: value for name, value in line.environment.items() if name != knob.variable}
+        return replace(line, environment=others)  # the study sets it: apply = "environment"
+    written = (place.flag, setting) if place.between == " " else (f"{place.flag}{place.between}{setting}",)
+    words = (*line.words[: place.first], *written, *line.words[place.first + place.count :])
+    return replace(line, words=words)

@@ -1,0 +1,174 @@
+"""What is known of the runtimes and frameworks that services are written with: how each is recognised, and its own
+knobs for how much it does at a time. Pure.
+
+Only `loadframe init` reads it: it writes the knobs that it recognises into the study, where the reader sees them. No
+diagnosis depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """executable: a pattern of the whole name of the program that runs. words: as people call it."""
+
+    id: str
+    words: str
+    executable: str
+
+
+RUNTIMES = (
+    Runtime("python", "Python", r"python[0-9.]*|pypy[0-9.]*"),
+    Runtime("node", "Node.js", r"node|nodejs|node-MainThread"),
+    Runtime("java", "Java", r"java"),
+    Runtime("ruby", "Ruby", r"ruby[0-9.]*"),
+    Runtime("php", "PHP", r"php(-fpm)?[0-9.]*"),
+    Runtime("dotnet", ".NET", r"dotnet"),
+    Runtime("erlang", "Erlang or Elixir", r"beam\.smp"),
+    Runtime("deno", "Deno", r"deno"),
+    Runtime("bun", "Bun", r"bun"),
+)
+"""Programs that are recognised by their name. A Go program is recognised by what its linker writes into it."""
+GO = Runtime("go", "Go", "")
+NATIVE = Runtime("native", "a compiled program", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A server that is known by a word of its command line. program: a pattern of the whole name of a program, a script
+    or a module in it."""
+
+    id: str
+    words: str
+    program: str
+
+
+FRAMEWORKS = (
+    Framework("gunicorn", "gunicorn", r"gunicorn"),
+    Framework("uvicorn", "uvicorn", r"uvicorn"),
+    Framework("hypercorn", "hypercorn", r"hypercorn"),
+    Framework("waitress", "waitress", r"waitress(-serve)?"),
+    Framework("uwsgi", "uWSGI", r"uwsgi(-core)?"),
+    Framework("puma", "puma", r"puma"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A setting of a runtime or framework (of: its id) that decides how much is done at a time, or how much memory
+    there is to do it in.
+
+    flags: of the command line, the one to write first; empty for a knob of the environment. variable: of the
+    environment; "" for one of the command line. glued: its value follows the flag without a blank (-Xmx64m). default:
+    in effect where it is not given, None where that depends. source: where flag and default were read.
+    """
+
+    of: str
+    setting: str
+    meaning: str
+    source: str
+    flags: tuple[str, ...] = ()
+    variable: str = ""
+    glued: bool = False
+    default: int | None = None
+
+
+_GUNICORN = "gunicorn documentation, Settings"
+_UVICORN = "uvicorn documentation, Settings"
+_JVM = "java(1), JDK 17"
+KNOBS = (
+    Knob("gunicorn", "workers", "worker processes", _GUNICORN, ("--workers", "-w"), default=1),
+    Knob("gunicorn", "threads", "threads in each worker", _GUNICORN, ("--threads",), default=1),
+    Knob("gunicorn", "backlog", "connections that may wait to be accepted", _GUNICORN, ("--backlog",), default=2048),
+    Knob("uvicorn", "workers", "worker processes", _UVICORN, ("--workers",), default=1),
+    Knob("uvicorn", "backlog", "connections that may wait to be accepted", _UVICORN, ("--backlog",), default=2048),
+    Knob("hypercorn", "workers", "worker processes", "hypercorn documentation, Configuring", ("--workers", "-w"),
+         default=1),
+    Knob("waitress", "threads", "threads that answer requests", "waitress documentation, Arguments", ("--threads",),
+         default=4),
+    Knob("uwsgi", "processes", "worker processes", "uWSGI documentation, Options", ("--processes", "-p", "--workers"),
+         default=1),
+    Knob("uwsgi", "threads", "threads in each worker", "uWSGI documentation, Options", ("--threads",), default=1),
+    Knob("puma", "workers", "worker processes", "puma README", ("--workers", "-w"), default=0),
+    Knob("node", "threadpool", "threads for files, DNS and crypto", "libuv documentation, Thread pool",
+         variable="UV_THREADPOOL_SIZE", default=4),
+    Knob("node", "heap_mb", "MiB for objects that live long", "node(1)", ("--max-old-space-size",)),
+    Knob("java", "heap", "largest heap", _JVM, ("-Xmx",), glued=True),
+    Knob("go", "gomaxprocs", "threads that run Go code at once", "Go documentation, package runtime",
+         variable="GOMAXPROCS"),
+)  # fmt: skip
+
+
+def runtime_of(executable: str, *, go: bool = False) -> Runtime:
+    """By the name of the program that runs. go: whether its file has the mark of Go's linker."""
+    if go:
+        return GO
+    name = PurePath(executable).name
+    return next((one for one in RUNTIMES if re.fullmatch(one.executable, name)), NATIVE)
+
+
+def framework_of(command: Sequence[str]) -> Framework | None:
+    """The framework that a command line starts: by its first words that are no options, and by `-m MODULE`."""
+    for word in command[:4]:
+        name = PurePath(word).name.partition(":")[0]
+        found = next((one for one in FRAMEWORKS if re.fullmatch(one.program, name)), None)
+        if found is not None:
+            return found
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A knob, the value in use (None where it is not known) and whether the command line or the environment says it."""
+
+    knob: Knob
+    value: str | None
+    said: bool
+
+
+def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[Given, ...]:
+    """Every knob of a runtime and a framework (ids, "" for none), the framework's first."""
+    rows = [knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of]
+    return tuple(_given(knob, command, environment) for knob in rows)
+
+
+def _given(knob: Knob, command: Sequence[str], environment: Mapping[str, str]) -> Given:
+    at = place_of(knob, command)
+    value = environment.get(knob.variable) if knob.variable else None
+    if at is not None:
+        value = at.value
+    if value is not None:
+        return Given(knob, value, said=True)
+    return Given(knob, None if knob.default is None else str(knob.default), said=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command line has a flag: the words from `first`, `count` of them. joined: in one word with its value, and
+    what stands between."""
+
+    first: int
+    count: int
+    flag: str
+    value: str
+    between: Literal["", "=", " "]
+
+
+def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
+    """The last place of the flag, which is the one that counts; None where the command line does not have it."""
+    found = None
+    for number, word in enumerate(command[1:], start=1):
+        for flag in knob.flags:
+            if knob.glued and word.startswith(flag) and len(word) > len(flag):
+                found = Place(number, 1, flag, word[len(flag) :], "")
+            elif word.startswith(f"{flag}="):
+                found = Place(number, 1, flag, word[len(flag) + 1 :], "=")
+            elif not knob.glued and word == flag and number + 1 < len(command):
+                found = Place(number, 2, flag, command[number + 1], " ")
+    return found

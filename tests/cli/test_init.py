@@ -1,0 +1,122 @@
+"""loadframe init: the first study of a service of the reader's own, by its command or by its port."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from forked import Result
+from loadframe.host import listening
+
+Command = Callable[..., Result]
+SERVING = Path(__file__).parents[1] / "kinds" / "serving.py"
+NEXT = "Next: loadframe investigate serving.toml"
+
+
+def starts(*more: str) -> str:
+    return shlex.join(["python3", str(SERVING), *more])
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Where a service of the reader's listens."""
+    with subprocess.Popen([sys.executable, str(SERVING), "--port", "0"]) as process:
+        try:
+            while not (ports := listening.ports_of([process.pid])):
+                assert process.poll() is None
+            yield ports[0]
+        finally:
+            process.kill()
+
+
+@pytest.mark.server
+def test_a_command_becomes_a_study_that_is_checked_with_one_short_step(loadframe: Command, tmp_path: Path) -> None:
+    done = loadframe("init", "--command", f"POOL=2 {starts('--port', '8000')}", "--path", "/config")
+    assert done.code == 0, done.err
+    assert "Checked: one client gets" in done.out and NEXT in done.out
+    study = tomllib.loads((tmp_path / "serving.toml").read_text())
+    assert study["target"]["command"] == ["python3", str(SERVING), "--port", "{port}"]
+    assert study["target"]["environment"] == {"POOL": "2"}
+    assert study["target"]["paths"] == "/config"
+    assert study["target"]["folder"] == str(tmp_path)
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "steps.jsonl").read_text(), "what was measured is kept"
+
+
+def test_what_is_suggested_can_be_declared_by_removing_the_comment_signs(loadframe: Command, tmp_path: Path) -> None:
+    assert loadframe("init", "--command", f"POOL=2 {starts('--port', '8000')}", "--no-check").code == 0
+    file = tmp_path / "serving.toml"
+    head, _, rest = file.read_text().partition("confirm a cause.\n")
+    commented, _, others = rest.partition("\n\n")
+    file.write_text("\n".join([f"{head}confirm a cause.", *(line[2:] for line in commented.splitlines()), others]))
+    assert loadframe("study", "check", "serving.toml").code == 0
+    study = tomllib.loads(file.read_text())
+    assert study["target"]["settings"] == {"pool": 2}
+    assert study["target"]["setting"]["pool"]["name"] == "POOL"
+
+
+def test_the_knobs_of_a_framework_are_declared(loadframe: Command, tmp_path: Path) -> None:
+    (tmp_path / "gunicorn").write_text("#!/bin/sh\n")
+    (tmp_path / "gunicorn").chmod(0o755)
+    command = f"PATH={tmp_path} gunicorn -w 2 -b 127.0.0.1:8000 shop.app:app"
+    done = loadframe("init", "--command", command, "--no-check", "--json")
+    assert done.code == 0, done.err
+    assert done.json["schema"] == "loadframe.init/1"
+    assert done.json["checked"] is None
+    study = tomllib.loads((tmp_path / done.json["study"]).read_text())
+    assert study["study"]["name"] == "shop"
+    assert study["target"]["command"] == ["gunicorn", "-w", "{workers}", "-b", "127.0.0.1:{port}", "shop.app:app"]
+    assert study["target"]["settings"] == {"workers": 2}
+    assert study["target"]["setting"]["workers"]["values"] == [2, 4, 8, 16]
+
+
+@pytest.mark.server
+def test_a_service_that_runs_is_found_at_its_port(loadframe: Command, tmp_path: Path, port: int) -> None:
+    done = loadframe("init", "--port", str(port))
+    assert done.code == 0, done.err
+    assert "It is Python" in done.err
+    assert tomllib.loads((tmp_path / "serving.toml").read_text())["target"] == {"kind": "service", "listen": port}
+    assert "Checked: one client gets" in done.out
+
+
+def test_what_is_there_is_never_written_over(loadframe: Command, tmp_path: Path) -> None:
+    (tmp_path / "serving.toml").write_text("mine")
+    done = loadframe("init", "--command", starts("--port", "8000"), "--no-check")
+    assert done.code == 1
+    assert "serving.toml is there already" in done.err and "--output" in done.err
+    assert (tmp_path / "serving.toml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "--command, --port or --pid"),
+        (("--port", "1"), 1, "no process of this machine listens at port 1"),
+        (("--pid", "2147483647"), 1, "Process 2147483647 cannot be read"),
+        (("--command", "no-such-program --port 80"), 1, "there is no program no-such-program"),
+        (("--command", "python3 app.py"), 1, "does not say on which port"),
+        (("--command", "cd x && python3 app.py --port 80"), 1, "only a shell understands"),
+    ],
+)
+def test_a_service_that_cannot_be_found_is_told_with_what_to_do(
+    loadframe: Command, tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = loadframe("init", *arguments)
+    assert done.code == code
+    assert said in done.err
+    assert not list(tmp_path.glob("*.toml"))
+
+
+@pytest.mark.server
+def test_a_service_that_does_not_start_leaves_its_study_to_be_mended(loadframe: Command, tmp_path: Path) -> None:
+    done = loadframe("init", "--command", starts("--port", "8000", "--habit", "exits"), "--json")
+    assert done.code == 1
+    assert done.json["schema"] == "loadframe.error/1"
+    assert done.json["study"] == "serving.toml"
+    assert (tmp_path / "serving.toml").exists()
