@@ -85,6 +85,12 @@ def test_a_service_that_runs_is_found_at_its_port(loadframe: Command, tmp_path: 
     assert "Checked: one client gets" in done.out
 
 
+def test_a_port_that_the_program_takes_by_itself_is_named(loadframe: Command, tmp_path: Path) -> None:
+    assert loadframe("init", "--command", "python3 serving.py", "--port", "8123", "--no-check").code == 0
+    assert tomllib.loads((tmp_path / "serving.toml").read_text())["target"]["listen"] == 8123
+    assert loadframe("study", "check", "serving.toml").code == 0
+
+
 def test_what_is_there_is_never_written_over(loadframe: Command, tmp_path: Path) -> None:
     (tmp_path / "serving.toml").write_text("mine")
     done = loadframe("init", "--command", starts("--port", "8000"), "--no-check")

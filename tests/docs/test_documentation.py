@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,10 +60,11 @@ def shorter(study: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workplace() -> Iterator[Path]:
     """A folder with the studies of README, docs/comparing.md and docs/ladder.md, two samples, the curves of
     docs/predicting.md and the files of docs/ndb.md."""
-    folder = tmp_path_factory.mktemp("reader")
+    folder = Path(tempfile.mkdtemp(prefix="loadframe-reader-"))
+    folder.chmod(0o755)  # a service is run by a user without privileges
     service, study = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (folder / "app.toml").write_text(f'{service}\n[measure]\nwindow = "300ms"\nbudget = "15s"\nprofile = "off"\n')
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.S)
@@ -80,7 +83,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, level in (("before.csv", 100), ("after.csv", 110)):
         values = [f"{level + i % 5}" for i in range(40)]
         (folder / name).write_text("\n".join(["value", *values]))
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 PROGRAM = "investigate queue.toml"

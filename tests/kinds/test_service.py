@@ -105,7 +105,7 @@ ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a se
 def test_a_folder_that_its_user_may_not_enter_is_told_with_what_to_do(make: Make, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     with pytest.raises(TargetError, match="may not enter") as told:
-        make(folder=str(tmp_path)).start(TargetState())
+        make(folder=str(tmp_path), command=["python3", "serving.py", "{port}"]).start(TargetState())
     assert "target.user" in told.value.remedy
 
 

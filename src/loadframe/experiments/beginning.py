@@ -75,11 +75,11 @@ def of_command(
     framework = framework_of(line.words)
     given = knobs_of(runtime.id, framework.id if framework is not None else "", line.words, line.environment)
     what = f"{framework.words} ({runtime.words})" if framework is not None else runtime.words
-    if not line.takes_port:
+    if not line.takes_port and port is None:
         raise StudyError(
             f"the command does not say on which port the service listens: {text}",
-            remedy="Name the number in it with --port; where it has none, give the service an option or a variable "
-            "for it, as in --command 'PORT=8000 node app.js'.",
+            remedy="Name the port with --port, or give the service an option or a variable for it, as in --command "
+            "'PORT=8000 node app.js'.",
         )
     name = name or _name(line.words)
     command = with_knobs(line, given)
@@ -87,7 +87,10 @@ def of_command(
     target |= {"folder": str((folder or Path.cwd()).absolute())}
     if command.environment:
         target["environment"] = dict(command.environment)
-    found = (f"The command starts {what}, which listens on port {line.port}; Loadframe gives it a free port instead.",)
+    if not line.takes_port:
+        target["listen"] = port
+    on = "Loadframe gives it a free port instead" if line.takes_port else "while it is measured, that has to be free"
+    found = (f"The command starts {what}, which listens on port {line.port or port}; {on}.",)
     return Beginning(name, _toml(name, what, target, path, given), found, _hints(given))
 
 

@@ -99,6 +99,14 @@ class Server(PrivateServer):
                 env=self._environment(state, values),
                 folder=self._where(),
             )
+        except TargetError as error:
+            if (barrier := unreachable(self._where(), self._user, self._lease.user)) is None:
+                raise
+            raise TargetError(
+                f"{error.fact}; the user {self._user}, who runs it, may not enter {barrier}",
+                remedy=f"chmod o+x {barrier}, move the service, or name who runs it: target.user.",
+                details=error.details,
+            ) from error
         finally:
             if self._process is None:
                 self._end_left(())
@@ -247,11 +255,6 @@ class Server(PrivateServer):
         folder = Path(self._target.folder or os.curdir).absolute()
         if not folder.is_dir():
             raise TargetError(f"target.folder: there is no folder {folder}", remedy="Correct it.")
-        if (barrier := unreachable(folder, self._user, self._lease.user)) is not None:
-            raise TargetError(
-                f"The user {self._user} runs the service and may not enter {barrier}",
-                remedy=f"chmod o+x {barrier}, move the service, or name who runs it: target.user.",
-            )
         return folder
 
     def _answers(self, allowance: Allowance) -> bool:
