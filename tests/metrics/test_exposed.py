@@ -128,6 +128,9 @@ def test_what_is_known_of_a_runtime_is_found_by_its_names() -> None:
     assert [jvm[name] for name in names] == [pytest.approx(0.5), 60e6, 64e6], "-1 is no bound, Metaspace is no heap"
     assert [go.get(name) for name in names] == [0.25, 30e6, None], "MaxInt64 is no limit"
     assert told({"target.cpu.cores": 1.0}) == {}
+    assert names[0] not in told({"service.go_gc_duration_seconds_sum": 0.01}), "pauses alone do not say that"
+    micrometer = told({"service.jvm_gc_live_data_size_bytes": 40e6, "service.jvm_gc_max_data_size_bytes": 64e6})
+    assert [micrometer[f"target.runtime.{name}"] for name in ("heap_live", "heap_ceiling")] == [40e6, 64e6]
     assert told({"service.nodejs_gc_duration_seconds_sum": 0.4})[names[0]] == 0.4
 
 

@@ -61,7 +61,8 @@ def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, o
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )
-    found |= told(found, [name for table in study.target.metrics for name in table.requests])
+    exposed = told(found, [name for table in study.target.metrics for name in table.requests])
+    found = {**exposed, **found}  # what is read of the runtime itself is of this very process
     own = {"throughput": summary.throughput}
     known = NO_LATENCIES not in loaded.marks
     if loaded.offered is None and known:  # else most of what is in progress may wait in the driver

@@ -178,29 +178,35 @@ def _unescaped(value: str) -> str:
 @dataclass(frozen=True, slots=True)
 class WellKnown:
     """`metric` is what all exposed metrics of this base have together, those alone with this label, where one is named.
-    Of several rows of one metric the first that is exposed counts. per: divided by the exposed metric of this base."""
+    Of several rows of one metric the first that is exposed counts. per: divided by the exposed metric of this base.
+    also: with those of this base, where there are any."""
 
     metric: str
     base: str
     source: str
     label: tuple[str, str] | None = None
     per: str = ""
+    also: str = ""
 
 
 REQUESTS = "target.requests"
+HEAP_LIVE = "target.runtime.heap_live"
 GC_SHARE, HEAP_USE, HEAP_CEILING = "target.runtime.gc_share", "target.runtime.heap_use", "target.runtime.heap_ceiling"
 _HEAP = ("area", "heap")
 
 _COLLECTORS = (
     WellKnown(GC_SHARE, "jvm_gc_collection_seconds_sum", "Prometheus' client for Java and its JMX exporter: "
               "GarbageCollectorMXBean.getCollectionTime of each collector"),
-    WellKnown(GC_SHARE, "jvm_gc_pause_seconds_sum", "Micrometer, JvmGcMetrics: pauses"),
+    WellKnown(GC_SHARE, "jvm_gc_pause_seconds_sum", "Micrometer, JvmGcMetrics: pauses, and concurrent phases",
+              also="jvm_gc_concurrent_phase_time_seconds_sum"),
     WellKnown(GC_SHARE, "jvm_gc_duration_seconds_sum", "OpenTelemetry, jvm.gc.duration"),
     WellKnown(GC_SHARE, "go_cpu_classes_gc_total_cpu_seconds_total", "Go, runtime/metrics /cpu/classes/gc/total: CPU "
               "time of the collector, of the CPUs that Go may use", per="go_sched_gomaxprocs_threads"),
-    WellKnown(GC_SHARE, "go_gc_duration_seconds_sum", "Prometheus' client for Go: pauses alone"),
     WellKnown(GC_SHARE, "nodejs_gc_duration_seconds_sum", "prom-client for Node.js: PerformanceObserver, entries gc"),
 )  # fmt: skip
+"""Not go_gc_duration_seconds, which has pauses alone: Go collects while the program runs, and would seem not to."""
+
+_LIVE = (WellKnown(HEAP_LIVE, "jvm_gc_live_data_size_bytes", "Micrometer: the old generation after a collection"),)
 
 _HEAPS: tuple[tuple[WellKnown, WellKnown | None], ...] = (
     (
@@ -242,7 +248,7 @@ def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}
-    found = {**_first(_COLLECTORS, own), **_heap(own)}
+    found = {**_first(_COLLECTORS, own), **_first(_LIVE, own), **_heap(own)}
     if not requests:
         return found | _first(_SERVED, own)
     declared = {name for one in requests for name in all_of(one, own)}
@@ -269,6 +275,8 @@ def _value(row: WellKnown, own: Mapping[str, float]) -> float | None:
         matching = [name for name in matching if row.label in split(name).labels]
     if not matching:
         return None
+    if row.also:
+        matching += [name for name in own if name.removeprefix(OF).partition("{")[0] == row.also]
     value = sum(max(0.0, own[name]) for name in matching)
     if not row.per:
         return value
