@@ -311,6 +311,14 @@ def test_a_counter_that_went_back_in_between_has_no_rate_however_far_it_came_aga
     assert window_metrics(ticks, 1, 2, service=SERVICE) == {}
 
 
+def test_notes_of_the_step_before_are_of_another_load() -> None:
+    """The first reading of this step failed: what was counted before it began tells nothing of its rate."""
+    told = [note(at_s, json.dumps({"Opened": value})) for at_s, value in [(1.0, 0), (2.4, 10), (3.0, 40)]]
+    began = Tick(1.5, 1e9, {"mark:step-start": b"{}"}, FACTS, sample=False)
+    assert window_metrics([told[0], began, *told[1:]], 1.6, 3.0, service=SERVICE)["mariadb.opened_tables"] == pytest.approx(50)
+    assert window_metrics(told, 1.6, 3.0, service=SERVICE)["mariadb.opened_tables"] == 20
+
+
 def test_what_a_service_exposes_is_known_by_its_name_and_histograms_by_their_quantiles() -> None:
     names = [f'service.took_seconds_bucket{{le="{bound}"}}' for bound in ("0.1", "1", "+Inf")]
     specs = read_specs(specs_text([CounterSpec(name, name, True) for name in (*names, "service.done_total")]).encode())

@@ -34,6 +34,7 @@ from loadframe.recording.windows import Window, derive, nearest_pair, window_of
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"
 """What the numbers in notes of the service mean, so that a recording can be read without its server."""
+STEP_START = "mark:step-start"
 MISSING_NOTE = "note:missing"
 """What of a service's counters is not known so far, and why: a JSON array of sentences."""
 STALL_INTERVALS = 3
@@ -139,11 +140,17 @@ def service_metrics(
 ) -> dict[str, float]:
     """The server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
     notes' own times; for others the largest value noted within the window (the nearest one where there is none). Of
-    histograms the quantiles."""
+    histograms the quantiles. Notes of the step before are of another load, perhaps of another process."""
     if not service:
         return {}
+    starts = (tick.monotonic_s for tick in ticks if STEP_START in tick.entries)
+    begun_s = max((at_s for at_s in starts if at_s <= start_s), default=-math.inf)
     noted = sorted(
-        ((tick.monotonic_s, tick.entries[SERVICE_NOTE]) for tick in ticks if SERVICE_NOTE in tick.entries),
+        (
+            (tick.monotonic_s, tick.entries[SERVICE_NOTE])
+            for tick in ticks
+            if SERVICE_NOTE in tick.entries and tick.monotonic_s >= begun_s
+        ),
         key=lambda note: note[0],
     )
     notes = [(at_s, counters) for at_s, text in noted if (counters := read_counters(text))]
