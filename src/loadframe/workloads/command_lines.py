@@ -34,6 +34,7 @@ INFINITE = float("inf")
 AT_A_TIME = 2000
 """Lines that are parsed as one document: a million of them take seconds, one by one a minute."""
 REQUEST_KEYS = ("end", "start", "intended", "latency_ms", "operation", "ok", "error", "bytes")
+REQUEST_SET = frozenset(REQUEST_KEYS)
 SECOND_KEYS = (
     "second", "length_s", "requests", "errors", "operation", "bytes", "histogram", "unit",
     "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms",
@@ -189,7 +190,8 @@ def _take(lines: Lines, number: int, value: dict[str, Any]) -> None:
 
 
 def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
-    _known(number, value, REQUEST_KEYS)
+    if not value.keys() <= REQUEST_SET:
+        _known(number, value, REQUEST_KEYS)
     end_s, latency_ms = _when(number, value)
     ok = value.get("ok", True)
     if not isinstance(ok, bool):
@@ -204,6 +206,9 @@ def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
 
 def _when(number: int, value: dict[str, Any]) -> tuple[float, float]:
     """End and latency, from those of `end`, `start` (or `intended`) and `latency_ms` that are there."""
+    end, taken = value.get("end"), value.get("latency_ms")
+    if type(end) is float and type(taken) is float and end >= 0 and 0 <= taken <= LONGEST_LATENCY_MS:
+        return end, taken  # what most lines are, and there may be millions
     begin = "intended" if "intended" in value else "start"
     if "latency_ms" in value:
         latency_ms = _number(number, value, "latency_ms", 0.0, LONGEST_LATENCY_MS)
@@ -295,6 +300,8 @@ def _whole(number: int, value: dict[str, Any], name: str) -> int:
 def _operation(lines: Lines, number: int, value: dict[str, Any]) -> int:
     """The index of the request's kind."""
     given = value.get("operation", lines.names[0])
+    if given == lines.names[0]:
+        return 0
     try:
         return lines.names.index(given)
     except ValueError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadframe.errors import WorkloadError
 from loadframe.formats.said import words
-from loadframe.host.identity import end_all, marked
+from loadframe.host.identity import end_all, identify, marked
 from loadframe.workloads import step_files
 from loadframe.workloads.command_lines import LineError
 from loadframe.workloads.driver_clock import ClockError, Instant, Life
@@ -29,8 +29,9 @@ MOST_OUTPUT_BYTES = 1 << 30
 """Of one step: ten million lines for requests."""
 MOST_PRINTED_BYTES = 64 << 20
 TAIL_BYTES = 64 << 10
-SHORT_SHARE, SHORT_S = 0.1, 0.5
-"""A driver has worked for its time where no more than this of it is missing: its last request began before its end."""
+SHORT_SHARE, SHORT_S, SHORTEST_SHARE = 0.1, 0.25, 0.25
+"""A driver has worked for its time where no more than these of it are missing: a tenth; of short steps a quarter of a
+second, or a quarter."""
 MOST_PROCESSES = 512
 STEP_MARK = "LOADFRAME_STEP"
 """In the environment of a driver, and so of all that it starts: a word that no other step has."""
@@ -118,8 +119,10 @@ class OutputDriver(ProcessDriver):
 
     def kill(self) -> None:
         """End it at once, with all that it started, also what has left its group."""
+        started = [process for pid in self.pids() if (process := identify(pid)) is not None]
         super().kill()
-        end_all(marked(f"{STEP_MARK}={self.mark}"), 0.0)
+        # A process that is just becoming another program shows no environment; one that has left its parent no parent.
+        end_all([*started, *marked(f"{STEP_MARK}={self.mark}")], 0.0)
         self._ended = self._ended or Instant.now()
 
     # --- what it printed --------------------------------------------------------------------------------------------
@@ -166,7 +169,8 @@ class OutputDriver(ProcessDriver):
     def _least_s(self, requests: Requests) -> float:
         """How long it must have worked: the last of its requests may have taken as long as the longest before."""
         longest_s = float(requests.latency_ms.max()) / 1000.0
-        return self.duration_s - max(SHORT_SHARE * self.duration_s, SHORT_S, 2 * longest_s)
+        short_s = min(SHORT_S, SHORTEST_SHARE * self.duration_s)
+        return self.duration_s - max(SHORT_SHARE * self.duration_s, short_s, 2 * longest_s)
 
     def _planned_s(self) -> float:
         return (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
@@ -200,5 +204,5 @@ def family(pid: int) -> list[int]:
         found.append(each)
         with suppress(OSError):  # it has ended meanwhile
             for task in Path(f"/proc/{each}/task").iterdir():
-                waiting += map(int, (task / "children").read_text(encoding="ascii").split())
+                waiting += map(int, (task / "children").read_text(encoding="ascii", errors="replace").split())
     return found

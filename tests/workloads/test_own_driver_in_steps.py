@@ -1,0 +1,129 @@
+"""A study with a driver of the user's own: what its steps and its curve say, and what they do not."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import loadframe
+from loadframe.bench.checking import check_study
+from loadframe.errors import StudyError, WorkloadError
+from loadframe.lab import Measurement
+from loadframe.model import NO_LATENCIES, WHOLE_SECONDS
+from loadframe.study import parse
+
+STUDY = """
+[study]
+name = "own-driver"
+question = "How many orders a second?"
+[target]
+kind = "url"
+[target.settings]
+url = "http://127.0.0.1:{port}"
+[load]
+axis = "{axis}"
+levels = [2, 4]
+[workload]
+kind = "command"
+command = ["{python}", "{driver}"]
+[workload.options]
+loop = "{loop}"
+[measure]
+warmup = "200ms"
+window = "600ms"
+blocks = {{ min = 2, max = 2 }}
+budget = "20s"
+profile = "off"
+"""
+DRIVER = """
+import json, os, time
+level = int(os.environ["LOADFRAME_LEVEL"])
+until = time.monotonic() + float(os.environ["LOADFRAME_DURATION_S"])
+while time.monotonic() < until:
+    begin = time.monotonic()
+    time.sleep(0.05)
+    print(json.dumps(LINE), flush=True)
+"""
+EACH = {
+    "requests": '{"start": begin, "end": time.monotonic(), "operation": "order", "bytes": 9}',
+    "quantiles": '{"second": begin, "length_s": 0.05, "requests": 5 * level, "p50_ms": 1, "p95_ms": 2}',
+}
+
+
+class Answering(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def text(folder: Path, port: int, kind: str, *, axis: str = "users", loop: str = "closed") -> str:
+    driver = folder / "driver.py"
+    driver.write_text(DRIVER.replace("LINE", EACH[kind]))
+    return STUDY.format(port=port, axis=axis, loop=loop, python=sys.executable, driver=driver)
+
+
+def measured(folder: Path, study: str) -> Measurement:
+    return loadframe.measure(parse(study), folder / "runs")
+
+
+def test_requests_make_a_curve_with_latencies_in_the_studys_own_words(tmp_path: Path, port: int) -> None:
+    found = measured(tmp_path, text(tmp_path, port, "requests"))
+    assert found.axis_unit == "users"
+    assert found.curve.axis == "users" and found.curve.closed_loop is True
+    assert [point.load for point in found.curve.points] == [2, 4]
+    assert all(point.latency_p95_ms is not None and point.latency_p95_ms >= 50 for point in found.curve.points)
+    assert not {WHOLE_SECONDS, NO_LATENCIES} & found.quality.flags.keys()
+    (step, *_) = loadframe.open_run(found.run).steps()
+    assert [one.name for one in step.operations] == ["order"]
+    assert step.metrics["workload.bytes"] == pytest.approx(9 * step.throughput)
+
+
+def test_an_open_loop_is_what_the_study_declares(tmp_path: Path, port: int) -> None:
+    found = measured(tmp_path, text(tmp_path, port, "requests", axis="sensors", loop="open"))
+    assert found.curve.closed_loop is False
+    assert all("workload.offered" in step.metrics for step in loadframe.open_run(found.run).steps())
+
+
+def test_quantiles_of_seconds_make_a_curve_without_latencies_that_says_so(tmp_path: Path, port: int) -> None:
+    found = measured(tmp_path, text(tmp_path, port, "quantiles"))
+    assert all(point.latency_p95_ms is None and point.throughput > 0 for point in found.curve.points)
+    assert found.quality.flags[NO_LATENCIES] == found.quality.flags[WHOLE_SECONDS] == found.quality.steps
+    for step in loadframe.open_run(found.run).steps():
+        assert step.operations == () and step.latency.p95_ms == 0
+        assert "workload.concurrency" not in step.metrics and "workload.silence_ms" not in step.metrics
+
+
+def test_a_limit_for_latencies_takes_a_driver_that_tells_them(tmp_path: Path, port: int) -> None:
+    study = text(tmp_path, port, "quantiles") + "[objective]\nwithin = { latency_p95_ms = 50 }\n"
+    with pytest.raises(WorkloadError, match="cannot be added up"):
+        measured(tmp_path, study)
+
+
+def test_a_study_is_checked_before_anything_is_started(tmp_path: Path, port: int) -> None:
+    study = text(tmp_path, port, "requests")
+    check_study(parse(study))
+    with pytest.raises(StudyError, match=r"workload\.options\.loop is missing"):
+        check_study(parse(study.replace('loop = "closed"', "")))
+    with pytest.raises(StudyError, match="whole number"):
+        check_study(parse(study.replace("[2, 4]", "[2.5, 4]")))
