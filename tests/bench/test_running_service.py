@@ -25,8 +25,12 @@ from loadframe.bench.checking import check_study
 from loadframe.bench.places import revert
 from loadframe.cages import groups
 from loadframe.changes import lists
-from loadframe.errors import StudyError, TargetError
+from loadframe.changes.durable import DurableJournal
+from loadframe.errors import ChangeError, StudyError, TargetError
+from loadframe.experiments import limits_now
 from loadframe.kinds.service.finding import find
+from loadframe.kinds.service.own_file import OwnFile
+from loadframe.kinds.service.running import RunningService
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
 
@@ -210,6 +214,120 @@ def test_a_helper_that_runs_is_a_component_of_its_own(service: Service, tmp_path
     assert all(0 <= step.metrics["database.cpu.cores"] < step.metrics["target.cpu.cores"] for step in steps)
 
 
+RESTART = """
+import os, signal, subprocess, sys, time
+folder, *command = sys.argv[1:]
+pid = int(open(f"{folder}/pid").read())
+os.kill(pid, signal.SIGTERM)
+while os.path.exists(f"/proc/{pid}") and open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "Z":
+    time.sleep(0.01)
+child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                         start_new_session=True)
+open(f"{folder}/pid", "w").write(str(child.pid))
+"""
+
+
+@dataclass(frozen=True)
+class Restartable:
+    """A service that reads a file of its owner when it starts, and how its owner restarts it."""
+
+    service: Service
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "app.json"
+
+    def study(self) -> Study:
+        service = [sys.executable, str(SERVING), "--port", str(self.service.port), "--config", str(self.file)]
+        depth = {
+            "values": [1, 4, 9],
+            "apply": "file",
+            "file": str(self.file),
+            "key": "depth",
+            "read_back": {"json": "http://127.0.0.1:{port}/config", "field": "depth"},
+        }
+        return study_of(
+            {
+                "listen": self.service.port,
+                "restart": [sys.executable, "-c", RESTART, str(self.folder), *service],
+                "settings": {"depth": 1},
+                "setting": {"depth": depth},
+            },
+            change=[{"name": "deeper", "target": {"settings": {"depth": 9}}}],
+        )
+
+    def depth(self) -> object:
+        return json.loads(self.service.get("/config"))["depth"]
+
+    def depth_now(self) -> object:
+        """None while it does not answer."""
+        try:
+            return self.depth()
+        except OSError:
+            return None
+
+
+@pytest.fixture
+def restartable(tmp_path: Path) -> Iterator[Restartable]:
+    (tmp_path / "app.json").write_text('{"depth":1,   "mine": "as I like it"}')
+    (tmp_path / "app.json").chmod(0o640)
+    one = Restartable(started(tmp_path, "--config", str(tmp_path / "app.json")), tmp_path)
+    (tmp_path / "pid").write_text(str(one.service.pid))
+    yield one
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    one.service.process.wait()
+
+
+def test_one_that_may_be_restarted_takes_a_key_of_its_file_and_has_the_file_back(
+    restartable: Restartable, tmp_path: Path
+) -> None:
+    text, mode = restartable.file.read_bytes(), restartable.file.stat().st_mode
+    found = lab.ladder(restartable.study(), tmp_path / "runs", keep_all=True)
+    run = lab.open_run(Path(found.run))
+    assert {step.treatment for step in run.steps()} == {"A", "B"}
+    assert restartable.depth() == 1
+    assert (restartable.file.read_bytes(), restartable.file.stat().st_mode) == (text, mode)
+    assert not [path for path in tmp_path.rglob("*") if "loadframe" in path.name]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_file_that_a_killed_command_has_changed_is_set_back(restartable: Restartable, restarted: bool) -> None:
+    """Killed before the restart, or after it."""
+    text, target = restartable.file.read_bytes(), restartable.study().target
+    journal = DurableJournal("a test", restartable.folder)
+    server = RunningService(target)
+    journal.intend(server, "depth", 9)
+    OwnFile(restartable.file, "json", ["depth"]).set("depth", 9)
+    if restarted:
+        subprocess.run(target.restart, check=True)
+        while restartable.depth_now() != 9:
+            pass
+    assert json.loads(restartable.file.read_bytes())["depth"] == 9
+    again = RunningService.again(server.address)
+    assert again.read("depth") == 9
+    (outcome,) = journal.back(server)
+    assert outcome.status == "reverted"
+    assert restartable.depth() == 1
+    assert restartable.file.read_bytes() == text
+
+
+def test_what_its_owner_changes_meanwhile_in_the_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "app.ini"
+    path.write_text("[a]\nx = 1\n")
+    file = OwnFile(path, "ini", ["a.x"])
+    file.set("a.x", 2)
+    path.write_text(path.read_text() + "y = 3\n")
+    file.set("a.x", 1)
+    file.done()
+    assert path.read_text() == "[a]\nx = 1\ny = 3\n"
+    with pytest.raises(ChangeError, match="no such key"):
+        OwnFile(path, "ini", ["a.z"]).set("a.z", 1)
+    (tmp_path / "link.ini").symlink_to(path)
+    with pytest.raises(ChangeError, match="is a link"):
+        OwnFile(tmp_path / "link.ini", "ini", ["a.x"]).set("a.x", 2)
+
+
 @pytest.mark.parametrize(
     ("target", "tables", "said"),
     [
@@ -241,6 +359,14 @@ def test_what_is_not_done_to_a_running_service_is_refused(
 ) -> None:
     with pytest.raises(StudyError, match=said):
         check_study(study_of({"listen": service.port, **target}, **tables))
+
+
+def test_its_limits_are_read_as_it_runs(service: Service) -> None:
+    before = service.state()
+    study = study_of({"listen": service.port, "settings": {"grain": 1}, "setting": {"grain": GRAIN}})
+    found = {limit.id: limit for limit in limits_now.limits(study=study, over_s=0.5).limits}
+    assert 0 < found["process.open_files"].use < found["process.open_files"].ceiling
+    assert service.state() == before
 
 
 def test_one_that_is_not_as_its_study_says_is_not_loaded(service: Service, opened: Opened) -> None:

@@ -19,6 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 LARGEST_POOL = 16
+AT_START: dict[str, object] = {}
+"""What a configuration in JSON had when it started."""
 
 
 def settings(given: argparse.Namespace) -> dict[str, object]:
@@ -28,7 +30,9 @@ def settings(given: argparse.Namespace) -> dict[str, object]:
         "threads": given.threads,
         "user": os.getuid(),
     }
-    if given.config:
+    if given.config.endswith(".json"):
+        found |= AT_START
+    elif given.config:
         found["file"] = Path(given.config).read_text(encoding="utf-8")
     return found
 
@@ -155,6 +159,8 @@ def main() -> None:
     parser.add_argument("--config", default="")
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
+    if given.config.endswith(".json"):
+        AT_START.update(json.loads(Path(given.config).read_text(encoding="utf-8")))
     HABITS[given.habit](given)
 
 

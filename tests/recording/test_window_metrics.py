@@ -315,7 +315,9 @@ def test_notes_of_the_step_before_are_of_another_load() -> None:
     """The first reading of this step failed: what was counted before it began tells nothing of its rate."""
     told = [note(at_s, json.dumps({"Opened": value})) for at_s, value in [(1.0, 0), (2.4, 10), (3.0, 40)]]
     began = Tick(1.5, 1e9, {"mark:step-start": b"{}"}, FACTS, sample=False)
-    assert window_metrics([told[0], began, *told[1:]], 1.6, 3.0, service=SERVICE)["mariadb.opened_tables"] == pytest.approx(50)
+    assert window_metrics([told[0], began, *told[1:]], 1.6, 3.0, service=SERVICE)[
+        "mariadb.opened_tables"
+    ] == pytest.approx(50)
     assert window_metrics(told, 1.6, 3.0, service=SERVICE)["mariadb.opened_tables"] == 20
 
 

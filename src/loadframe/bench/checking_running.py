@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.connections.address import is_here
-from loadframe.errors import StudyError
+from loadframe.errors import MissingTool, StudyError
 from loadframe.kinds import registry as targets
 from loadframe.kinds.service.finding import where
 from loadframe.study import Study
@@ -32,6 +34,8 @@ def check_running_service(study: Study) -> None:
             remedy="Of one that is yours there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have "
             "all.",
         )
+    if target.restart and shutil.which(target.restart[0]) is None:
+        raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
     _check_processes(study)
     for name in _changed(study):
         _check_change(study, name)
@@ -43,6 +47,11 @@ def _check_processes(study: Study) -> None:
         raise StudyError(
             f"the study changes {named[0]} of a running service, and remedies.allow does not name that",
             remedy='remedies.allow = ["target", "process"]. It is put back at the end.',
+        )
+    if named and study.target.restart:
+        raise StudyError(
+            f"target.restart: the study changes {named[0]} too, which would end with the processes",
+            remedy="Give each a study of its own.",
         )
     if named and not study.target.owned:
         raise StudyError(f"the study changes {named[0]} of a running service", remedy=f"Omit it, or {OWN}.")
@@ -58,11 +67,12 @@ def _changed(study: Study) -> list[str]:
 
 def _check_change(study: Study, name: str) -> None:
     row, table = targets.of_study(study), study.target.setting[name]
-    if not study.target.owned:
+    if not (study.target.owned or study.target.restart):
         raise StudyError(f"the study changes {name} of a running service", remedy=f"Omit it, or {OWN}.")
     if not is_dynamic(row, name):
         raise StudyError(
-            f'{name}: a running service takes a setting by apply = "command" only',
+            f'{name}: a running service takes a setting by apply = "command" only, or by a key of a file with '
+            "target.restart",
             remedy="Let Loadframe start a service of its own (target.command), or change it by hand.",
         )
     if table.read_back is None:

@@ -15,8 +15,8 @@ from loadframe.kinds.base import Attached
 from loadframe.kinds.config_file import ConfigFile
 from loadframe.model import ChangeRecord
 
-SERVICE_S = 60.0
-"""The reader's own commands, which apply a setting and read it back, may take 30 s each."""
+SERVICE_S = 180.0
+"""The owner's commands, which apply a setting and read it back, may take 30 s each; its restart longer."""
 SERVER_S = 40.0
 """Connecting takes up to 10 s, and a server's own work of before (settle) up to 30 s."""
 
@@ -60,7 +60,11 @@ def places() -> Places:
         "host": PlaceKind(_host, ends_with_boot=True, moves=True, namespace=_of_host),
         "process": PlaceKind(ServerProcess.at, ends_with_boot=True, namespace=lambda _: "pid"),
         **dict.fromkeys(attached.kinds(), server),
-        **{kind: PlaceKind(row.again, longest_s=SERVICE_S) for kind, row in registry.KINDS.items() if row.again},
+        **{
+            kind: PlaceKind(row.again, longest_s=SERVICE_S, namespace=lambda _: "net")
+            for kind, row in registry.KINDS.items()
+            if row.again
+        },
         "config": PlaceKind(ConfigFile.at, longest_s=config_file.LONGEST_S, namespace=lambda _: "mnt", way_in=_way_in),
         "schema": PlaceKind(_schema, longest_s=SERVER_S, way_in=_way_in),
     }

@@ -24,7 +24,7 @@ class RunningTarget(AttachedTarget):
         """TargetError where it is not found."""
         super().__init__(study, durable)
         self._stated = dict(canonical(study).target.settings)
-        self._owned = study.target.owned
+        self._owned = study.target.owned or bool(study.target.restart)
         self._state = TargetState(self._stated)
 
     def found_in(self, state: TargetState) -> TargetState:

@@ -143,7 +143,9 @@ def _subject(
             server = f"{study.target.kind}:{study.target.attach}"
             option_file = Path(study.target.option_file) if study.target.option_file else None
             study = None
-        if study is not None:
+        if study is not None and study.target.is_running_service:
+            yield _service(study)
+        elif study is not None:
             yield _private(stack, study)
         elif server is not None:
             attached = attach(server, option_file=option_file, user=user, account=account)
@@ -184,6 +186,15 @@ def _attached(server: Attached, pid: int | None) -> Subject:
         local,
         None if pid is None else _process(pid),
     )
+
+
+def _service(study: Study) -> Subject:
+    """The running service that a study names, with the settings that the study says it has."""
+    make = targets.of_study(study).running
+    assert make is not None, "a kind whose studies may name one that runs"
+    stated = targets.canonical(study).target.settings
+    found = _attached(make(study.target), None)
+    return replace(found, configured=stated, effective={**stated, **found.effective}, declared=study.target.limit)
 
 
 def _private(stack: ExitStack, study: Study) -> Subject:

@@ -36,7 +36,8 @@ def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
     check(target)
     limits = {limit.raises: f"{OF}{limit.name}" for limit in target.limit if limit.raises}
     knobs = tuple(knob_of(name, table, limits.get(name, "")) for name, table in target.setting.items())
-    by_command = {name for name, table in target.setting.items() if table.apply == "command"}
+    by_file = {name for name, table in target.setting.items() if table.key and target.restart}
+    by_command = {name for name, table in target.setting.items() if table.apply == "command"} | by_file
     dynamic = by_command if target.is_running else {name for name, one in target.setting.items() if not one.restarts}
     known = catalogue((knob, knob.name in dynamic) for knob in knobs)
     return replace(
@@ -93,6 +94,15 @@ def _check_running(target: TargetTable) -> None:
         raise StudyError(f"target.{given[0]} is of a service that Loadframe starts", remedy="Omit it.")
     if target.listen is not None:
         where(str(target.listen))
+    if target.restart and target.pid is not None:
+        raise StudyError(
+            "target.pid: a service that is restarted has another one", remedy="Name it by listen, unit or container."
+        )
+    for name, table in target.setting.items():
+        if table.file and not Path(table.file).is_absolute():
+            raise StudyError(
+                f"target.setting.{name}.file = {table.file!r} is not an absolute path", remedy="Begin it with /."
+            )
 
 
 def _check_setting(name: str, table: SettingTable) -> None:

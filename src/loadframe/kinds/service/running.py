@@ -20,10 +20,13 @@ from loadframe.host.reading_as import read_as, user_of
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of
+from loadframe.kinds.service import formats
 from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.finding import Found, find, name_of
 from loadframe.kinds.service.knobs import knob_of
+from loadframe.kinds.service.own_file import OwnFile
 from loadframe.kinds.service.read_back import read
+from loadframe.kinds.service.server import accepts
 from loadframe.kinds.service.settings import KIND, catalogue, shown
 from loadframe.kinds.service.words import filled
 from loadframe.model import CounterSpec, Endpoint, SettingValue
@@ -32,6 +35,8 @@ from loadframe.study.declaration import TargetTable
 WITHIN_S = 30.0
 MOST_BYTES = 1 << 20
 SETTLED_S, LOOK_EVERY_S = 5.0, 0.05
+RESTARTED_S = 120.0
+BY_HAND = "See the service's own log; `loadframe changes revert` sets the file back and restarts it."
 
 
 class RunningService:
@@ -50,10 +55,11 @@ class RunningService:
         self._company = Company(target, None, Allowance())
         self._company.start()
         self._catalogue: Catalogue = catalogue(
-            (knob_of(name, table), table.apply == "command") for name, table in target.setting.items()
+            (knob_of(name, table), table.apply == "command" or bool(table.file))
+            for name, table in target.setting.items()
         )
         self.words = self._found.words
-        kept = {"kind", "pid", "listen", "unit", "container", "setting", "owned"}
+        kept = {"kind", "pid", "listen", "unit", "container", "setting", "owned", "restart"}
         self.address: Mapping[str, str] = {
             "kind": KIND,
             "target": write_json(target.model_dump(mode="json", by_alias=True, include=kept)),
@@ -76,10 +82,16 @@ class RunningService:
 
     def effective(self) -> dict[str, SettingValue]:
         """The settings of which the study says where they are read."""
-        return {name: self.read(name) for name, table in self._target.setting.items() if table.read_back is not None}
+        return {name: self._used(name) for name, table in self._target.setting.items() if table.read_back is not None}
 
     def read(self, name: str) -> SettingValue:
-        """The value in use. TargetError where it is not read back."""
+        """The value in use; of one that stands in a file what we have set there, also where the service was not
+        restarted since. TargetError where it is not read back, ChangeError."""
+        table = self._target.setting[name]
+        pending = self._file(table.file).read(table.key) if table.file and table.key else None
+        return self._used(name) if pending is None else self._catalogue.shown(name, shown(pending))
+
+    def _used(self, name: str) -> SettingValue:
         table = self._target.setting[name]
         if table.read_back is None:
             raise TargetError(
@@ -91,10 +103,17 @@ class RunningService:
         return self._catalogue.shown(name, shown(value))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Run the command that applies it, and wait until it is read back, as far as it is. TargetError."""
-        command = self._target.setting[name].command
-        values = {**self._values(), "value": shown(value)}
-        self._run([filled(word, values) for word in command])
+        """Run the command that applies it, or set it in its file and restart the service; then wait until it is read
+        back, as far as it is. TargetError, ChangeError."""
+        table = self._target.setting[name]
+        if table.file:
+            file = self._file(table.file)
+            file.set(table.key, value)
+            self._restart()
+            file.done()
+        else:
+            values = {**self._values(), "value": shown(value)}
+            self._run([filled(word, values) for word in table.command])
         until = time.monotonic() + SETTLED_S
         while self.read(name) != value and time.monotonic() < until:
             time.sleep(LOOK_EVERY_S)
@@ -148,6 +167,34 @@ class RunningService:
         """Nothing is held of it."""
 
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _file(self, name: str) -> OwnFile:
+        """One that settings stand in."""
+        tables = [each for each in self._target.setting.values() if each.file == name]
+        return OwnFile(Path(name), tables[0].format or formats.of_name(name), [each.key for each in tables])
+
+    def _restart(self) -> None:
+        """As the study says, and wait until it is found again and its port accepts. TargetError."""
+        command = " ".join(self._target.restart)
+        try:
+            done = subprocess.run(
+                self._target.restart,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=RESTARTED_S,
+                start_new_session=True,  # Ctrl-C is for us
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise TargetError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace")[-2000:]
+            raise TargetError(f"`{command}` ended with {done.returncode}", remedy=BY_HAND, details=said)
+        until = time.monotonic() + RESTARTED_S
+        host, port = parted(self._found.address, "80")
+        while not (self.pids() and accepts(host, int(port))):
+            if time.monotonic() > until:
+                raise TargetError(f"the service is not back {RESTARTED_S:.0f} s after `{command}`", remedy=BY_HAND)
+            time.sleep(LOOK_EVERY_S)
 
     def _first(self) -> str:
         first = self._found.first[0]

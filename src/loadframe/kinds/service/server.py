@@ -183,7 +183,7 @@ class Server(PrivateServer):
 
     def accepts(self) -> bool:
         """Whether its port accepts a connection. Never raises."""
-        return _accepts("127.0.0.1", self.port or 0)
+        return accepts("127.0.0.1", self.port or 0)
 
     def stop(self) -> None:
         """Ask it to end and wait; it is killed where it does not within target.stop_within. Whatever it has started
@@ -268,7 +268,7 @@ class Server(PrivateServer):
             return False
         if ready.tcp:
             host, port = parted(filled(ready.tcp, values), "80")
-            if not _accepts(here(host, int(port)).number, int(port)):
+            if not accepts(here(host, int(port)).number, int(port)):
                 return False
         if ready.command:
             command = self._findable([filled(word, values) for word in ready.command])
@@ -285,7 +285,8 @@ def _answers_http(url: str) -> bool:
         return False
 
 
-def _accepts(host: str, port: int) -> bool:
+def accepts(host: str, port: int) -> bool:
+    """Whether a connection to this address is accepted."""
     try:
         socket.create_connection((host, port), timeout=1.0).close()
     except OSError:

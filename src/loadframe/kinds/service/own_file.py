@@ -1,0 +1,113 @@
+"""A file of the owner of a running service, in which keys are set and from which they are taken back. Its bytes are
+kept meanwhile, and are there again once no key is changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from loadframe.errors import ChangeError
+from loadframe.formats.named_files import read_up_to
+from loadframe.host.state import private_folder, state_directory, write_durably
+from loadframe.kinds.service import formats
+from loadframe.model import SettingValue
+
+MOST_BYTES = 1 << 20
+
+
+class OwnFile:
+    """path: of the owner's file. format_: as formats.py calls it. keys: all that may be set in it."""
+
+    def __init__(self, path: Path, format_: str, keys: Iterable[str]) -> None:
+        self._path, self._format, self._keys = path, format_, tuple(keys)
+
+    def read(self, key: str) -> SettingValue | None:
+        """What a key has been set to, whether the service has read it already; None where nothing is changed by us.
+        ChangeError."""
+        try:
+            kept = self._kept()
+            if not kept.exists():
+                return None
+            now = self._found(_text(self._path), key)
+            return None if now == self._found(_text(kept), key) else now
+        except (OSError, ValueError) as error:
+            raise self._refused(key, error) from error
+
+    def set(self, key: str, value: SettingValue) -> None:
+        """Set one key that it has; all else stays. Where every key is as it was at first, so is every byte, unless its
+        owner has changed it meanwhile. ChangeError."""
+        try:
+            now, kept = _text(self._path), self._kept()
+            if self._found(now, key) is None:
+                raise ValueError("it has no such key")
+            if not kept.exists() or self._values(_text(kept)) == self._values(now):
+                write_durably(kept, now)
+            first, after = _text(kept), formats.edited(now, self._format, key, value)
+            back = self._values(after) == self._values(first) and self._is_ours(now, first)
+            self._replace(first if back else after)
+        except (OSError, ValueError) as error:
+            raise self._refused(key, error) from error
+
+    def done(self) -> None:
+        """The service has read it: what was kept of it is dropped where no key is changed. ChangeError."""
+        try:
+            kept = self._kept()
+            if kept.exists() and self._values(_text(kept)) == self._values(_text(self._path)):
+                kept.unlink()
+        except (OSError, ValueError) as error:
+            raise self._refused("a key", error) from error
+
+    def _is_ours(self, now: str, first: str) -> bool:
+        """Whether nothing but our keys differs from what it was."""
+        was, made = self._values(first), first
+        for key, value in self._values(now).items():
+            if value is not None and value != was[key]:
+                made = formats.edited(made, self._format, key, value)
+        return made == now
+
+    def _values(self, text: str) -> dict[str, SettingValue | None]:
+        return {key: self._found(text, key) for key in self._keys}
+
+    def _found(self, text: str, key: str) -> SettingValue | None:
+        return formats.found(text, self._format, key)
+
+    def _kept(self) -> Path:
+        """Where its bytes are kept while a key is changed."""
+        folder = private_folder(state_directory() / "files", "keep a file as it was", "LOADFRAME_STATE")
+        return folder / hashlib.sha256(os.fsencode(self._path)).hexdigest()
+
+    def _refused(self, key: str, error: OSError | ValueError) -> ChangeError:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return ChangeError(
+            f"{key} cannot be set in {self._path}: {why}",
+            remedy="It must be a text file of its format, with one name and this key, that we may write.",
+        )
+
+    def _replace(self, text: str) -> None:
+        """As a whole, with its owner and mode. Its folder may be another user's: no link is followed."""
+        status = self._path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise ValueError("it is a link, or has several names")
+        aside = self._path.with_name(f".{self._path.name}.loadframe")
+        with suppress(FileNotFoundError):
+            aside.unlink()
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(descriptor, status.st_uid, status.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+            os.fsync(descriptor)
+        aside.replace(self._path)
+
+
+def _text(path: Path) -> str:
+    data = read_up_to(path, MOST_BYTES)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+    return data.decode("utf-8")
