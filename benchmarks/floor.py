@@ -1,4 +1,5 @@
-"""Processes that benchmarks/recorder.py starts: `floor.py idle THREADS`, and the floor, `floor.py PID FILE INTERVAL`.
+"""Processes that benchmarks/recorder.py starts: `floor.py idle THREADS`, `floor.py serve THREADS CONNECTIONS`, and the
+floor, `floor.py PID FILE INTERVAL`.
 
 The floor is the least that recording can cost in Python: it preads the same files as Loadframe's recorder at the same
 ticks and writes them as they are. It imports nothing heavy, as the recorder does.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 import sys
 import threading
 import time
@@ -22,6 +24,23 @@ def idle(threads: int) -> None:
     never = threading.Event()
     for _ in range(threads - 1):
         threading.Thread(target=never.wait, daemon=True).start()
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+def serve(threads: int, connections: int) -> None:
+    """A process that has accepted so many connections on a port that it prints; half of its threads wait for what comes
+    on one of them, the others for work."""
+    threading.stack_size(64 * 1024)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=connections)
+    print(listener.getsockname()[1], flush=True)
+    accepted = [listener.accept()[0] for _ in range(connections)]
+    never = threading.Event()
+    for number in range(threads - 1):
+        if number % 2 and number < len(accepted):
+            threading.Thread(target=accepted[number].recv, args=(1,), daemon=True).start()
+        else:
+            threading.Thread(target=never.wait, daemon=True).start()
     print("ready", flush=True)
     sys.stdin.read()
 
@@ -86,7 +105,7 @@ def _floor_files(pid: int) -> tuple[list[int], list[int]]:
     many = len(list(Path(f"/proc/{pid}/task").iterdir())) > sampling.MANY_THREADS
     own = [f"/proc/{pid}/{name}" for name in sampling.PROCESS_FILES]
     each = [*sampling.SYSTEM_FILES, *sampling.RECORDER_FILES, *([] if many else own)]
-    second = [*sampling.SLOW_SYSTEM_FILES, *sampling.SLOW_RECORDER_FILES]
+    second = [*sampling.HALF_SYSTEM_FILES, *sampling.SLOW_SYSTEM_FILES, *sampling.SLOW_RECORDER_FILES]
     second += [*(f"/proc/{pid}/{name}" for name in sampling.SLOW_PROCESS_FILES), *(own if many else [])]
 
     def there(paths: list[str]) -> list[int]:
@@ -98,5 +117,7 @@ def _floor_files(pid: int) -> tuple[list[int], list[int]]:
 if __name__ == "__main__":
     if sys.argv[1] == "idle":
         idle(int(sys.argv[2]))
+    elif sys.argv[1] == "serve":
+        serve(int(sys.argv[2]), int(sys.argv[3]))
     else:
         floor(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

@@ -1,6 +1,7 @@
 """What recording costs on this machine: python benchmarks/recorder.py [--seconds S] [--blocks N] [--minutes M]
+    [--service]
 
-Two tables, each from one run:
+Three tables, each from one run:
 
 1. CPU per tick, CPU per second and memory of Loadframe's recorder beside the bare floor (a loop in the same language
    that preads the same files and writes them as they are) and beside atop, sadc, collectl and vmstat, which write what
@@ -14,6 +15,9 @@ Two tables, each from one run:
    all CPUs that the recorder took, and how many more or fewer statements the server and the driver did per second of
    CPU time of their own while it ran.
 
+3. CPU per second of the recorder beside a service of 50 threads, without connections and with 200 of them (they cost
+   what is read of sockets), and beside none. --service: this one alone.
+
 Then one line per goal: met, or missed and by how much. Ends with 1 where one was missed. Peers come from Debian's
 packages (atop, sysstat, collectl, procps); one that is not installed is left out and named.
 """
@@ -25,6 +29,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -46,6 +51,7 @@ from loadframe.model import Endpoint, TargetState
 from loadframe.recording.control import Recorder
 
 THREADS = (80, 1_000, 10_000)
+SERVICE_THREADS, SERVICE_CONNECTIONS = 50, (0, 200)
 HELPERS = str(Path(__file__).with_name("floor.py"))
 WARM_UP_S = 2.5
 STARTED_S = 15.0
@@ -204,6 +210,43 @@ def costs(tools: list[Tool], blocks: int, seconds: float) -> dict[tuple[int, str
 
 def _median(samples: list[Cost]) -> Cost:
     return Cost(*(statistics.median(getattr(cost, name) for cost in samples) for name in Cost.__annotations__))
+
+
+# --- the third table --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(threads: int, connections: int) -> Iterator[int]:
+    """The pid of a process with so many threads that serves so many connections, of ours."""
+    command = [sys.executable, HELPERS, "serve", str(threads), str(connections)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process, ExitStack() as stack:
+        assert process.stdout is not None and process.stdin is not None
+        port = int(process.stdout.readline())
+        for _ in range(connections):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.stdin.close()
+
+
+def service_costs(blocks: int, seconds: float) -> None:
+    """Print what the recorder takes beside a service, and beside nothing that it follows."""
+    tool = next(tool for tool in TOOLS if tool.name == "loadframe")
+    with ExitStack() as stack:
+        pids = {"nothing followed": 0} | {
+            f"{SERVICE_THREADS} threads, {count} connections": stack.enter_context(serving(SERVICE_THREADS, count))
+            for count in SERVICE_CONNECTIONS
+        }
+        samples: dict[str, list[Cost]] = {name: [] for name in pids}
+        order = random.Random(4)
+        for _ in range(blocks):
+            for name in order.sample(list(pids), len(pids)):
+                samples[name].append(block(tool, pids[name], seconds))
+    for name, costs_there in samples.items():
+        cost = _median(costs_there)
+        print(f"  {name}: {cost.second_ms:.1f} ms of CPU per second, {cost.written_bytes / 1024:.1f} KiB written")
 
 
 # --- the second table -------------------------------------------------------------------------------------------------
@@ -376,8 +419,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0, help="length of one block of one tool")
     parser.add_argument("--blocks", type=int, default=3)
+    parser.add_argument("--service", action="store_true", help="the third table alone")
     parser.add_argument("--minutes", type=float, default=4.0, help="length of the sysbench run; 0: none")
     arguments = parser.parse_args()
+    if arguments.service or arguments.blocks:
+        service_costs(max(1, arguments.blocks), arguments.seconds)
+    if arguments.service:
+        return 0
     tools = [tool for tool in TOOLS if shutil.which(tool.program)]
     for tool in TOOLS:
         if not shutil.which(tool.program):
