@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import random
 import socket
@@ -10,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import zstandard
 
@@ -29,6 +30,16 @@ from loadframe.recording.metrics import window_metrics
 from loadframe.recording.profiles import collapsed, perf_script
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
+from loadframe.workloads import command_lines
+from loadframe.workloads.command_lines import Lines
+from loadframe.workloads.command_output import of_lines
+from loadframe.workloads.driver_clock import Instant, Life
+from loadframe.workloads.jtl import read_jtl
+from loadframe.workloads.k6_output import read_points
+from loadframe.workloads.redis_report import read_memtier, read_report
+
+MOST_SPREAD = 100_000
+"""Requests of seconds that are spread: more take memory, and show nothing else."""
 
 
 class WrongAnswerError(AssertionError):
@@ -172,6 +183,41 @@ def read_access_log(path: Path) -> None:
         return
     if any(one is not None and wrong_path(one.path) is not None for one in found):
         raise WrongAnswerError("a path was read that cannot be sent")
+
+
+DRIVERS: Mapping[str, Callable[[IO[bytes], list[str], bool], Lines]] = {
+    "requests": lambda file, names, cut_off: command_lines.read(file, names, cut_off=cut_off),
+    "seconds": lambda file, names, cut_off: command_lines.read(file, names, cut_off=cut_off),
+    "k6": lambda file, names, cut_off: read_points(file, names),
+    "jtl": lambda file, names, cut_off: read_jtl(file, names, cut_off=cut_off),
+    "jtl-xml": lambda file, names, cut_off: read_jtl(file, names, cut_off=cut_off),
+}
+REPORTS: Mapping[str, Callable[[str], Any]] = {"redis": read_report, "memtier": read_memtier}
+
+
+def read_driver(kind: str, data: bytes, cut_off: bool) -> None:
+    """What a driver of the user's own printed: requests that can be, on the clock of its life, or LineError,
+    ClockError; a report of its latencies, or ValueError."""
+    try:
+        if kind in REPORTS:
+            report = REPORTS[kind](data.decode("utf-8", "replace"))
+            parts = getattr(report, "reports", (report,))
+            if any(one.counts.sum() != one.requests or not 0 < one.length_s < math.inf for one in parts):
+                raise WrongAnswerError("a report has other latencies than requests")
+            return
+        lines = DRIVERS[kind](io.BytesIO(data), ["request"], cut_off)
+        if lines.in_seconds > MOST_SPREAD:
+            return
+        ends = sorted(lines.end_s) or [one.at_s for one in lines.seconds] or [0.0]
+        life = Life(Instant(1000.0, ends[0] - 1.0), Instant(1020.0, ends[0] + 19.0))
+        requests = of_lines(lines, life).requests
+    except WrongAnswerError:
+        raise
+    except ValueError:  # LineError, ClockError
+        return
+    bounds = (requests.latency_ms >= 0) & (requests.end_s > 980.0) & (requests.end_s < 1040.0)
+    if not bounds.all():
+        raise WrongAnswerError("requests were read that are not of the step")
 
 
 def read_har(data: bytes) -> None:

@@ -198,6 +198,32 @@ EXPOSITIONS = (
     '{"pool": {"in_use": 3, "size": 4.0, "open": true}, "workers": [{"busy": 1}, {"busy": 0}], "done": 9}',
     "in_use 3\nsize 4\n# a comment\ndone\t5e3\n",
 )
+OWN_DRIVER = """
+[study]
+name = "own-driver"
+question = "How many?"
+[target]
+kind = "url"
+[target.settings]
+url = "http://127.0.0.1:1"
+[workload]
+kind = "command"
+command = ["true", "--fast"]
+[workload.options]
+loop = "closed"
+seed = 3
+[load]
+axis = "users"
+levels = [1, 2]
+"""
+REQUESTS = """{"zero": 1000.5}
+{"end": 1.5, "latency_ms": 12.5, "operation": "order", "ok": true, "bytes": 512}
+{"start": 1.25, "latency_ms": 1, "error": "sold out"}
+{"intended": 1.0, "end": 2.25, "operation": "search"}
+"""
+SECONDS = """{"second": 1001, "requests": 15, "errors": 1, "histogram": "HISTOGRAM", "unit": "us", "bytes": 70}
+{"second": 1002.0, "length_s": 0.5, "requests": 7, "p50_ms": 1.5, "p95_ms": 3, "operation": "order"}
+""".replace("HISTOGRAM", "HISTFAAAACt4nJNpmSzMwMDAywABTFCaEUzOmNZg/wEisJmRTRAIpzKx/WVnAwCU1wbD")
 FOLDED = "main;loop;read_[k] 12\nmain;loop 3\nmain;[unknown] 1\n"
 
 
@@ -215,6 +241,7 @@ class Corpus:
     profiles: tuple[str, ...]
     access_log: str
     har: str
+    drivers: Mapping[str, str]
     expositions: tuple[str, ...]
     proc: Mapping[str, str]
     runs: tuple[Path, ...]
@@ -226,7 +253,7 @@ def load() -> Corpus:
     """All of it."""
     data = ROOT / "tests/data"
     readme = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    texts = [STUDY, ATTACHED, URL, SHOP, SERVICE, *readme]
+    texts = [STUDY, ATTACHED, URL, SHOP, SERVICE, OWN_DRIVER, *readme]
     texts += [path.read_text() for path in sorted(ROOT.glob("cases/*/*.toml")) if path.stem not in ("case", "expected")]
     page = (ROOT / "docs/service.md").read_text()
     texts += re.findall(r"```toml\n(.*?)```", page, re.S)
@@ -243,6 +270,7 @@ def load() -> Corpus:
         profiles=((data / "profiles/perf-script.txt").read_text(), FOLDED),
         access_log=(data / "loads/access.log").read_text(),
         har=(data / "loads/shop.har").read_text(),
+        drivers=_drivers(data / "drivers/recorded"),
         expositions=EXPOSITIONS,
         proc={
             path.name: path.read_text() for path in sorted((data / "proc").iterdir()) if path.suffix != ".md"
@@ -251,6 +279,20 @@ def load() -> Corpus:
         recordings=tuple(path.read_bytes() for folder in folders for path in sorted(folder.glob("raw/*.lfr"))),
         state=_state(),
     )  # fmt: skip
+
+
+def _drivers(recorded: Path) -> dict[str, str]:
+    """What drivers of the user's own print, by what reads it."""
+    report = (recorded / "redis-benchmark-7.0.15.txt").read_text().rpartition("====== GET ======")
+    return {
+        "requests": REQUESTS,
+        "seconds": SECONDS,
+        "k6": "".join((recorded / "k6-0.54.0.json").read_text().splitlines(keepends=True)[:40]),
+        "jtl": (recorded / "jmeter-5.6.3.csv.jtl").read_text(),
+        "jtl-xml": (recorded / "jmeter-5.6.3.xml.jtl").read_text(),
+        "redis": report[1] + report[2],
+        "memtier": (recorded / "memtier.json").read_text(),
+    }
 
 
 def _without_planted(text: str) -> str:

@@ -468,6 +468,19 @@ def _access_log(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda folder: api.read_access_log(folder / "access.log"))
 
 
+def _driver(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    kind, whole = rng.choice(sorted(corpus.drivers.items()))
+    if kind in ("requests", "seconds", "k6") and rng.random() < 0.5:
+        lines = whole.splitlines()
+        at = rng.randrange(len(lines))
+        lines[at] = as_json(rng, mutate_tree(rng, json.loads(lines[at])))
+        data = "\n".join(lines).encode("utf-8", "surrogatepass")
+    else:
+        data = mutate_text(rng, whole)
+    cut_off = rng.random() < 0.3
+    return Input(call=lambda folder: api.read_driver(kind, data, cut_off))
+
+
 def _har(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     data = as_json(rng, mutate_tree(rng, json.loads(corpus.har))).encode("utf-8", "surrogatepass")
     data = mutate_text(rng, corpus.har) if rng.random() < 0.3 else data
@@ -522,6 +535,7 @@ SURFACES: dict[str, Surface] = {
     "proc": Surface(_procfs, 0.04),
     "access-log": Surface(_access_log, 0.02),
     "har": Surface(_har, 0.02),
+    "driver": Surface(_driver, 0.04),
     "exposition": Surface(_exposition, 0.04),
     "settings-file": Surface(_settings_file, 0.03),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),

@@ -324,6 +324,7 @@ WRONG = {
         "requests is 999, and its histogram has 1,000",
     ),
     "an unknown unit": ("tell(second=1, requests=1, unit='s')", "unit is 's'"),
+    "a table for a unit": ("tell(second=1, requests=1, unit={})", "unit is {}"),
     "a long second": ("tell(second=1, requests=1, length_s=60)", "length_s is 60"),
     "it ends early": (WORK.replace("< until", "< until - 0.9"), "ended early"),
     "all fail": (

@@ -68,6 +68,10 @@ def test_the_end_may_be_missing_where_jmeter_was_killed(data: bytes) -> None:
     assert whole // 2 - 2 < len(read(data[: len(data) // 2], cut_off=True).end_s) < whole
 
 
+def test_a_size_that_cannot_be_is_as_large_as_can_be_told() -> None:
+    assert max(read(CSV.replace(b",213,", b",99999999999999999999,", 1)).moved_bytes) == 2**62
+
+
 def test_samples_within_others_are_not_counted_twice() -> None:
     outer = b'<testResults version="1.2"><sample t="9" ts="1000" s="true" lb="both">'
     inner = b'<httpSample t="4" ts="1000" s="true" lb="one"/><httpSample t="5" ts="1004" s="true" lb="two"/>'

@@ -29,6 +29,7 @@ MOST_OPERATIONS = 64
 MOST_ERRORS_TOLD = 20
 LONGEST_LATENCY_MS = 3_600_000.0
 LONGEST_NAME = 64
+MOST_BYTES = 2**62
 OTHERS = "others"
 INFINITE = float("inf")
 AT_A_TIME = 2000
@@ -101,7 +102,7 @@ class Lines:
         self.latency_ms.append(latency_ms)
         self.operation.append(operation)
         self.failed.append(failed)
-        self.moved_bytes.append(moved)
+        self.moved_bytes.append(min(moved, MOST_BYTES))
         self.line.append(number)
         if len(self.end_s) > MOST_REQUESTS:
             raise LineError(number, f"there are more than {MOST_REQUESTS:,} requests")
@@ -232,7 +233,7 @@ def _take_second(lines: Lines, number: int, value: dict[str, Any]) -> None:
         if name in value:
             _number(number, value, name, 0.0, LONGEST_LATENCY_MS)
     unit = value.get("unit", "us")
-    if unit not in UNITS:
+    if not isinstance(unit, str) or unit not in UNITS:
         raise LineError(number, f"unit is {words(repr(unit), 60)}; it must be one of {', '.join(UNITS)}")
     histogram = _histogram(number, value)
     counted = None if histogram is None else int(histogram.counts.sum())
@@ -292,7 +293,7 @@ def _number(number: int, value: dict[str, Any], name: str, low: float, high: flo
 
 def _whole(number: int, value: dict[str, Any], name: str) -> int:
     given = value.get(name, 0)
-    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= 2**62:
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= MOST_BYTES:
         raise LineError(number, f"{name} is {words(repr(given), 60)}; it must be a whole number from 0")
     return given
 
