@@ -13,8 +13,7 @@ from loadframe.kinds.mariadb import control as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
 from loadframe.kinds.url import target as url
 from loadframe.model import TargetState
-from loadframe.workloads import http as requests
-from loadframe.workloads import http_driver, registry
+from loadframe.workloads import asking, http_driver, registry
 from peers import HTTP, MARIADB, POSTGRES, SECRET_FILE, peer
 
 MIB = 1 << 20
@@ -27,9 +26,9 @@ UNCHECKED = {"longer than said", "length below nothing", "two lengths", "compres
 def test_a_web_server(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (url, "TIMEOUT_S", 0.3),
-        (requests, "TIMEOUT_S", 0.3),
-        (requests, "WHOLE_S", 0.6),
-        (requests, "LARGEST_OBJECT", 8 * MIB),
+        (asking, "TIMEOUT_S", 0.3),
+        (asking, "WHOLE_S", 0.6),
+        (asking, "LARGEST_OBJECT", 8 * MIB),
     ):
         monkeypatch.setattr(module, name, value)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
