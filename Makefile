@@ -47,6 +47,7 @@ bench: install servers
 	-$(BIN)/python benchmarks/planted_services.py
 	$(BIN)/python benchmarks/planted.py
 	-$(BIN)/python benchmarks/recorder.py
+	-$(BIN)/python benchmarks/http_cost.py
 	-$(BIN)/python benchmarks/verdicts.py --live 10
 	$(BIN)/python benchmarks/forecasts.py
 	-$(BIN)/python benchmarks/forecasts.py --live

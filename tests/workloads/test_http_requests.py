@@ -255,6 +255,14 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_started(case: str) ->
 
 
 @server
+def test_a_page_that_is_not_there_is_said_with_what_to_expect(service: Service) -> None:
+    service.answer = lambda sent: said(b"", "302 Found", "Location: /login")
+    with pytest.raises(TargetError, match="answers /items with status 302") as caught:
+        registry.make("http", {}, declared=Declared(request=(LIST,))).install(service.endpoint())
+    assert "or say expect = 302 ([[workload.request]])" in caught.value.remedy
+
+
+@server
 def test_a_page_that_changes_must_be_checked_for_less(service: Service) -> None:
     service.answer = lambda sent: said(b"%d" % time.monotonic_ns())
     workload = registry.make("http", {}, declared=Declared(request=(LIST,)))

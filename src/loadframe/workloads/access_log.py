@@ -39,7 +39,7 @@ class AccessLog(Recorded[AccessLogOptions]):
 
     kind = "access-log"
     axes = frozenset({"speed"})
-    axis_unit = "x as recorded"
+    axis_unit = "times the recorded speed"
     operations: tuple[str, ...] = ("read", "write")
     judged = operations
     model = AccessLogOptions
@@ -57,7 +57,7 @@ class AccessLog(Recorded[AccessLogOptions]):
         return speed
 
     def words_of(self, level: float) -> str:
-        return f"{level:g} times as fast"
+        return f"{level:g} {self.axis_unit}"
 
     def clients(self, level: int) -> int:
         return self.options.connections

@@ -187,7 +187,9 @@ class ByAddress:
             found = self._answer(endpoint, pages[number], session)
             return found.status, found.body
 
-        wanted = learn(endpoint.address, [Page(one.request.path, one.checked, where) for one in pages], answer)
+        otherwise = ", or say expect = {status}" if self._declared else ""
+        asked = [Page(one.request.path, one.checked, where, otherwise) for one in pages]
+        wanted = learn(endpoint.address, asked, answer)
         bodies = iter(wanted)
         self._known = tuple(replace(one, wanted=next(bodies)) if one.learnt else one for one in sent)
 

@@ -108,7 +108,8 @@ class Har(Recorded[HarOptions]):
         dropped = " and ".join(f"{name} of {count:,}" for name, count in sorted(found.dropped.items()))
         think_s = self.think_s()
         return (
-            f"har: {len(found.recalled):,} requests to {found.origin} are sent, one after the other on one connection",
+            f"har: {len(found.recalled):,} requests to {found.origin} are sent, "
+            + ("one after the other on one connection" if self.order == "walk" else "in any order"),
             *(f"har: {each}" for each in told(found.left_out)),
             *((f"har: secrets were dropped: {dropped} requests (workload.options.keep_cookies)",) if dropped else ()),
             *((thinking(think_s),) if think_s else ()),

@@ -22,11 +22,13 @@ MOST_BYTES = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """path: asked for by GET. checked: what is compared of it. where: the key of a study that names it, for advice."""
+    """path: asked for by GET. checked: what is compared of it. where: the key of a study that names it, for advice;
+    otherwise: what else would do where it answers with another status."""
 
     path: str
     checked: Checked
     where: str
+    otherwise: str = ""
 
 
 def learn(address: str, pages: Sequence[Page], ask: Ask) -> tuple[bytes, ...]:
@@ -39,7 +41,7 @@ def learn(address: str, pages: Sequence[Page], ask: Ask) -> tuple[bytes, ...]:
         if status != http.client.OK:
             raise TargetError(
                 f"The server at {address} answers {page.path} with status {status}",
-                remedy=f"Name paths that it answers with 200 ({page.where}).",
+                remedy=f"Name paths that it answers with 200{page.otherwise.format(status=status)} ({page.where}).",
             )
         if not alike(body, again, page.checked):
             what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "status")
