@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -160,6 +161,16 @@ def test_a_full_accept_queue_is_seen_and_the_drops_of_that_moment(tmp_path: Path
     assert (found["target.accept_queue"], found["target.accept_queue.limit"]) == (3, 2)
     assert found["target.accept_queue.waiting"] == 3
     assert found["system.network.listen_overflows"] > 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another network namespace is for root to make and to enter")
+def test_a_process_in_another_network_namespace_is_asked_about_there(tmp_path: Path) -> None:
+    code = "import ctypes; assert ctypes.CDLL(None).unshare(0x40000000) == 0" + TINY.replace("listen(2)", "listen(9)")
+    ours = Path("/proc/self/ns/net").stat().st_ino
+    with running(code) as (pid, _):
+        assert Path(f"/proc/{pid}/ns/net").stat().st_ino != ours
+        found = recorded(tmp_path / "a.lfr", pid, enough=lambda ticks: looks(ticks) >= 2)
+    assert (found["target.accept_queue"], found["target.accept_queue.limit"]) == (0, 9)
 
 
 BUSY = """
