@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
-from loadframe.recording.derivation import gather
+from loadframe.recording.derivation import Derivation, Metrics, gather
 from loadframe.recording.frames import Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
@@ -27,7 +27,7 @@ from loadframe.recording.process_window import (
     followed_processes,
 )
 from loadframe.recording.runtime_metrics import runtime_metrics
-from loadframe.recording.system_metrics import busy_cores, cpu_count, system_metrics
+from loadframe.recording.system_metrics import NETSTAT, busy_cores, cpu_count, system_metrics
 from loadframe.recording.wait_metrics import machine_of, wait_metrics
 from loadframe.recording.windows import Window, derive, nearest_pair, window_of
 
@@ -37,6 +37,8 @@ COUNTERS_NOTE = "note:counters"
 STEP_START = "mark:step-start"
 MISSING_NOTE = "note:missing"
 """What of a service's counters is not known so far, and why: a JSON array of sentences."""
+ITS_NETWORK = "netstat"
+COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.listen_drops")
 STALL_INTERVALS = 3
 """A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
 
@@ -95,12 +97,28 @@ def window_metrics(
         for name, value in (component_metrics(members) | gather(parts)).items():
             if is_known(f"{component}.{name}"):
                 metrics[f"{component}.{name}"] = value
+    metrics |= _of_its_network(by_component.get("target", ()))
     for component in caged_components(window):
         for name, value in cage_metrics(component, window).items():
             if is_known(f"{component}.{name}"):
                 metrics[f"{component}.{name}"] = value
     metrics |= _fullest_cages(metrics, pieces)
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
+    """What the network namespace that the target is in counts, where that is another than ours: connections that were
+    dropped before they were accepted are counted where they arrive."""
+    row = replace(NETSTAT, source=ITS_NETWORK)
+    for process in target:
+        if any(ITS_NETWORK in tick.entries for tick in process.window.around):
+            found = gather([partial(_between, process, row)])
+            return {name: value for name, value in found.items() if name in COUNTED_WHERE_THEY_ARRIVE}
+    return {}
+
+
+def _between(process: ProcessInWindow, row: Derivation) -> Metrics:
+    return row.between(*process.window.pair(row))
 
 
 def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[str, float]:

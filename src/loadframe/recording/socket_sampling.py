@@ -81,10 +81,11 @@ class Followed(Protocol):
 class _Owner:
     """The sockets that a process has open: descriptors by inode, as last looked through."""
 
-    def __init__(self, process: Followed, source: int, network: int) -> None:
+    def __init__(self, process: Followed, source: int, counters: int, network: int) -> None:
         self.process = process
         self.source = source
         self.network = network
+        self.counters = counters
         self.descriptors: Mapping[int, int] = {}
         self.denied, self.seen = False, False
         self.due_s = 0.0
@@ -110,6 +111,7 @@ class SocketSampler:
         self._without = frozenset(without)
         self._owners: dict[tuple[str, int], _Owner] = {}
         self._networks: dict[int, socket.socket | None] = {}
+        self._own_network = Path("/proc/self/ns/net").stat().st_ino if self._live else 0
         self._foreign: set[int] = set()
         self._due_s = self._ports_due_s = 0.0
         self._ports = writer.source(LOCAL_PORTS)
@@ -136,12 +138,14 @@ class SocketSampler:
         wanted = {(one.component, one.pid): one for one in processes if one.component not in self._without}
         for key in self._owners.keys() - wanted.keys():
             del self._owners[key]
-            self._writer.retire(_name(key))
+            for what in _WORDS:
+                self._writer.retire(_name(key, what))
         for key, process in wanted.items():
             owner = self._owners.get(key)
             if owner is None or owner.process is not process:
                 network = _network_of(process.directory)
-                self._owners[key] = _Owner(process, self._writer.source(_name(key)), network)
+                sockets, counters = (self._writer.source(_name(key, what)) for what in _WORDS)
+                self._owners[key] = _Owner(process, sockets, counters, network)
 
     def _look(self, network: int, now_s: float) -> None:
         asking = self._asking(network)
@@ -163,6 +167,19 @@ class SocketSampler:
         for owner in owners:
             if owner.seen and not owner.denied:
                 self._write(owner, listed)
+        if network not in (0, self._own_network):
+            self._write_counters(owners[0])
+
+    def _write_counters(self, owner: _Owner) -> None:
+        """TCP's counters of the network namespace that a process is in: the machine's are of ours."""
+        try:
+            held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
+        except OSError:  # it ended
+            return
+        try:
+            self._writer.read(owner.counters, held)
+        finally:
+            os.close(held)
 
     def _write(self, owner: _Owner, listed: Mapping[int, Row | None]) -> None:
         rows = []
@@ -311,8 +328,12 @@ def _attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tu
         position += (length + 3) & ~3
 
 
-def _name(key: tuple[str, int]) -> str:
-    return f"{key[0]}:{key[1]}:sockets"
+_WORDS = ("sockets", "netstat")
+"""What is told of a process, as the last word of a source's name."""
+
+
+def _name(key: tuple[str, int], what: str) -> str:
+    return f"{key[0]}:{key[1]}:{what}"
 
 
 def _port_range() -> int:
@@ -347,7 +368,7 @@ def _network_of(directory: int) -> int:
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
     """A netlink socket made in the network namespace of a process: it stays of that one. None where we may not."""
     try:
-        if network in (0, os.stat("/proc/self/ns/net").st_ino):  # noqa: PTH116 - no path is kept
+        if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return _netlink()
         ours, theirs = os.open("/proc/self/ns/net", READ_ONLY), os.open("ns/net", READ_ONLY, dir_fd=directory)
     except OSError:
