@@ -74,7 +74,6 @@ TRACES: Mapping[str, Trace] = {
     **{cause: Trace(IN_SERVICE, "at once") for cause in SERVED_AT_ONCE},
     "net.accept_queue": Trace("system.network.listen_overflows", price=False),
     "net.delayed_ack": Trace("workload.latency_delayed_ack_share", "share"),
-    "runtime.garbage_collection": Trace("target.runtime.gc_share", "share"),
     # One CPU was all that it could have: of work that is spread it takes more than that.
     "cpu.hot_thread": Trace("target.cpu.cores", "passes", ceiling="target.cpu.cores"),
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
@@ -85,6 +84,8 @@ events (1/s, or per request) is their trace."""
 
 TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
+    "target.runtime.gc_share": Trace("target.runtime.gc_share", "share"),
+    "target.runtime.gc_cpu_share": Trace("target.runtime.gc_cpu_share", "share"),
 }
 """Of a finding that may be seen in several ways, by the metric that carries it."""
 
