@@ -249,3 +249,41 @@ def test_a_java_heap_and_its_collectors_are_read_from_its_own_counters(tmp_path:
     assert 0 < found["target.runtime.gc_share"] < 1
     assert 0 < found["target.runtime.gc_cpu_share"] < 1
     assert found["target.cpu.one_at_a_time"] == 0
+
+
+PORTS = """
+import ctypes, fcntl, socket, struct, sys
+from pathlib import Path
+from loadframe.recording.frame_writer import FrameWriter
+from loadframe.recording.frames import Facts
+from loadframe.recording.socket_sampling import SocketSampler
+assert ctypes.CDLL(None).unshare(0x40000000) == 0
+with socket.socket() as any:
+    fcntl.ioctl(any, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS: up
+Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("40000 40099")
+listeners = [socket.create_server(("127.0.0.1", port)) for port in (8001, 8002)]
+open_yet = []
+def connect(listener):
+    client = socket.create_connection(listener.getsockname())
+    return client, listener.accept()[0]
+for number in range(60):
+    for each in connect(listeners[number % 3 == 0]):
+        each.close()
+open_yet = [connect(listeners[0]) for _ in range(5)]
+writer = FrameWriter(Path(sys.argv[1]), Facts(0.1, 100, 2, 4096, 0.0, 0.0, 1e9))
+sampler = SocketSampler(Path("/"), writer)
+writer.begin_sample(0.0, 1e9)
+sampler.sample(0.0, [])
+writer.end_record()
+writer.close()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a range of ports of its own is for root to make")
+def test_local_ports_are_counted_for_the_destination_that_takes_most_of_them(tmp_path: Path) -> None:
+    """40 in TIME_WAIT and 5 open to one port, 20 to another; those of the server's side take none."""
+    path = tmp_path / "a.lfr"
+    subprocess.run([sys.executable, "-c", PORTS, str(path)], check=True)
+    with RecordingReader(path) as reader:
+        (tick,) = reader.all_ticks()
+    assert tick.entries["system:local-ports"] == b"45\n"
