@@ -31,6 +31,7 @@ from loadframe.experiments import limits_now
 from loadframe.kinds.service.finding import find
 from loadframe.kinds.service.own_file import OwnFile
 from loadframe.kinds.service.running import RunningService
+from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
 
@@ -377,6 +378,20 @@ def test_one_that_is_not_as_its_study_says_is_not_loaded(service: Service, opene
     ):
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
+
+
+def test_a_remedy_for_one_that_is_not_owned_is_refused_and_changes_nothing(service: Service, opened: Opened) -> None:
+    before = service.state()
+    study = study_of({"listen": service.port, "settings": {"grain": 1}, "setting": {"grain": GRAIN}})
+    with RealBench(study, opened(study)) as bench:
+        bench.declare("A", "as given", bench.start_state)
+        bench.declare("B", "finer", TargetState({"grain": 3}))
+        bench.use("A")
+        with pytest.raises(TargetError, match="is not changed: the study does not say that it is yours"):
+            bench.use("B")
+        bench.recover("A")
+        assert service.state() == before
+    assert service.state() == before
 
 
 def test_one_that_is_owned_is_changed_and_put_back(service: Service, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from loadframe.experiments.controls import halved
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import Tried, try_remedies
-from loadframe.model import Change, Finding, Price, Remedy, SettingValue, TargetState
+from loadframe.model import Change, Finding, Knob, Price, Remedy, SettingValue, TargetState
 
 Simulated = Callable[..., Bookkeeping]
 Answer = tuple[float, Mapping[str, float]]
@@ -262,6 +262,19 @@ def test_failures_that_a_restart_ends_as_well_are_not_the_cause_s(simulated: Sim
         assert (trial.kept, trial.verdict.decision) == (True, "no-proven-difference")
         assert [(control.kind, control.holds) for control in trial.controls] == [("sham", not restarts_help)]
         assert tried.round.findings[0].status == ("helped" if restarts_help else "confirmed")
+
+
+def test_half_the_way_of_what_a_study_declares_is_one_of_its_values() -> None:
+    def half(values: tuple[SettingValue, ...], before: SettingValue, after: SettingValue) -> SettingValue | None:
+        change = Change("server", "pool", before, after)
+        remedy = Remedy("service.pool", "", ("service.parallelism",), (change,), Price())
+        found = halved(remedy, [Knob("pool", values)])
+        return None if found is None else found.changes[0].after
+
+    assert half((4, 8, 32), 4, 32) == 8, "11 is none of them"
+    assert half((4, 32), 4, 32) is None
+    assert half((0.5, 1.5, 4.0), 4.0, 0.5) == 1.5
+    assert half((), 4, 32) == 11, "any number of a range"
 
 
 def test_half_the_way_is_a_middle_of_every_number() -> None:
