@@ -21,8 +21,9 @@ SATURATED, PARALLELISM = "cpu.saturated", "service.parallelism"
 
 
 def is_busy(curve: Curve, steps: Sequence[Step]) -> bool:
-    """Whether the machine's CPUs are used up at the highest level."""
-    shares = [step.metrics.get("system.cpu.utilization", 0.0) for step in steps if step.level == curve.points[-1].load]
+    """Whether the machine's CPUs are used up at the highest level, by what the study runs: not by others."""
+    at_most = [step.metrics for step in steps if step.level == curve.points[-1].load]
+    shares = [each.get("system.cpu.utilization", 0.0) - each.get("system.cpu.foreign", 0.0) for each in at_most]
     return bool(shares) and median(shares) >= BUSY
 
 
