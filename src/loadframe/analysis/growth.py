@@ -6,9 +6,9 @@ request at level l after x is
     cost = a_l (1 + k x)
 
 with x the requests served so far, or the time; k >= 0 is fitted by least squares of the logarithms, each level with a
-height of its own. A machine drifts, too, and what drifts keeps time with x. So the growth must be proved of the levels'
-own noise (F), of the changes from step to step, as if all noise were a random walk (t), at every level by itself, and
-be larger than drifts are. benchmarks/growth.py has how often which noise errs.
+height of its own. A machine drifts, too, and what drifts keeps time with x. So the growth must be proved whatever part
+of the noise may be a random walk, at every level by itself, and be larger than drifts are. benchmarks/growth.py has how
+often which noise errs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,21 @@ from loadframe.analysis import student
 Numbers = NDArray[np.float64]
 By = Literal["requests", "time"]
 
-ERROR = 0.005
-"""Of each of the two tests, of each of the two explanations."""
-LEAST = 1.3
-"""Machines were seen to drift by a tenth within a run; a service whose cost grows so little is not told from one."""
+ERROR = 0.025
+"""Of each of the two explanations, one-sided."""
+LEAST = 1.5
+"""Machines that others use were seen to drift by a fifth within a run; a cost that grows by less than half is not told
+from that."""
 FEWEST_STEPS = 8
 FEWEST_LEVELS = 2
 APART = 4.0
 """Twice the difference in log-likelihood from which on one explanation is told from the other (Akaike: 7 to 1)."""
+WALKS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 30.0)
+"""Variances of a step of a random walk, of that of the white noise, that are tried: from none to almost all."""
+PLAUSIBLE = 1.5
+"""In log-likelihood, below the likeliest mixture of noise: few steps do not tell which one it is."""
+LEAST_NOISE = 1e-4
+"""Of the logarithm: what rounding leaves."""
 GRID = np.concatenate([[0.0], np.geomspace(0.02, 200.0, 160)])
 """Growths over all of x that are tried: from 2 % to 200 times."""
 
@@ -52,7 +59,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """growth: log(1 + k x) at each step; squares: of what it leaves. proved: by both tests."""
+    """growth: of the logarithm at each step, at the mean level. squares: of what is left. proved: by `_proved`."""
 
     growth: Numbers
     squares: float
@@ -88,43 +95,50 @@ def _fit(level: Numbers, logs: Numbers, x: Numbers) -> _Fit:
     span = float(x.max() - x.min())
     if span <= 0:
         return _Fit(np.zeros_like(logs), math.inf, False)
-    share = (x - x.min()) / span
-    shapes = np.log1p(GRID[:, None] * share)
-    left = _centred(level, logs - shapes)
-    squares = (left**2).sum(axis=1)
-    best = int(squares.argmin())
-    freedom = len(logs) - len(np.unique(level)) - 1
-    if best == 0 or freedom < 1:
-        return _Fit(shapes[best], float(squares[best]), False)
-    noise = max(float(squares[best]) / freedom, 1e-12)
-    # Of one parameter F is the square of t, and only growth is looked for.
-    explained = math.sqrt(max(float(squares[0] - squares[best]), 0.0) / noise)
-    proved = explained > float(student.quantile(1 - ERROR, freedom)) and _by_changes(level, logs, shapes[best])
-    return _Fit(shapes[best], float(squares[best]), proved)
+    shapes = np.log1p(GRID[:, None] * ((x - x.min()) / span))
+    left = [_squares(_design(level, shape), logs) for shape in shapes[1:]]
+    shape = shapes[1 + int(np.argmin(left))]
+    design = _design(level, shape)
+    weights, *_ = np.linalg.lstsq(design, logs, rcond=None)
+    return _Fit(float(weights[0]) * shape, min(left), _proved(design, logs))
 
 
-def _centred(level: Numbers, values: Numbers) -> Numbers:
-    """Values (..., steps) less the mean of their level."""
-    left = values.copy()
-    for one in np.unique(level):
-        mine = level == one
-        left[..., mine] -= left[..., mine].mean(axis=-1, keepdims=True)
-    return left
+def _design(level: Numbers, shape: Numbers) -> Numbers:
+    """The growth, how much more of it there is at higher levels, where requests also wait for one another's growth, and
+    a height for each level."""
+    far = np.log(level) - np.log(level).mean()
+    return np.column_stack([shape, far * shape, *((level == one).astype(np.float64) for one in np.unique(level))])
 
 
-def _by_changes(level: Numbers, logs: Numbers, shape: Numbers) -> bool:
-    """Whether the changes from step to step, beside those of the level, follow the growth: least squares of
-    differences, which a random walk leaves without correlation."""
-    others = np.unique(level)[1:]
-    design = np.column_stack([shape, *((level == one).astype(np.float64) for one in others)])
-    steps, changes = np.diff(design, axis=0), np.diff(logs)
-    freedom = len(changes) - steps.shape[1]
-    if freedom < 2 or np.linalg.matrix_rank(steps) < steps.shape[1]:
+def _squares(design: Numbers, values: Numbers) -> float:
+    weights, *_ = np.linalg.lstsq(design, values, rcond=None)
+    return float(((values - design @ weights) ** 2).sum())
+
+
+def _proved(design: Numbers, logs: Numbers) -> bool:
+    """Whether the growth differs from zero under every mixture of white noise and a random walk that the residuals do
+    not contradict (generalised least squares; likelihood of the residuals alone)."""
+    count, columns = design.shape
+    if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False
-    weights, *_ = np.linalg.lstsq(steps, changes, rcond=None)
-    noise = float(((changes - steps @ weights) ** 2).sum()) / freedom
-    error = math.sqrt(max(noise, 1e-12) * float(np.linalg.inv(steps.T @ steps)[0, 0]))
-    return float(weights[0]) > float(student.quantile(1 - ERROR, freedom)) * error
+    walk = np.minimum.outer(np.arange(1, count + 1), np.arange(1, count + 1)).astype(np.float64)
+    judged = [_under(np.eye(count) + share * walk, design, logs) for share in WALKS]
+    likeliest = max(likelihood for likelihood, _ in judged)
+    quantile = float(student.quantile(1 - ERROR, count - columns))
+    return all(t > quantile for likelihood, t in judged if likelihood >= likeliest - PLAUSIBLE)
+
+
+def _under(covariance: Numbers, design: Numbers, logs: Numbers) -> tuple[float, float]:
+    """The restricted log-likelihood of a noise with this covariance, to its scale, and t of the first weight."""
+    root = np.linalg.cholesky(covariance)
+    white, values = np.linalg.solve(root, design), np.linalg.solve(root, logs)
+    inner = white.T @ white
+    weights = np.linalg.solve(inner, white.T @ values)
+    freedom = len(values) - design.shape[1]
+    noise = max(float(((values - white @ weights) ** 2).sum()) / freedom, LEAST_NOISE**2)
+    likelihood = -float(np.log(np.diag(root)).sum()) - float(np.linalg.slogdet(inner)[1]) / 2
+    likelihood -= freedom / 2 * math.log(noise)
+    return likelihood, float(weights[0]) / math.sqrt(noise * float(np.linalg.inv(inner)[0, 0]))
 
 
 def _at_every_level(level: Numbers, logs: Numbers) -> bool:

@@ -8,7 +8,7 @@ from loadframe.analysis import comparison
 from loadframe.diagnosis.bend import bend_of, explains_bend
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
-from loadframe.diagnosis.plateau import FLAT
+from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
     DRIVER_BESIDE,
@@ -136,7 +136,7 @@ def stops_growing(curve: Curve) -> str | None:
         return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
     if curve.knee is not None:
         return f"Throughput stops growing at {curve.axis} {curve.knee.load:.3g}"
-    if len(curve.points) > 1 and all(point.throughput >= FLAT * curve.peak.throughput for point in curve.points):
+    if is_flat(curve):
         return f"Throughput does not grow from the lowest level, {curve.axis} {curve.points[0].load:g}, on"
     return None
 

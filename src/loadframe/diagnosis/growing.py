@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from loadframe.analysis.growth import Growth, growth
+from loadframe.analysis.growth import LEAST, Growth, growth
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Evidence, Finding, Step
 from loadframe.units import show
 
@@ -16,6 +16,7 @@ SCORE = 0.9
 """A curve whose levels were measured at different costs says little of its bend: before any signature."""
 SERVED = 0.95
 """A rate of which less is served has response times that grow by themselves, while it lasts."""
+NAMED = ("the number of requests served so far", "time")
 PER = {"requests": 1000.0, "time": 60.0}
 
 
@@ -72,13 +73,10 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
         if requests
         else f"from {show(found.first, 's')} to {show(found.last, 's')} after the first step began"
     )
-    what = "the number of requests served so far" if requests else "time"
-    other = "time" if requests else "the number of requests served"
-    apart = (
-        ""
-        if found.told_apart
-        else f" From these steps {other} cannot be told from it: it explains them nearly as well."
-    )
+    what, other = NAMED if requests else NAMED[::-1]
+    if not found.told_apart:
+        what = f"{what} or {other}"
+    apart = "" if found.told_apart else " From these steps the two cannot be told apart."
     look = (
         "Look for what is kept of each request and searched by the next ones: a list, a log, a table without an index, "
         "a cache without an end."
@@ -92,15 +90,19 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
         "not the load",
         reached_at=None,
         evidence=(
-            Evidence(GROWS, found.times, ">=", 1.3, where, "response time at equal levels, last over first"),
+            Evidence(GROWS, found.times, ">=", LEAST, where, "response time at equal levels, last over first"),
             *_each_level(steps),
         ),
         ruled_out=(),
         score=SCORE,
-        explanation=f"At every level requests took longer the later it was measured, {span}: {100 * per:.2g} % of the "
-        f"first cost more with each {unit}.{apart} This is no limit of the load: any load brings it there, and the "
+        explanation=f"At every level requests took longer the later it was measured, {span}: {_percent(per)} of "
+        f"the first cost more with each {unit}.{apart} This is no limit of the load: any load brings it there, and the "
         f"curve shows the service at different costs. {look} A restart that makes requests cheap again confirms it.",
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:,.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def _each_level(steps: Sequence[Step]) -> list[Evidence]:

@@ -154,19 +154,21 @@ def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def how_many(served: InService) -> str:
-    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3"."""
+def how_many(served: InService, found: Sequence[Size] = ()) -> str:
+    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". found: what has that size; where all of it has one, that
+    one is told."""
     if served.bounded:
         return f"at most {_digits(served.high)}"
     if served.whole is not None:
         return show(served.whole, "count")
+    of_it = {round(size.value) for size in found}
     if served.known:
-        return f"about {_digits(served.value)}"
+        return f"about {of_it.pop() if len(of_it) == 1 else _digits(served.value)}"
     return f"between {_digits(max(1.0, served.low))} and {_digits(served.high)}"
 
 
 def _title(served: InService, found: Sequence[Size], refused: bool) -> str:
-    many = how_many(served)
+    many = how_many(served, found)
     what = "one request is served at a time" if many == "1" else f"{many} requests are served at a time"
     what += ", and those beyond fail" if refused else ""
     if not found:
@@ -182,7 +184,7 @@ def _explanation(seen: Seen, plateau: Plateau, served: InService, found: Sequenc
     interval = f" ({_digits(max(served.low, 0.0))} to {_digits(served.high)})"
     law = (
         f"{show(served.throughput, '1/s')} x {show(1000 * served.response_s, 'ms')}, the response time {at}, is "
-        f"{_digits(served.value)}{interval}: that many requests are in service at once, and more load only waits."
+        f"{_digits(served.value)}{interval}: that many requests are in service at once, and all others wait."
     )
     if served.bounded:
         law += " Requests may wait there already: measure from a lower load to know the number."
@@ -201,10 +203,15 @@ def _confirm(served: InService, found: Sequence[Size]) -> str:
             f"Seen of that size: {seen}. Declare the setting that sizes {pool} as [target.setting.NAME], and Loadframe "
             "changes it and measures whether it is the cause."
         )
-    size = f"a pool of {how_many(served)}" if served.known else "a pool of that size"
+    if not served.known:
+        return (
+            "Nothing that is seen from outside is exhausted. The interval is too wide to compare it with the size of "
+            "anything: measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
+        )
     return (
-        f"Nothing that is seen from outside is exhausted, and nothing seen has that size: expose the use of {size} "
-        "(target.metrics), or declare the setting that sizes it as [target.setting.NAME], to confirm it."
+        "Nothing that is seen from outside is exhausted, and nothing seen has that size. To confirm it, expose the use "
+        f"of a pool of {how_many(served)} (target.metrics), or declare the setting that sizes it as "
+        "[target.setting.NAME]."
     )
 
 

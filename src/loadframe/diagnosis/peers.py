@@ -13,8 +13,9 @@ from loadframe.units import show
 
 SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
-SHARE = 0.5
-"""Of the response time: most of it is spent at the peer."""
+SHARE = 1 / 3
+"""Of the response time that is spent at the peer, at least: of connections on which the next request follows the answer
+at once the kernel does not always tell that they are busy, so that there may be more."""
 GROWS = 1.5
 """Of a pool of connections that limits, each is as long at the peer as before, however many requests wait for one."""
 OTHERS = "others"
@@ -53,7 +54,6 @@ def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
 def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
     """peer.slow. many: how many requests are in service at once, in words, "" where that is not known."""
     levels = [point.load for point in curve.points]
-    at_once = f" It serves {many} at a time." if many else ""
     where = f"at {levels[-1]:g}"
     return Finding(
         id=SLOW,
@@ -66,10 +66,16 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
         ),
         ruled_out=(),
         score=SCORE,
-        explanation=f"A request spends {show(peer.low_ms, 'ms')} there at {levels[0]:g}, and "
-        f"{show(peer.high_ms, 'ms')} at {levels[-1]:g}, {100 * peer.share:.0f} % of its response time.{at_once} More "
-        "connections to it only make requests wait there: the limit is the peer's. Measure it as a target of its own, "
-        "or ask it less.",
+        explanation=_explanation(peer, levels, f" It serves {many} at a time." if many else ""),
+    )
+
+
+def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
+    low, high = show(peer.low_ms, "ms"), show(peer.high_ms, "ms")
+    return (
+        f"A request spends {low} there at {levels[0]:g}, and {high} at {levels[-1]:g}, at least "
+        f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait there: "
+        "the limit is the peer's. Measure it as a target of its own, or ask it less."
     )
 
 
@@ -82,7 +88,12 @@ def _peers(steps: Sequence[Step]) -> list[str]:
 def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
     metric = f"target.peer.{name}.busy"
     times = [_times_ms(metric, steps) for steps in (low, high)]
-    if not all(times) or min(times[1]) <= GROWS * max(times[0]) or min(times[0]) <= 0:
+    if (
+        not all(times)
+        or min(times[1]) <= max(times[0])
+        or fmean(times[1]) < GROWS * fmean(times[0])
+        or not any(times[0])
+    ):
         return None
     response_ms = fmean(step.latency.mean_ms for step in high)
     share = min(1.0, fmean(times[1]) / response_ms) if response_ms > 0 else 0.0

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.analysis.in_service import InService, in_service
-from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, Step
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step
 
 FLAT = 0.95
 """Levels that keep this share of the highest throughput are the plateau."""
+NOISY = 0.85
+"""... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
 """The plateau's highest level is at least so many times its lowest one, so that it is flat over some load."""
 BEFORE = {True: 0.75, False: 0.5}
@@ -67,12 +69,23 @@ def flat_levels(curve: Curve) -> tuple[float, ...]:
     """The levels at which throughput no longer grows: the last ones, but for those at which it falls a little."""
     if curve.shape not in ("plateau", "decline") or curve.axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return ()
-    flat = [point.load for point in curve.points if point.throughput >= FLAT * curve.peak.throughput]
+    flat = [point.load for point in curve.points if _as_high(point, curve)]
     after = [point for point in curve.points if point.load > flat[-1]]
     if len(flat) < 2 or flat[-1] < SPAN * flat[0] or len(after) > len(flat):
         return ()
     between = [point.load for point in curve.points if flat[0] <= point.load <= flat[-1]]
     return tuple(flat) if between == flat else ()
+
+
+def is_flat(curve: Curve) -> bool:
+    """Whether throughput does not grow from the lowest level on."""
+    return len(curve.points) > 1 and all(_as_high(point, curve) for point in curve.points)
+
+
+def _as_high(point: CurvePoint, curve: Curve) -> bool:
+    peak = max(curve.points, key=lambda one: one.throughput)
+    near, possible = point.throughput >= FLAT * peak.throughput, point.throughput_high >= peak.throughput_low
+    return near or (possible and point.throughput >= NOISY * peak.throughput)
 
 
 def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float]) -> str | None:

@@ -5,8 +5,19 @@ from __future__ import annotations
 import math
 
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.diagnosis.plateau import FLAT
-from loadframe.model import DRIVER_BESIDE, OTHERS, Finding, Investigation, LoadInterval, NextLimit, Verdict
+from loadframe.diagnosis.operational import OPERATIONAL
+from loadframe.diagnosis.plateau import is_flat
+from loadframe.model import (
+    DRIVER_BESIDE,
+    OTHERS,
+    Change,
+    Finding,
+    Investigation,
+    LoadInterval,
+    NextLimit,
+    Round,
+    Verdict,
+)
 from loadframe.reporting import change_words, facts, reaching, rounding, verdict_words, words
 
 
@@ -151,7 +162,10 @@ def _interrupted(inv: Investigation) -> str:
 
 
 def next_step(inv: Investigation) -> str:
-    """The next limit and its load; where nothing is known of that, what to do next."""
+    """The next limit and its load; where nothing is known of that, what to do next; and where the curve alone says what
+    limits, what would confirm it."""
+    if (to_confirm := _to_confirm(inv)) is not None:
+        return to_confirm
     if inv.next_limit:
         return _next_limit(inv, inv.next_limit)
     match inv.outcome.kind:
@@ -193,11 +207,28 @@ def next_step(inv: Investigation) -> str:
             return "No further limit showed within the levels that were tested."
 
 
+def _to_confirm(inv: Investigation) -> str | None:
+    """What a finding that the curve alone shows needs to be confirmed; None for others."""
+    found = facts.main_findings(inv)
+    if not found or found[0].id not in OPERATIONAL or found[0].id in GROWTH or found[0].status != "suspected":
+        return None
+    if inv.outcome.kind == "no-proven-gain":
+        changed = ", ".join(dict.fromkeys(change.setting for one in inv.rounds for change in _tried(one)))
+        return (
+            f"{words.sentence(found[0].explanation)} Changing {changed} has no proven gain. Declare further settings "
+            "as [target.setting.NAME], or expose what the service counts of its queues and pools (target.metrics)."
+        )
+    return words.sentence(found[0].explanation) if inv.outcome.kind == "limit-without-remedy" else None
+
+
+def _tried(one: Round) -> list[Change]:
+    return [change for trial in one.tried for change in trial.remedy.changes if change.needed]
+
+
 def _begins_flat(inv: Investigation) -> bool:
     """Whether the lowest level of the last state is above 1 and has all the throughput that there is."""
     curve = inv.rounds[-1].curve
-    lowest = curve.points[0]
-    return lowest.load > 1 and lowest.throughput >= FLAT * curve.peak.throughput
+    return curve.points[0].load > 1 and is_flat(curve)
 
 
 def _first_id(inv: Investigation) -> str:
