@@ -26,7 +26,7 @@ SWEEPS: Mapping[str, tuple[tuple[float, ...], int]] = {
     "5 levels, 3 blocks": ((1.0, 2.0, 4.0, 8.0, 16.0), 3),
     "5 levels, 6 blocks": ((1.0, 2.0, 4.0, 8.0, 16.0), 6),
 }
-SERIES = 1000
+SERIES = 300
 STEP_S = 1.6
 SERVICE_S = 0.004
 MOST_FALSE, LEAST_FOUND = 2.0, 90.0

@@ -16,10 +16,12 @@ from loadframe.model import (
     DRIVER_BESIDE,
     Decision,
     Evidence,
+    Finding,
     Investigation,
     LoadInterval,
     NextLimit,
     OutcomeKind,
+    Peak,
     Verdict,
 )
 from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
@@ -267,3 +269,49 @@ def test_a_bend_that_no_limit_explains_is_the_curves(farm: Investigation) -> Non
     assert farm.before is not None
     assert "the curve alone" not in words.state_sentence(replace(farm.before, bend=None), "active jobs")
     assert investigation_json(replace(farm, before=replace(farm.before, bend=None)))["before"]["bend"] is None
+
+
+def of_service(inv: Investigation, kind: OutcomeKind, *findings: Finding) -> Investigation:
+    """A service of the reader's own, with these findings and nothing gained."""
+    one = replace(inv.rounds[0], findings=findings, tried=(), ruled_out=())
+    return replace(
+        inv, rounds=(one,), gain=None, next_limit=None, outcome=replace(inv.outcome, kind=kind), after=None,
+        study=replace(inv.study, target_kind="service"),
+    )  # fmt: skip
+
+
+def test_a_bend_that_nothing_explains_is_not_called_no_limit(farm: Investigation) -> None:
+    inv = of_service(farm, "limit-not-seen")
+    answer = answers.answer(inv)
+    assert "nothing that is seen from outside is exhausted" in answer
+    assert "No limit was reached" not in answer
+    assert "add levels" not in answers.next_step(inv)
+    assert "[target.setting.NAME]" in answers.next_step(inv)
+    known = replace(inv, study=replace(inv.study, target_kind="mariadb"))
+    assert "target.setting" not in answers.next_step(known), "its settings are known"
+
+
+def test_levels_that_begin_on_the_plateau_are_told_to_begin_at_one(farm: Investigation) -> None:
+    flat = of_service(farm, "limit-not-seen")
+    points = tuple(replace(point, throughput=100.0, throughput_high=105.0) for point in flat.rounds[0].curve.points)
+    curve = replace(flat.rounds[0].curve, points=points, shape="plateau", knee=None, cliff=None, peak=Peak(20, 100.0))
+    inv = replace(flat, rounds=(replace(flat.rounds[0], curve=curve),))
+    assert "Measure from a load of 1" in answers.next_step(inv)
+
+
+def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investigation) -> None:
+    finding = Finding(
+        "service.parallelism", "suspected", "4 requests are served at a time", None, (), (), 0.51, "Declare the pool."
+    )
+    inv = of_service(farm, "limit-without-remedy", finding)
+    assert "4 requests are served at a time" in answers.answer(inv)
+    assert answers.next_step(inv) == "Declare the pool."
+    tried = replace(inv, outcome=replace(inv.outcome, kind="no-proven-gain"))
+    assert "has no proven gain" in answers.next_step(tried)
+
+
+def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investigation) -> None:
+    finding = Finding("growth.requests", "suspected", "a request costs 4 times as much", None, (), (), 0.9)
+    inv = of_service(farm, "limit-without-remedy", finding)
+    assert answers.answer(inv).startswith("What is measured changes while it is measured.")
+    assert "Restart the service" in answers.next_step(inv)

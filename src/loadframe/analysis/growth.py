@@ -41,8 +41,8 @@ PLAUSIBLE = 1.5
 """In log-likelihood, below the likeliest mixture of noise: few steps do not tell which one it is."""
 LEAST_NOISE = 1e-4
 """Of the logarithm: what rounding leaves."""
-GRID = np.concatenate([[0.0], np.geomspace(0.02, 200.0, 160)])
-"""Growths over all of x that are tried: from 2 % to 200 times."""
+GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
+"""Growths over all of x that are tried: from 5 % to 100 times."""
 
 
 @dataclass(frozen=True, slots=True)

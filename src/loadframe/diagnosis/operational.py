@@ -25,6 +25,8 @@ SERVED_AT_ONCE = (PARALLELISM, SERIAL)
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
 """They say again what the curve says, so that beside another cause none of them is a second one; and a setting without
 effect refutes none."""
+UNKNOWN_KINDS = frozenset({"service", "url"})
+"""Kinds of target of which only their owner knows what may limit them."""
 IN_SERVICE = "workload.in_service"
 SCORE = 0.51
 """It explains the bend, and comes after every signature that does."""
@@ -55,13 +57,15 @@ ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the 
 class Seen:
     """What an examination has: the curve of a state, the steps that count, the settings in effect that the study or the
     server's owner declares, and the limits. sequence: all steps of the state, disturbed ones too, of a service of which
-    Loadframe knows no more; empty for others: a database that is filled costs more by design."""
+    Loadframe knows no more; empty for others: a database that is filled costs more by design. own:
+    whether it is such a service, whose settings the study may declare."""
 
     curve: Curve
     steps: Sequence[Step]
     settings: Mapping[str, SettingValue]
     limits: Sequence[Limit]
     sequence: Sequence[Step] = ()
+    own: bool = True
 
 
 def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
@@ -131,7 +135,7 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
         ),
         ruled_out=(),
         score=REFUSES if refused else SCORE,
-        explanation=_explanation(seen, plateau, served, found),
+        explanation=_explanation(seen, plateau, served, found, refused),
     )
 
 
@@ -178,41 +182,42 @@ def _title(served: InService, found: Sequence[Size], refused: bool) -> str:
     return f"{what} ({named}{f'; and {more} more of that size' if more > 0 else ''})"
 
 
-def _explanation(seen: Seen, plateau: Plateau, served: InService, found: Sequence[Size]) -> str:
+def _explanation(seen: Seen, plateau: Plateau, served: InService, found: Sequence[Size], refused: bool) -> str:
     unit = "client" if plateau.lowest == 1 else "clients"
     at = f"at {plateau.lowest:g} {unit}" if seen.curve.axis != "rate" else f"at {plateau.lowest:g} requests/s"
     interval = f" ({_digits(max(served.low, 0.0))} to {_digits(served.high)})"
+    others = "fail" if refused else "wait"
     law = (
         f"{show(served.throughput, '1/s')} x {show(1000 * served.response_s, 'ms')}, the response time {at}, is "
-        f"{_digits(served.value)}{interval}: that many requests are in service at once, and all others wait."
+        f"{_digits(served.value)}{interval}: that many requests are in service at once, and all others {others}."
     )
     if served.bounded:
         law += " Requests may wait there already: measure from a lower load to know the number."
-    return f"{law} {_confirm(served, found)}"
+    return f"{law} {_confirm(served, found, seen.own)}"
 
 
-def _confirm(served: InService, found: Sequence[Size]) -> str:
-    """What would tell which of those it is, or what it is at all."""
-    settings = [size for size in found if size.setting]
-    if settings:
-        return "What has that size may be what limits; only a change of it shows that."
-    seen = "; ".join(size.words for size in found)
-    if found:
-        pool = f"the pool of {found[0].words}"
-        return (
-            f"Seen of that size: {seen}. Declare the setting that sizes {pool} as [target.setting.NAME], and Loadframe "
-            "changes it and measures whether it is the cause."
-        )
+def _confirm(served: InService, found: Sequence[Size], own: bool) -> str:
+    """What would tell which of those it is, or what it is at all. own: the study can declare the service's settings."""
     if not served.known:
         return (
             "Nothing that is seen from outside is exhausted. The interval is too wide to compare it with the size of "
             "anything: measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
         )
-    return (
-        "Nothing that is seen from outside is exhausted, and nothing seen has that size. To confirm it, expose the use "
-        f"of a pool of {how_many(served)} (target.metrics), or declare the setting that sizes it as "
-        "[target.setting.NAME]."
+    if any(size.setting for size in found):
+        return "What has that size may be what limits; only a change of it shows that."
+    if not found:
+        said = "Nothing that is seen from outside is exhausted, and nothing seen has that size."
+        expose = (
+            f" To confirm it, expose the use of a pool of {how_many(served)} (target.metrics), or declare the setting "
+            "that sizes it as [target.setting.NAME]."
+        )
+        return said + (expose if own else "")
+    said = f"Seen of that size: {'; '.join(size.words for size in found)}."
+    declare = (
+        f" Declare the setting that sizes the pool of {found[0].words} as [target.setting.NAME], and Loadframe changes "
+        "it and measures whether it is the cause."
     )
+    return said + (declare if own else "")
 
 
 def _because(condition: Condition, value: float) -> str:

@@ -74,8 +74,8 @@ def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
     low, high = show(peer.low_ms, "ms"), show(peer.high_ms, "ms")
     return (
         f"A request spends {low} there at {levels[0]:g}, and {high} at {levels[-1]:g}, at least "
-        f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait there: "
-        "the limit is the peer's. Measure it as a target of its own, or ask it less."
+        f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait "
+        "there: the limit is the peer's. Measure it as a target of its own, or ask it less."
     )
 
 

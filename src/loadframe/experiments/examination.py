@@ -11,7 +11,7 @@ import numpy as np
 from loadframe.analysis import exhaustion
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.operational import Seen, operational
+from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
@@ -28,8 +28,6 @@ FORESIGHT = 10.0
 
 OWN_KINDS = frozenset({"service"})
 """Kinds of which only the study says what settings there are."""
-UNKNOWN_KINDS = OWN_KINDS | {"url"}
-"""Kinds of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,9 @@ def examine(
     limits = tuple(_with_exhaustion(one, highest_level) for one in series)
     counting = undisturbed(steps)
     windows = look(curve, counting)
-    sequence = steps if target_kind in UNKNOWN_KINDS else ()
-    several = operational(Seen(curve, counting, _declared(target_kind, state, effective), limits, sequence))
+    own = target_kind in UNKNOWN_KINDS
+    settings = _declared(target_kind, state, effective)
+    several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     findings, ruled_out = diagnose(windows, limits, several)
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)

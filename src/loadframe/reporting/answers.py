@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.diagnosis.operational import OPERATIONAL
+from loadframe.diagnosis.operational import OPERATIONAL, UNKNOWN_KINDS
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.model import (
     DRIVER_BESIDE,
@@ -185,6 +185,11 @@ def next_step(inv: Investigation) -> str:
             return (
                 f"Measure from a load of 1: the lowest level, {lowest}, is on the plateau already, so that the curve "
                 "does not show how many requests are served at once."
+            )
+        case "limit-not-seen" if inv.study.target_kind not in UNKNOWN_KINDS:
+            return (
+                "None of the limits that Loadframe knows of this server explains it: measure more levels around the "
+                "bend, and see the profiles of the report."
             )
         case "limit-not-seen":
             return (
