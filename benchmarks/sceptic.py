@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+import at_once  # noqa: F401 - its rows
 import causes  # noqa: F401 - its rows
 import forecast_rows  # noqa: F401 - its rows
 import remedies  # noqa: F401 - its rows
@@ -95,11 +96,11 @@ def without_scatter(blocks: int, series: int, *, gain: float = 1.0, grain: bool 
     random = np.random.default_rng(9)
     found = 0
     for _ in range(series):
-        at_once = int(random.choice((1, 4, 16)))
-        rate = float(np.exp(random.uniform(np.log(5), np.log(500)))) / at_once
+        burst = int(random.choice((1, 4, 16)))
+        rate = float(np.exp(random.uniform(np.log(5), np.log(500)))) / burst
         phases = random.random((2, blocks))
-        before, after = (at_once * np.maximum(1, np.floor(rate * g + phases[i])) for i, g in enumerate((1.0, gain)))
-        known = {1.0: (at_once / float(np.median(before)), at_once / float(np.median(after)))} if grain else None
+        before, after = (burst * np.maximum(1, np.floor(rate * g + phases[i])) for i, g in enumerate((1.0, gain)))
+        known = {1.0: (burst / float(np.median(before)), burst / float(np.median(after)))} if grain else None
         judged = verdict_at_end({1.0: list(before)}, {1.0: list(after)}, grain=known)
         found += judged.decision != UNDECIDED
     return found

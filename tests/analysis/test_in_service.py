@@ -45,6 +45,7 @@ def test_where_no_whole_number_is_left_it_is_the_next_one_below() -> None:
     found = in_service(*sampled(1, service_s=0.005, outside_s=0.002), outside_s=0.0005)
     assert 1 < found.low < found.high < 2
     assert found.whole == 1
+    assert found.holds(1)
 
 
 def test_a_large_pool_has_no_name_and_a_size_in_its_interval() -> None:

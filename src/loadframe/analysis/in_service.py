@@ -56,7 +56,7 @@ class InService:
 
     def holds(self, size: float) -> bool:
         """Whether it may be so many."""
-        return self.known and self.low <= size <= self.high
+        return self.known and (self.low <= size <= self.high or size == self.whole)
 
 
 def in_service(
