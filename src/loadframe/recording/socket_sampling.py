@@ -174,12 +174,12 @@ class SocketSampler:
         """TCP's counters of the network namespace that a process is in: the machine's are of ours."""
         try:
             held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
+            try:
+                self._writer.read(owner.counters, held)
+            finally:
+                os.close(held)
         except OSError:  # it ended
             return
-        try:
-            self._writer.read(owner.counters, held)
-        finally:
-            os.close(held)
 
     def _write(self, owner: _Owner, listed: Mapping[int, Row | None]) -> None:
         rows = []
