@@ -177,6 +177,23 @@ def test_a_step_and_the_series_say_the_same_of_processes_that_come_and_go(tmp_pa
     )
 
 
+def test_a_component_of_any_name_is_in_the_series_as_in_a_step(tmp_path: Path) -> None:
+    """A service's database, say, that its study names."""
+    ticks = [
+        Tick(
+            at_s,
+            1e9,
+            {name.replace("target", "database"): text for name, text in of_a_process(7, count).items()},
+            FACTS,
+        )
+        for at_s, count in ((1.0, 100), (2.0, 160))
+    ]
+    series = series_of(tmp_path / "a.lfr", ticks)
+    step = window_metrics(ticks, 1.0, 2.0)
+    assert series["database.cpu.cores"] == [pytest.approx(step["database.cpu.cores"])]
+    assert step["database.paging.minor_faults"] == 7 * 60
+
+
 def write_process(root: Path, pid: int, count: int) -> None:
     """Everything of a process with two threads, as files."""
     folder = root / f"proc/{pid}"

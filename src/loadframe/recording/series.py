@@ -13,7 +13,7 @@ import numpy as np
 import polars
 
 from loadframe.errors import RecordingError
-from loadframe.metrics import METRICS
+from loadframe.metrics import is_known
 from loadframe.metrics.exposed import BUCKET, with_quantiles
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
@@ -149,8 +149,8 @@ class _Columns:
             values.append(value)
 
     def table(self) -> polars.DataFrame:
-        """Columns at_s, metric, value; of metrics that are registered."""
-        found = {metric: columns for metric, columns in self._found.items() if metric in METRICS}
+        """Columns at_s, metric, value; of metrics that are known."""
+        found = {metric: columns for metric, columns in self._found.items() if is_known(metric)}
         times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in found.values())]) for at in (0, 1))
         which = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found.values()])
         names = polars.Series(list(found), dtype=polars.String)
