@@ -393,7 +393,7 @@ def test_all_that_a_driver_has_started_is_recorded_and_ended_with_it(tmp_path: P
     )
     driver = make(program).start(ENDPOINT, 1, tmp_path, 60.0)
     until = time.monotonic() + SOON_S
-    while len(pids := driver.pids()) < 2:
+    while len(pids := driver.pids()) < 2 or Path(f"/proc/{pids[1]}/comm").read_text() != "sleep\n":
         assert time.monotonic() < until
     driver.kill()
     for pid in pids:

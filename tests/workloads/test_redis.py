@@ -65,6 +65,15 @@ def test_a_report_cut_off_is_refused() -> None:
         )
 
 
+def test_a_point_that_contradicts_those_before_it_is_left_out() -> None:
+    text = whole()[0]
+    line = next(line for line in text.splitlines() if "(cumulative count 18138)" in line)
+    without = read_report(text.replace(line, ""))
+    spoilt = read_report(text.replace(line, line.replace("18138", "16900")))
+    assert (spoilt.values_ms == without.values_ms).all() and (spoilt.counts == without.counts).all()
+    assert not np.array_equal(read_report(text).values_ms, without.values_ms)
+
+
 @given(st.data())
 def test_a_spoilt_report_is_refused_or_has_as_many_latencies_as_requests(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(whole()))

@@ -175,6 +175,9 @@ class OutputDriver(ProcessDriver):
     def _planned_s(self) -> float:
         return (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
 
+    def _complained(self) -> bool:
+        return any("FATAL" in line for path in self.printed for line in last_lines(path))
+
     def _failure(self, fact: str, remedy: str = CONTRACT) -> WorkloadError:
         said = [line for path in self.printed for line in last_lines(path)]
         return WorkloadError(
