@@ -23,12 +23,20 @@ MEASURING = (
     "measure",
     "measure-postgres",
     "measure-nginx",
+    "measure-service",
     "measure-sqlite",
     "measure-mariadb-attached",
     "measure-url",
 )
 LOOPS = ("investigate", "capacity", "compare", "ladder", "tune", "case", "demo")
-WITH_SERVER = ("measure", "measure-postgres", "measure-nginx", "measure-mariadb-attached", "measure-postgres-attached")
+WITH_SERVER = (
+    "measure",
+    "measure-postgres",
+    "measure-nginx",
+    "measure-service",
+    "measure-mariadb-attached",
+    "measure-postgres-attached",
+)
 
 
 def nothing(scene: Scene) -> None:
@@ -322,7 +330,7 @@ FAULTS = (
         "server-slow",
         "server",
         "finished",
-        ("measure", "measure-postgres", "measure-nginx", "measure-mariadb-attached"),
+        ("measure", "measure-postgres", "measure-nginx", "measure-service", "measure-mariadb-attached"),
         strike=lambda scene: means.stutter(scene, scene.servers, 0.3, 0.05),
         relieve=revive,
     ),
@@ -462,7 +470,7 @@ FAULTS = (
         "pid-namespace",
         "command",
         "before",
-        ("measure", "measure-postgres", "measure-nginx", "limits"),
+        ("measure", "measure-postgres", "measure-nginx", "measure-service", "limits"),
         prepare=wrapped("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
         impossible=namespace("--pid", "--fork"),
         right=(0,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import fault_means as means
 import foreign
@@ -30,6 +31,7 @@ profile = "off"
 blocks = {{ min = 2, max = 2 }}
 budget = "{budget:.0f}s"
 {more}"""
+SERVING = Path(__file__).resolve().parents[1] / "tests/kinds/serving.py"
 OLTP = "[workload.options]\nrows = 100\ntables = 1"
 OBJECTS = "[workload.options]\nobjects = 20"
 KINDS = {
@@ -38,6 +40,7 @@ KINDS = {
     "mariadb": ("oltp", OLTP, "[target.settings]\nmax_connections = 50"),
     "postgres": ("oltp", OLTP, "[target.settings]\nmax_connections = 50"),
     "nginx": ("http", OBJECTS, "[target.settings]\nworker_processes = 1"),
+    "service": ("http", "", f'command = ["python3", "{SERVING}", "--port", "{{port}}", "--habit", "supervisor"]'),
 }
 AXIS = {"pgbench": "clients"}
 OTHER = {"mariadb": "max_connections = 77", "sqlite": 'journal_mode = "wal"', "postgres": 'work_mem = "8MB"'}
@@ -168,6 +171,7 @@ VERBS = tuple(
         ("measure-postgres", PRIVATE, measuring("measure", "postgres")),
         ("measure-pgbench", PRIVATE, measuring("measure", "pgbench")),
         ("measure-nginx", PRIVATE, measuring("measure", "nginx")),
+        ("measure-service", PRIVATE, measuring("measure", "service")),
         ("measure-sqlite", BENCH, measuring("measure", "sqlite")),
         ("measure-caged", PRIVATE | {"caged"}, measuring("measure", "mariadb", more=CAGE)),
         ("measure-mariadb-attached", BENCH | {"server", "counters"}, of_another_user("mariadb")),

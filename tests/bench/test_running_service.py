@@ -180,6 +180,24 @@ def test_it_is_found_by_the_control_group_of_its_unit_or_its_container(
         folder.rmdir()
 
 
+def test_one_in_a_network_of_its_own_is_followed_where_its_address_is_said() -> None:
+    """A container's network namespace, made by hand: its ports are not those of this machine."""
+    if subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("no network namespace can be made here")
+    command = ["unshare", "--net", sys.executable, str(SERVING), "--port", "8080"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "listening on 8080\n"
+            with pytest.raises(TargetError, match="on no port that is seen from here") as caught:
+                find(study_of({"pid": process.pid}).target)
+            assert "target.listen" in caught.value.remedy
+            found = find(study_of({"pid": process.pid, "listen": "127.0.0.1:18080"}).target)
+            assert (found.pids(), found.address) == ((process.pid,), "127.0.0.1:18080")
+        finally:
+            process.kill()
+
+
 def test_one_that_is_not_there_is_said(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

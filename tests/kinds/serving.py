@@ -134,8 +134,12 @@ def begins_again(given: argparse.Namespace) -> None:
 
 def supervises(given: argparse.Namespace) -> None:
     """Starts a worker, and another once that has ended."""
+    command = [sys.executable, __file__, "--port", str(given.port), "--data", given.data]
     while True:
-        subprocess.run([sys.executable, __file__, "--port", str(given.port), "--data", given.data], check=False)
+        try:
+            subprocess.run(command, check=False)
+        except OSError as error:
+            sys.exit(f"no worker can be started: {error}")
 
 
 HABITS = {

@@ -138,7 +138,8 @@ class Server(PrivateServer):
                 remedy="Put {port} into target.command or target.environment, where it takes its port.",
                 details=self.log_tail(),
             )
-        seen = f"port {self.port} accepts connections" if ports else "it listens on no port"
+        answers = "accepts connections" if self.accepts() else "is open, and no connection to 127.0.0.1 is accepted"
+        seen = f"port {self.port} {answers}" if ports else "it listens on no port"
         return TargetError(
             f"{fact}; {seen}", remedy="Correct target.ready, or give it longer (within).", details=self.log_tail()
         )
