@@ -32,7 +32,7 @@ def settings(given: argparse.Namespace) -> dict[str, object]:
     }
     if given.config.endswith(".json"):
         found |= AT_START
-    elif given.config:
+    if given.config:
         found["file"] = Path(given.config).read_text(encoding="utf-8")
     return found
 

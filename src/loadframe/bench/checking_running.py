@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.connections.address import is_here
 from loadframe.errors import MissingTool, StudyError
+from loadframe.host.environment import located
 from loadframe.kinds import registry as targets
 from loadframe.kinds.service.finding import where
 from loadframe.study import Study
@@ -34,7 +33,7 @@ def check_running_service(study: Study) -> None:
             remedy="Of one that is yours there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have "
             "all.",
         )
-    if target.restart and shutil.which(target.restart[0]) is None:
+    if target.restart and located(target.restart[0]) is None:
         raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
     _check_processes(study)
     for name in _changed(study):

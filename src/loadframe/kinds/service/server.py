@@ -115,7 +115,9 @@ class Server(PrivateServer):
         """Why it is gone. One whose first process has ended while what it has started goes on is gone as well: what
         ends with its parent and what is measured must be known."""
         error = super().died(how)
-        if error is None or self._process is None or not (left := self._left()):
+        if (
+            error is None or self._process is None or not (left := self._left() or self._left())
+        ):  # it may fork meanwhile
             return error
         pids = ", ".join(str(each.pid) for each in left[:MOST_TOLD])
         return TargetError(
