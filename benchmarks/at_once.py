@@ -14,7 +14,7 @@ from loadframe.diagnosis.plateau import plateau_of
 from loadframe.model import Curve, Latency, Step
 from simulated import step
 
-FEWER = 8
+FEWER = 20
 """Of this many series one is drawn: a curve is fitted to each."""
 LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 BLOCKS = 3

@@ -95,7 +95,7 @@ def misses(found: Investigation, study: Study, expected: Mapping[str, Any], prof
 def left_alone(found: Investigation) -> bool:
     """Whether nothing was gained, tried or changed, and the outcome says that there was no need."""
     return (
-        found.outcome.kind in ("no-limit-reached", "cpu-saturated", "limit-without-remedy")
+        found.outcome.kind in ("no-limit-reached", "limit-not-seen", "cpu-saturated", "limit-without-remedy")
         and found.gain is None
         and not any(one.tried for one in found.rounds)
         and not (Path(found.run) / "changes.jsonl").exists()
