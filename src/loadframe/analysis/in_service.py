@@ -21,7 +21,7 @@ OUTSIDE = 0.15
 """Of a request's time without a queue, what may lie outside of what limits (connections, parsing, threads that are
 woken), where it is not known how much CPU time that takes."""
 LEAST_OUTSIDE = 0.05
-"""... and where it is: more than its CPU time, for a loopback and a scheduler cost time, too."""
+"""... and besides that time where it is known: a loopback and a scheduler cost time, too."""
 LONGER = 0.05
 """By this share a request may take longer in service at a high load than at a low one, besides its waits for a CPU."""
 LARGEST = 1e9
@@ -82,7 +82,7 @@ def in_service(
     value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))
     response_s = float(np.exp(np.log(first).mean()))
     half = _half(np.log(flat), [np.log(each) for each in responses_s if min(each) > 0], grain)
-    outside = OUTSIDE if outside_s is None else min(1.0, max(LEAST_OUTSIDE, outside_s / response_s))
+    outside = OUTSIDE if outside_s is None else min(1.0, LEAST_OUTSIDE + outside_s / response_s)
     return InService(
         value=value,
         low=1.0 if bounded else value * math.exp(-half) * (1 - outside),
