@@ -21,6 +21,7 @@ from loadframe.model import Step
 from loadframe.recording.frames import Facts, Tick
 from loadframe.reporting import quality_words
 from loadframe.study import Study
+from loadframe.workloads.request_log import Requests
 from simulated_study import examined, queue
 
 StepMaker = Callable[..., Step]
@@ -35,17 +36,25 @@ def ticks(edit: Callable[[str, str], str] = lambda source, said: said) -> list[T
     ]
 
 
-def summary(begin_s: float, end_s: float) -> Summary:
+def requests(begin_s: float, end_s: float) -> Requests:
     """Two workers, one of which has the lock, the other waits for it."""
     count = int(RECORDED["throughput"] * (end_s - begin_s))
     each_ms = 2000 * (end_s - begin_s) / count
     none = np.zeros(count, np.uint32)
+    return Requests(
+        end_s=np.linspace(begin_s, end_s, count),
+        latency_ms=np.full(count, each_ms, np.float32),
+        waiting_ms=np.full(count, each_ms / 2, np.float32),
+        operation=none,
+        outcome=none,
+    )
+
+
+def summary(begin_s: float, end_s: float) -> Summary:
+    """Of these requests."""
+    asked = requests(begin_s, end_s)
     found = summarise(
-        np.linspace(begin_s, end_s, count),
-        np.full(count, each_ms, np.float32),
-        np.full(count, each_ms / 2, np.float32),
-        none,
-        none,
+        *(asked.end_s, asked.latency_ms, asked.waiting_ms, asked.operation, asked.outcome),
         operations=("submit",),
         judged=("submit",),
         planned_s=None,
@@ -57,8 +66,8 @@ def summary(begin_s: float, end_s: float) -> Summary:
 
 def evaluated(study: Study, recording: list[Tick]) -> Evaluated:
     rig: Any = SimpleNamespace(target=SimpleNamespace(embedded=True), counter_specs=())
-    requests: Any = None
-    loaded = Loaded(requests, summary(recording[0].monotonic_s, recording[-1].monotonic_s), None, None, False)
+    window = recording[0].monotonic_s, recording[-1].monotonic_s
+    loaded = Loaded(requests(*window), summary(*window), None, None, False)
     return evaluate(loaded, recording, study, rig, one_lock=True)
 
 
