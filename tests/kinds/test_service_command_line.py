@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import StudyError
+from loadframe.host.environment import python
 from loadframe.kinds.service.command_line import parsed, with_knobs, with_port
 from loadframe.kinds.service.runtimes import framework_of, knobs_of, runtime_of
 
@@ -105,7 +106,7 @@ def test_a_runtime_is_known_by_its_program(executable: str, runtime: str) -> Non
     ("command", "framework"),
     [
         (["/venv/bin/python", "/venv/bin/gunicorn", "app:app"], "gunicorn"),
-        (["python3", "-m", "uvicorn", "app:app"], "uvicorn"),
+        (python("uvicorn", "app:app"), "uvicorn"),
         (["gunicorn: master [app:app]"], "gunicorn"),
         (["python3", "app.py"], None),
     ],

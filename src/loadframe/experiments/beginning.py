@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -15,6 +14,7 @@ import tomli_w
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host import listening
+from loadframe.host.environment import located
 from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port
 from loadframe.kinds.service.discovery import Discovered, discover, is_go
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
@@ -121,7 +121,7 @@ def _program(line: CommandLine, folder: Path | None) -> str:
     if "/" in word:
         found = str((folder or Path.cwd()) / word) if os.access((folder or Path.cwd()) / word, os.X_OK) else None
     else:
-        found = shutil.which(word, path=line.environment.get("PATH"))
+        found = located(word, line.environment.get("PATH", ""))
     if found is None:
         raise StudyError(f"there is no program {word}", remedy="Correct the command, or install the program.")
     return found

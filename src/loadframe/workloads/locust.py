@@ -7,7 +7,6 @@ throughput and quantiles come from the same records as everywhere.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from loadframe.errors import StudyError
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.said import words
-from loadframe.host.environment import importing, python_package
+from loadframe.host.environment import importing, python, python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import request_log, step_files
@@ -86,7 +85,7 @@ class Locust(OwnProgram[LocustOptions]):
         """See OwnProgram."""
         rate = self.options.spawn_rate or level
         return [
-            *(sys.executable, "-P", "-m", "locust", "-f", f"{self._file},{LISTENER}", "--headless", "--only-summary"),
+            *python("locust", "-f", f"{self._file},{LISTENER}", "--headless", "--only-summary"),
             *("--users", str(level), "--spawn-rate", str(rate), "--host", f"http://{endpoint.address}"),
             *("--exit-code-on-error", "0", "--stop-timeout", "0"),
         ]
