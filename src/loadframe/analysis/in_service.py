@@ -55,7 +55,7 @@ class InService:
         return last if 1 <= last <= first and not self.bounded else None
 
     def holds(self, size: float) -> bool:
-        """Whether it may be so many."""
+        """Whether it may be that number."""
         return self.known and (self.low <= size <= self.high or size == self.whole)
 
 

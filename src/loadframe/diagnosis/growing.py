@@ -22,7 +22,7 @@ PER = {"requests": 1000.0, "time": 60.0}
 
 def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
     """The growth that the steps of one state show, in the order in which they were taken; None where none is proved.
-    Only steps before any of another state count: a restart begins anew."""
+    Only steps before any of another state count: a restart begins again."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return None
     ordered = _without_gap(sorted(steps, key=lambda step: step.number))

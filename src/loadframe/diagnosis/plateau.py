@@ -14,7 +14,7 @@ FLAT = 0.95
 NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
-"""The plateau's highest level is at least so many times its lowest one, so that it is flat over some load."""
+"""The plateau's highest level is at least this many times its lowest one, so that it is flat over some load."""
 BEFORE = {True: 0.75, False: 0.5}
 """By whether the axis counts clients: below this share of the plateau no request should find a queue. At a rate, some
 of n servers are taken by chance: of 4 half in use, a request waits for a tenth of its time in service (Erlang C)."""

@@ -29,7 +29,7 @@ COUNTED: Mapping[str, str] = {
 OTHERS = "others"
 """Peers that are counted together."""
 IN_USE = 0.7
-"""Of the connections of a pool that limits, so many at least wait for an answer at any time."""
+"""Of the connections of a pool that limits, at least this share waits for an answer at any time."""
 NEAR = 0.06
 """A mean that is a size is within half of one, of larger sizes within this share."""
 ITSELF = 1

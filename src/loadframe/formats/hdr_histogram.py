@@ -48,7 +48,7 @@ class Histogram:
 
 
 def half_bucket(digits: int) -> int:
-    """Bins of each doubling, for so many significant digits."""
+    """Bins of each doubling, for this number of significant digits."""
     return 1 << (2 * int(10**digits) - 1).bit_length() - 1
 
 

@@ -23,7 +23,7 @@ WHERE_PER_S = 20
 trace."""
 SYSCALLS_PER_S = 120
 """Of these, threads whose system call is asked for: that costs two thirds of their state's reading. Where the kernel
-does not tell it, so many are asked for the kernel function instead."""
+does not tell it, this number is asked for the kernel function instead."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process; ten thousand threads need not be read ten times a second."""

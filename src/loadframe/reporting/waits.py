@@ -27,9 +27,9 @@ BANDS: Mapping[str, tuple[str, str]] = {
 SHOWN_FROM = 0.04
 """Of the height: a thinner band has no name of its own."""
 IDLE_HIDES = 3.0
-"""Where so many times more threads wait for the next request than do anything else, they are told and not drawn."""
+"""Where this many times more threads wait for the next request than do anything else, they are told and not drawn."""
 CPUS_SHOWN_BELOW = 3.0
-"""A line of the CPUs so many times above all threads would press the bands flat."""
+"""A line of the CPUs this many times above all threads would press the bands flat."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:

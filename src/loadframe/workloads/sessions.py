@@ -44,7 +44,7 @@ def steps_of(login: Login) -> tuple[Step, ...]:
 
 
 def open_sessions(endpoint: Endpoint, steps: Sequence[Step], token: str, count: int) -> list[Headers]:
-    """Log in so many times. TargetError where the server refuses it, or answers with what is no cookie or token."""
+    """Log in this many times. TargetError where the server refuses it, or answers with what is no cookie or token."""
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
         opening = [pool.submit(log_in, endpoint, steps, token) for _ in range(count)]
         try:

@@ -75,7 +75,7 @@ class Company:
         return {name: ours[name] if name in ours else self._of(name) for name in self._tables}
 
     def _of(self, name: str) -> tuple[int, ...]:
-        """One that runs already; found again where it was started anew."""
+        """One that runs already; found again where it was restarted."""
         found = self._found.get(name)
         if found is None:
             return ()

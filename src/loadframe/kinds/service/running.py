@@ -133,7 +133,7 @@ class RunningService:
         return self.pid()
 
     def pids(self) -> tuple[int, ...]:
-        """All its processes, as they come and go. One that was started anew is found by its port or its group."""
+        """All its processes, as they come and go. One that was restarted is found by its port or its group."""
         known = self._found.pids()
         if not known and self._target.pid is None:
             try:
