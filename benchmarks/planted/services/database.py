@@ -23,7 +23,8 @@ def main() -> None:
     make = [str(programs / "initdb"), f"--pgdata={data}", "--username=postgres", "--auth=trust", "--no-sync"]
     subprocess.run(make, check=True, stdout=subprocess.DEVNULL, cwd=data)
     options = ["-c", f"port={port}", "-c", "unix_socket_directories=", "-c", "fsync=off"]
-    os.execv(programs / "postgres", ["postgres", "-D", str(data), *options])
+    server = str(programs / "postgres")  # with its path: it looks for its own files beside itself
+    os.execv(server, [server, "-D", str(data), *options])
 
 
 if __name__ == "__main__":
