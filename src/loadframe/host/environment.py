@@ -60,6 +60,7 @@ def _absolute(path: str, separator: str) -> str:
 
 def python_package(kind: str, name: str, extra: str) -> Requirement:
     """A Python package, and the extra of Loadframe that brings it. It is looked for, not imported."""
-    found = importlib.util.find_spec(name)
+    above = name.rpartition(".")[0]  # which find_spec imports, and fails where it is not there
+    found = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
     where = found.origin if found else None
     return Requirement(kind, f"Python package {name}", where, f"pip install 'loadframe[{extra}]'")
