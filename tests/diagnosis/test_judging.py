@@ -261,3 +261,15 @@ def test_requests_in_service_follow_from_the_response_times_of_both_states(make_
     steps = [make_step(8, 200.0), make_step(8, 1200.0, treatment="B"), make_step(8, 5.0, treatment="C")]
     found = served_at_once(steps, {"A": 0.02, "B": 0.021})
     assert [step.metrics.get(IN_SERVICE) for step in found] == [pytest.approx(4.0), pytest.approx(25.2), None]
+
+
+@pytest.mark.parametrize(("guessed", "status"), [(False, "refuted"), (True, "suspected")])
+def test_a_setting_that_is_only_guessed_to_matter_refutes_no_cause(
+    make_step: StepMaker, guessed: bool, status: str
+) -> None:
+    """A decoy that a study declares says nothing of a thread that computes all the time."""
+    cause = finding("cpu.hot_thread", "target.cpu.hottest_thread")
+    remedy = Remedy("service.host.b", "host = b", (cause.id,), (), Price(), guessed=guessed)
+    busy = {"target.cpu.hottest_thread": 1.0}
+    one, two = side(make_step, BEFORE, busy), side(make_step, BEFORE, busy, treatment="B")
+    assert [each.status for each in judge([cause], remedy, gain(1.0), one, two)] == [status]

@@ -69,9 +69,10 @@ def judge(
 
     Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
     receded, first and most. Helped: it rose, and that was not seen. Refuted: neither the throughput nor anything of
-    value moved; but that n requests are served at a time no single thing of that size refutes. Else as before, also
-    where failures may have ended by chance: that speaks neither for a cause nor against it. refutes: not where
-    something else may have kept the throughput where it was. doubt: why this trial confirms none.
+    value moved; but that n requests are served at a time no single thing of that size refutes, and a guessed remedy
+    refutes nothing. Else as before, also where failures may have ended by chance: that speaks neither for a cause nor
+    against it. refutes: not where something else may have kept the throughput where it was. doubt: why this trial
+    confirms none.
     """
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
@@ -79,7 +80,7 @@ def judge(
     if ended and not cured and verdict.decision != "better":
         return tuple(findings)
     if not cured and verdict.decision != "better":
-        refuted = refutes and without_effect(verdict) and not uncontrolled(before, after, 0.0)
+        refuted = refutes and not remedy.guessed and without_effect(verdict) and not uncontrolled(before, after, 0.0)
         wrong = [each for each in aimed_at if refuted and each.id not in OPERATIONAL]
         return tuple(replace(each, status="refuted") if each in wrong else each for each in findings)
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}

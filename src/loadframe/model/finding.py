@@ -109,7 +109,10 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An ordered chain of changes that should lift the limits behind `addresses` (finding ids)."""
+    """An ordered chain of changes that should lift the limits behind `addresses` (finding ids).
+
+    guessed: what it changes is not known to have to do with them, so that a trial without effect speaks against the
+    remedy alone."""
 
     id: str
     title: str
@@ -117,6 +120,7 @@ class Remedy:
     changes: tuple[Change, ...]
     price: Price
     source: str = ""
+    guessed: bool = False
 
 
 ControlKind = Literal["sham", "dose", "without"]

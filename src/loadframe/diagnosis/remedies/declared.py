@@ -22,7 +22,7 @@ PARALLELISM = ("service.parallelism", "service.serial")
 NAMED: Mapping[str, tuple[str, ...]] = {
     "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
     "service.serial": ("lock", "shard", "stripe", "worker", "thread", "pool", "parallel", "concurren", "serial"),
-    "cpu.hot_thread": ("worker", "process", "thread", "cluster", "shard"),
+    "cpu.hot_thread": ("worker", "process", "thread", "cluster", "shard", "concurren", "parallel", "instance"),
     "process.open_files": ("open_files", "nofile", "files", "descriptor", "cache"),
     "disk.fsync": ("sync", "flush", "durab", "commit", "batch", "journal"),
     "net.delayed_ack": ("nodelay", "no_delay", "nagle", "buffer", "cork", "flush"),
@@ -134,4 +134,5 @@ def _remedy(finding: Finding, situation: Situation, one: _Ranked) -> Remedy:
         changes=(Change("server", knob.name, before, one.after, needed=True, why=one.why),),
         price=Price(durability=lost),
         source=f"target.setting.{knob.name}",
+        guessed=one.rank > 0,
     )
