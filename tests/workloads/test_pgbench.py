@@ -78,7 +78,7 @@ def drive(
     endpoint: Endpoint,
     folder: Path,
     level: float,
-    seconds: float = 0.6,
+    seconds: float = 1.5,
     *,
     axis: str = "clients",
     **options: SettingValue,
