@@ -13,9 +13,10 @@ import pytest
 
 from forked import Result
 from loadframe.host import listening
+from readable import readable
 
 Command = Callable[..., Result]
-SERVING = Path(__file__).parents[1] / "kinds" / "serving.py"
+SERVING = readable(Path(__file__).parents[1] / "kinds" / "serving.py")
 NEXT = "Next: loadframe investigate serving.toml"
 
 
