@@ -26,7 +26,7 @@ from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import file_at, readable, rules, whole
 from loadframe.workloads.own_output import Reader
-from loadframe.workloads.own_program import OwnProgram
+from loadframe.workloads.own_program import OwnProgram, reading
 from loadframe.workloads.requirements import demand
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ class JMeter(OwnProgram[JMeterOptions]):
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
-        reads = () if self._file is None else (("test", "-r", str(self._file)), ("test", "-x", str(self._file.parent)))
-        return (("test", "-x", program() or PROGRAM), *reads)
+        return (("test", "-x", program() or PROGRAM), *reading(self._file))
 
     def demand(self) -> None:
         """See OwnProgram."""

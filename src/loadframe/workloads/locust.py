@@ -25,7 +25,7 @@ from loadframe.workloads.driver_clock import ClockError, Life, offset_s
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import file_at, readable, rules, whole
 from loadframe.workloads.own_output import Reader
-from loadframe.workloads.own_program import OwnProgram
+from loadframe.workloads.own_program import OwnProgram, reading
 from loadframe.workloads.requirements import demand
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ class Locust(OwnProgram[LocustOptions]):
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
-        reads = () if self._file is None else (("test", "-r", str(self._file)), ("test", "-x", str(self._file.parent)))
-        return (importing("locust"), importing("loadframe.workloads.request_log"), *reads)
+        return (importing("locust"), importing("loadframe.workloads.request_log"), *reading(self._file))
 
     def demand(self) -> None:
         """See OwnProgram."""

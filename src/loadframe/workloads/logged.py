@@ -43,8 +43,8 @@ class Stretch:
     cut: str
 
     def at_speed(self, speed: float, duration_s: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """When they arrive (s) and which, so many times as fast, for so long: from the begin again where the stretch is
-        over."""
+        """When they arrive (s) and which, at this multiple of the recorded speed. A stretch that is over before the
+        duration is begins again."""
         import numpy as np
 
         once = self.span_s / speed

@@ -174,6 +174,11 @@ class OwnProgram(Common[Options], Generic[Options]):
         }
 
 
+def reading(file: Path | None) -> tuple[tuple[str, ...], ...]:
+    """The commands that end well for a user who can read the file that a program is given; none without a file."""
+    return () if file is None else (("test", "-r", str(file)), ("test", "-x", str(file.parent)))
+
+
 def places(endpoint: Endpoint) -> dict[str, str]:
     """Where the target answers, as a program is told. The number that was checked, not a name."""
     host, port = parted(endpoint.address, "80")
