@@ -159,6 +159,15 @@ def test_one_busy_cpu_is_no_lock(make_step: StepMaker) -> None:
     assert found.id == SERIAL
 
 
+def test_a_lock_with_a_counter_of_its_own_is_not_told_twice(make_step: StepMaker) -> None:
+    held = {**IDLE, "workload.lock_held": 0.97}
+    told = said(pool(make_step, 1, metrics=held))
+    assert isinstance(told, RuledOut)
+    assert told.id == SERIAL
+    assert "lock" in told.because
+    assert finding(pool(make_step, 1, metrics={**IDLE, "workload.lock_held": 0.3})).id == SERIAL
+
+
 def test_levels_that_begin_above_the_number_say_so(make_step: StepMaker) -> None:
     found = said(pool(make_step, 4, levels=(8, 16, 32)))
     assert isinstance(found, RuledOut)

@@ -51,6 +51,9 @@ COMPUTES = Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread compute
 SEVERAL = 1.5
 """CPUs from which on several threads compute."""
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
+ONE_LOCK = Condition("workload.lock_held", ">=", 0.8, "it is that lock that serves one request at a time")
+SERIAL_ABSENT = (ONE_CPU, ONE_LOCK)
+"""Where one of these holds, it says what serves one at a time: it is no second cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +103,10 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
         value = _of(condition, flat)
         if condition is not but and value is not None and condition.holds(value):
             return _because(condition, value)
-    cores = _of(ONE_CPU, flat)
-    if served is not None and served.high < ONE and cores is not None and ONE_CPU.holds(cores):
-        return _because(ONE_CPU, cores)
+    if served is not None and served.high < ONE:
+        for condition in SERIAL_ABSENT:
+            if (value := _of(condition, flat)) is not None and condition.holds(value):
+                return _because(condition, value)
     return None
 
 
