@@ -130,6 +130,32 @@ def test_what_waits_in_line_does_not_hide_that_who_is_at_work_has_no_cpu(
     assert found.get("workload.cpu_wait") == (None if wanted is None else pytest.approx(wanted, rel=0.02))
 
 
+@pytest.mark.parametrize(
+    ("throttled", "wanted"),
+    [({}, 1.2), ({"target.cage.cpu.throttled_share": 1.0}, 0.2), ({"driver.cage.cpu.throttled_share": 0.5}, 1.1)],
+)
+def test_what_its_own_quota_keeps_waiting_does_not_wait_for_the_cpus_of_others(
+    study: Study, throttled: dict[str, float], wanted: float
+) -> None:
+    waits = {"target.cpu.run_delay": 1.0, "driver.cpu.run_delay": 0.2, **throttled}
+    found = derived(waits, summary(0.0, 1.0), study, embedded=False, one_lock=False)
+    free = derived({**waits, **dict.fromkeys(throttled, 0.0)}, summary(0.0, 1.0), study, embedded=False, one_lock=False)
+    assert found["workload.cpu_wait"] / free["workload.cpu_wait"] == pytest.approx(wanted / 1.2)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted"), [((2.0, 2.0), 0.5), ((1.0, 2.0), 0.98), ((2.0, 1.0), 0.98), ((2.0, None), 0.98)]
+)
+def test_of_some_cpus_none_is_busier_than_the_busiest(
+    study: Study, limits: tuple[float | None, ...], wanted: float
+) -> None:
+    machine = {"system.cpu.count": 2.0, "system.cpu.utilization": 0.5, "system.cpu.busiest": 0.98}
+    named = zip(("target.cpu.limit", "driver.cpu.limit"), limits, strict=True)
+    asked = {**machine, "target.cpu.run_delay": 0.1, **{name: each for name, each in named if each is not None}}
+    found = derived(asked, summary(0.0, 1.0), study, embedded=False, one_lock=False)
+    assert found["workload.cpus_busy"] == wanted
+
+
 def steps(study: Study, make_step: StepMaker) -> list[Step]:
     """The recorded window at each level, three times."""
     seen = evaluated(study, ticks())

@@ -137,14 +137,26 @@ def derived(
 
 def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> dict[str, float]:
     """The time in which threads of the target, or of its driver, were runnable and not running (schedstat), per time of
-    the requests in progress. Those that wait in line for the one lock ask for no CPU: they would hide that the one that
-    has it does not get on."""
-    names = ("target.cpu.run_delay", *(() if embedded else ("driver.cpu.run_delay",)))
-    waits = [metrics[name] for name in names if name in metrics]
+    the requests in progress; and how busy the CPUs were that they may use. Those that wait in line for the one lock ask
+    for no CPU: they would hide that the one that has it does not get on."""
+    parts = ("target", *(() if embedded else ("driver",)))
+    waits = [wait for part in parts if (wait := _beyond_quota(part, metrics)) is not None]
     working = summary.concurrency - (summary.waiting if one_lock else 0.0)
     if not waits or summary.concurrency <= 0:
         return {}
-    return {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
+    count = metrics.get("system.cpu.count", math.inf)
+    anywhere = all(metrics.get(f"{part}.cpu.limit", 0.0) >= count for part in parts)
+    busy = metrics.get("system.cpu.utilization" if anywhere else "system.cpu.busiest")
+    found = {} if busy is None else {"workload.cpus_busy": busy}
+    return found | {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
+
+
+def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
+    """The time in which a component's threads were runnable and not running, without that of the periods in which its
+    quota ran out: then its own quota kept them, whoever had the CPUs (sched-bwc: a throttled thread stays runnable).
+    None where it was not measured."""
+    waited = metrics.get(f"{component}.cpu.run_delay")
+    return None if waited is None else waited * (1.0 - metrics.get(f"{component}.cage.cpu.throttled_share", 0.0))
 
 
 def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> dict[str, float]:

@@ -80,7 +80,10 @@ CROWDED: tuple[Signature, ...] = (
                 "workload.cpu_wait", ">=", 0.2, "a fifth of the requests' time: their threads could run and do not"
             ),
         ),
-        absent=(),
+        absent=(
+            Condition("target.saturation", ">=", 0.9, "it has the CPU time that its CPUs and its quota let it have"),
+            Condition("workload.cpus_busy", "<", 0.9, "USE method: CPUs that are idle a tenth of the time are free"),
+        ),
         explanation="Processes outside the study run while its threads wait for a CPU. End them, or "
         "measure when the machine is quiet: until then no other cause can be judged.",
         explains_falling=True,

@@ -74,6 +74,7 @@ recorder.cpu.cores                | cores | CPU of Loadframe's own recorder
 recorder.tick_gap                 | ms    | time since the tick before: a stalled machine shows as a gap
 workload.driver_lag               | share | part of the requests' time in which the load driver waited for a CPU
 workload.cpu_wait                 | share | part of the requests' time, waits in line left out, without a CPU to run on
+workload.cpus_busy                | share | CPUs that the target or the driver may use, in use by any process, at most
 workload.lock_held                | share | of the window in which one request held the lock that only one can hold
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.latency_delayed_ack_share | share | requests that took 38 to 48 ms, as long as an acknowledgement is delayed
