@@ -72,7 +72,8 @@ LOOK_ALIKES = [
     ("runtime.garbage_collection", {"target.runtime.heap_ceiling": 512e6}, "of all that the runtime lets it have"),
     ("cpu.hot_thread", {"target.cpu.one_at_a_time": 0.0}, "one lock for all its threads"),
     ("cpu.hot_thread", {"target.cpu.busiest_process": 1.9}, "at most 1.25 cores"),
-    ("cpu.hot_thread", {"system.cpu.utilization": 0.97}, "all CPUs busy"),
+    ("cpu.hot_thread", {"target.saturation": 0.97}, "CPU time of the target"),
+    ("cpu.hot_thread", {"system.cpu.own": 0.97}, "CPU time of the target and the driver"),
 ]
 
 
@@ -104,6 +105,18 @@ def test_each_look_alike_is_ruled_out_by_a_counter(
     assert any(because in one.because for one in cleared if one.id == cause), [
         one for one in cleared if one.id == cause
     ]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [CAUSES["cpu.hot_thread"], {"target.cpu.hottest_thread": 0.95}],
+    ids=["one lock for all threads", "one thread"],
+)
+def test_other_programs_on_the_other_cpus_do_not_rule_out_a_hot_thread(make_step: StepMaker, seen: Metrics) -> None:
+    """As seen of Node on two CPUs, with a compiler on the other one: the thread itself hardly waits."""
+    busy = {"system.cpu.utilization": 1.0, "system.cpu.foreign": 0.5, "system.cpu.own": 0.49, "target.saturation": 0.48}
+    found, _ = diagnosed(make_step, {**seen, **busy, "system.cpu.count": 2.0, "workload.cpu_wait": 0.08})
+    assert found[0].id == "cpu.hot_thread"
 
 
 def test_a_quiet_service_has_none_of_them(make_step: StepMaker) -> None:

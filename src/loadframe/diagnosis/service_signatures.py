@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.knowledge.signature import CPU_BUSY, OWN_CPU_BUSY, Condition, Rank, Signature
+from loadframe.knowledge.signature import OWN_CPU_BUSY, Condition, Rank, Signature
 from loadframe.model import REACHED
 
 FAILING = Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True)
@@ -10,7 +10,11 @@ NO_MORE_FILES = Condition(
     "target.open_files.share", ">=", REACHED, "getrlimit(2): accept and open fail with EMFILE at the soft limit"
 )
 HOT = 0.9
-"""Of one CPU, as the busiest thread or a process whose threads run one at a time."""
+"""Of one CPU, as the busiest thread or a process whose threads run one at a time. Such a one waits for a CPU for less
+than a tenth of the time, however busy other programs keep the others."""
+ALL_OF_ITS_CPUS = Condition(
+    "target.saturation", ">=", 0.9, "the target has all the CPU time that its CPUs and its quota let it have"
+)
 
 _NETWORK: tuple[Signature, ...] = (
     Signature(
@@ -158,8 +162,8 @@ _ONE_CPU: tuple[Signature, ...] = (
         rank=Rank.CPU,
         title="one thread of the target is at the limit of its CPU",
         present=(Condition("target.cpu.hottest_thread", ">=", HOT, "one thread can use one CPU at most"),),
-        absent=(CPU_BUSY,),
-        explanation="The work of one thread cannot be spread over the CPUs that are idle.",
+        absent=(ALL_OF_ITS_CPUS, OWN_CPU_BUSY),
+        explanation="The work of one thread cannot be spread over several CPUs.",
     ),
     Signature(
         id="cpu.hot_thread",
@@ -178,7 +182,7 @@ _ONE_CPU: tuple[Signature, ...] = (
             ),
             Condition("target.cpu.busiest_threads", ">=", 1.5, "with one thread it would be that thread alone"),
         ),
-        absent=(CPU_BUSY,),
+        absent=(ALL_OF_ITS_CPUS, OWN_CPU_BUSY),
         explanation="Python and Ruby run the code of one thread at a time in each process, however many threads and "
         "CPUs there are. More processes spread the work, more threads do not.",
         whole=True,
