@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loadframe.diagnosis.remedies import propose, state_after
@@ -91,3 +93,32 @@ def test_a_setting_that_is_not_in_use_is_not_tried() -> None:
 )
 def test_sizes_of_words(value: SettingValue, size: float | None) -> None:
     assert amount(value) == size
+
+
+def test_what_is_known_to_raise_the_open_files_comes_before_settings_that_only_might() -> None:
+    named = Knob("file_cache", (64, 4096))
+    asked = replace(
+        situation((named, DECOY), archive_days=30, file_cache=64, RLIMIT_NOFILE=64), ceilings={"process.open_files": 64}
+    )
+    first, *others = propose([finding("process.open_files")], asked)
+    (change,) = first.changes
+    assert (change.layer, change.setting, change.before, change.after) == ("process", "RLIMIT_NOFILE", 64, 260)
+    assert not first.guessed
+    assert [one.guessed for one in others] == [True, True]
+    assert state_after(asked.state, first).limits == {"RLIMIT_NOFILE": 260}
+
+
+@pytest.mark.parametrize(("kind", "most", "files"), [("url", 2**20, 64), ("service", 64, 64), ("service", 2**20, None)])
+def test_open_files_are_raised_only_where_that_is_possible(kind: str, most: int, files: int | None) -> None:
+    effective: dict[str, SettingValue] = {} if files is None else {"RLIMIT_NOFILE": files}
+    asked = Situation(kind, TargetState(), effective, {}, {"process.open_files": 64.0}, most_open_files=most)
+    assert propose([finding("process.open_files")], asked) == ()
+
+
+def test_a_trial_of_what_raises_two_of_the_findings_is_told_of_both() -> None:
+    """Slots that a study declares as a limit, and which have the size of the requests in service."""
+    slots, other = Knob("senders", (4, 32), raises="service.slots"), Knob("archive_days", (30, 90))
+    found = [finding("service.parallelism", 4), finding("service.slots"), finding("cpu.hot_thread")]
+    first, second = propose(found, situation((slots, other), senders=4, archive_days=30))
+    assert first.addresses == ("service.parallelism", "service.slots")
+    assert second.addresses == ("service.parallelism",), "of what is only guessed a trial tells nothing more"

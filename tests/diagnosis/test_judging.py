@@ -273,3 +273,29 @@ def test_a_setting_that_is_only_guessed_to_matter_refutes_no_cause(
     busy = {"target.cpu.hottest_thread": 1.0}
     one, two = side(make_step, BEFORE, busy), side(make_step, BEFORE, busy, treatment="B")
     assert [each.status for each in judge([cause], remedy, gain(1.0), one, two)] == [status]
+
+
+SLOTS = "service.relay_slots_in_use"
+IN_SERVICE = "workload.in_service"
+
+
+def slots(full: float = 2.91) -> Finding:
+    """A limit of 3 that the study declares, as waiting_limits.py makes it."""
+    return replace(finding("service.slots"), evidence=(Evidence(SLOTS, 3.0, ">=", full, "past the bend"),))
+
+
+@pytest.mark.parametrize(
+    ("others", "used", "wanted"),
+    [
+        ((SLOTS,), 12.0, ["confirmed", "confirmed"]),
+        ((SLOTS,), 3.0, ["confirmed", "helped"]),
+        ((), 12.0, ["confirmed", "helped"]),
+    ],
+    ids=["one cause", "the slots are as they were", "something else has that size"],
+)
+def test_a_limit_that_the_number_in_service_names_is_one_cause_with_it(
+    make_step: StepMaker, others: Sequence[str], used: float, wanted: list[str]
+) -> None:
+    many = finding("service.parallelism", IN_SERVICE, *others)
+    before, after = {IN_SERVICE: 3.1, SLOTS: 3.0}, {IN_SERVICE: 12.5, SLOTS: used}
+    assert judged(make_step, [many, slots()], 3.5, before, after) == wanted

@@ -1,7 +1,8 @@
 """What a trial says of the causes that its remedy is for.
 
 A proven gain shows that a change helped. It confirms a cause only where that cause's own evidence receded too
-(mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A remedy without effect
+(mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A limit that is told
+twice, by the study and by the number of requests in service, is one. A remedy without effect
 refutes its cause only where nothing else holds the throughput back after it: of two limits in series neither helps
 alone.
 """
@@ -15,6 +16,7 @@ from loadframe.analysis import failing
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.others import uncontrolled
+from loadframe.diagnosis.waiting_limits import is_told_twice
 from loadframe.model import Finding, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
@@ -95,7 +97,8 @@ def judge(
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str) -> Finding:
     """A cause after a change that helped. first: the one whose evidence receded first and most. why_not: why the change
     confirms none."""
-    if first is finding and not why_not:
+    same = first is finding or (first is not None and seen.mechanism.receded and is_told_twice(first, finding))
+    if same and not why_not:
         return replace(finding, status="confirmed", mechanism=seen.mechanism)
     if finding.status == "confirmed":
         return finding

@@ -69,6 +69,16 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     )
 
 
+def is_told_twice(one: Finding, other: Finding) -> bool:
+    """Whether these are one cause: a limit at which requests wait, and the finding of as many requests in service that
+    names it as what has that size."""
+    outside = [each for each in (one, other) if each.id in SEEN_FROM_OUTSIDE]
+    limits = [each for each in (one, other) if each.id.startswith(OF) and each not in outside]
+    if not outside or not limits or not limits[0].evidence:
+        return False
+    return limits[0].evidence[0].metric in {item.metric for item in outside[0].evidence}
+
+
 def behind(found: Sequence[Finding]) -> list[Finding]:
     """The same findings, each limit at which requests wait behind the finding that names it as what has the size of the
     requests in service: that is seen from outside as well."""

@@ -26,13 +26,17 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
     """Remedies for these findings, those of the first finding first; among one finding's, the free ones first, and
-    those that are known before settings of which only the study knows."""
+    those that are known before settings of which only the study knows. One that is known to raise a later finding's
+    limit as well is for both: a trial of it is told of both."""
     chosen: dict[str, Remedy] = {}
     for finding in findings:
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
         remedies += declared.remedies(finding, situation)
         for remedy in sorted(remedies, key=lambda remedy: remedy.price.durability is not None):
-            chosen.setdefault(remedy.id, remedy)
+            known = chosen.setdefault(remedy.id, remedy)
+            if not remedy.guessed:
+                addresses = dict.fromkeys((*known.addresses, *remedy.addresses))
+                chosen[remedy.id] = replace(known, addresses=tuple(addresses))
     return tuple(chosen.values())
 
 
