@@ -89,6 +89,9 @@ def test_in_quiet_the_disk_comes_first(make_step: StepMaker) -> None:
         (QUIET, False),
         ({**QUIET, "system.cpu.foreign": 0.555, "workload.cpu_wait": 0.087}, False),
         ({**CROWDED, "system.cpu.foreign": 0.01}, False),
+        ({**CROWDED, "target.saturation": 0.5, "workload.cpus_busy": 1.0}, True),
+        ({**CROWDED, "target.saturation": 0.97}, False),
+        ({**CROWDED, "workload.cpus_busy": 0.7}, False),
         ({**QUIET, "system.cpu.steal": 0.3}, True),
         ({"system.cpu.foreign": 0.6}, True),
         ({"workload.cpu_wait": 0.6}, False),
@@ -99,6 +102,9 @@ def test_in_quiet_the_disk_comes_first(make_step: StepMaker) -> None:
         "quiet",
         "neighbours that leave a CPU free",
         "its own threads wait for one another",
+        "beside a compiler, and both figures of the CPUs say so",
+        "it has all that its quota lets it have",
+        "the CPUs are free for a third of the time",
         "the hypervisor gives the CPU away",
         "the waits of threads are not known",
         "the neighbours are not known",
@@ -109,6 +115,88 @@ def test_neighbours_count_where_threads_wait_for_the_cpus_that_they_have(
     metrics: Mapping[str, float], crowded: bool
 ) -> None:
     assert is_crowded(metrics) is crowded
+
+
+QUOTA = {
+    "system.cpu.utilization": 0.62,
+    "system.cpu.foreign": 0.46,
+    "system.cpu.own": 0.16,
+    "system.cpu.count": 2.0,
+    "workload.cpu_wait": 0.6,
+    "target.cpu.cores": 0.3,
+    "target.saturation": 1.0,
+    "target.cage.cpu": 0.3,
+    "target.cage.cpu.limit": 0.3,
+    "target.cage.cpu.utilization": 1.0,
+    "target.cage.cpu.throttled_share": 1.0,
+}
+"""A service in Go that may have 30 % of a CPU, beside other programs. What its threads wait is as it was counted before
+the periods were left out in which its quota ran out."""
+
+
+def test_a_quota_that_is_used_up_comes_before_others_who_leave_it_all_of_that(make_step: StepMaker) -> None:
+    found, ruled_out = diagnosed(make_step, QUOTA)
+    assert found[0] == "cage.cpu_quota"
+    assert OTHERS not in found
+    assert any("CPU time of the target" in one.because for one in ruled_out if one.id == OTHERS)
+
+
+def test_others_come_first_where_they_leave_a_quota_unused(make_step: StepMaker) -> None:
+    starved = {
+        **QUOTA,
+        "system.cpu.utilization": 1.0,
+        "target.cpu.cores": 0.12,
+        "target.saturation": 0.4,
+        "target.cage.cpu": 0.12,
+        "target.cage.cpu.utilization": 0.4,
+        "target.cage.cpu.throttled_share": 0.1,
+        "workload.cpus_busy": 1.0,
+    }
+    found, _ = diagnosed(make_step, starved)
+    assert found[0] == OTHERS
+    assert "cage.cpu_quota" not in found
+
+
+COLLECTING = {
+    "system.cpu.utilization": 0.99,
+    "system.cpu.foreign": 0.43,
+    "system.cpu.own": 0.54,
+    "workload.cpu_wait": 0.72,
+    "workload.cpus_busy": 0.99,
+    "target.saturation": 0.53,
+    "target.runtime.gc_share": 0.44,
+    "target.runtime.gc_cpu_share": 0.63,
+    "target.runtime.heap_live_share": 0.8,
+}
+"""A JVM with a small heap beside other programs on two CPUs. It had 12 times the throughput with a larger one."""
+
+
+@pytest.mark.parametrize(
+    ("seen", "first"),
+    [
+        ({}, "runtime.garbage_collection"),
+        ({"target.runtime.gc_cpu_share": 0.4}, OTHERS),
+        ({"system.cpu.own": 0.2, "system.cpu.foreign": 0.75}, OTHERS),
+    ],
+    ids=["it collects", "the collector has less than the others", "the others have nearly all"],
+)
+def test_a_collector_that_costs_more_than_the_others_can_comes_before_them(
+    make_step: StepMaker, seen: Mapping[str, float], first: str
+) -> None:
+    found, ruled_out = diagnosed(make_step, {**COLLECTING, **seen})
+    assert found[0] == first
+    assert {OTHERS, "runtime.garbage_collection"} <= set(found)
+    assert ruled_out == ()
+
+
+@pytest.mark.parametrize(("disk", "first"), [(1.6, "disk.fsync"), (0.18, OTHERS)])
+def test_a_disk_that_is_waited_for_longer_than_the_cpus_comes_before_the_others(
+    make_step: StepMaker, disk: float, first: str
+) -> None:
+    waits = {"target.waits.disk": disk, "target.waits.runnable": 0.57, "system.pressure.io.some": 0.4}
+    found, _ = diagnosed(make_step, {**CROWDED, **waits, "workload.cpu_wait": 0.25})
+    assert found[0] == first
+    assert {OTHERS, "disk.fsync"} <= set(found)
 
 
 # --- proofs -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis import waiting_limits
+from loadframe.diagnosis import others, waiting_limits
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import Condition, Signature
@@ -32,8 +32,9 @@ def diagnose(
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
     """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out, for the case
     that nothing is suspected: nothing was reached and no signature holds. Where others take the CPU, past the bend or
-    over the whole curve, that comes first, and nothing is ruled out: a target with many threads leaves others less at
-    high loads, and where the curve bends is of both. several: what several levels show together (operational.py)."""
+    over the whole curve, that comes first but for what is known to cost more (others.py), and nothing is ruled out: a
+    target with many threads leaves others less at high loads, and where the curve bends is of both. several: what
+    several levels show together (operational.py)."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
     for one in several:
@@ -54,14 +55,16 @@ def diagnose(
     cleared = [one for one in cleared if one.id not in best]
     limited = [finding for finding in found if finding.id == DRIVER_LIMITED]
     if limited:
-        others = [finding for finding in found if finding not in limited]
         cleared += [
-            RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck") for finding in others
+            RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck")
+            for finding in found
+            if finding not in limited
         ]
         found = limited
     crowded = [finding for finding in found if finding.id == OTHERS]
     if crowded:
-        found = [*crowded, *(finding for finding in found if finding not in crowded)]
+        there = _place_of_signatures(windows).metrics
+        found.sort(key=lambda one: 0 if others.outweighs(one.id, there) else 1 if one.id == OTHERS else 2)
         cleared = []  # what hardly runs hardly uses anything: that it is little rules nothing out
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
 
@@ -231,7 +234,7 @@ def _signature_finding(
     signature: Signature, rank: int, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
     """window: where it must hold, past the bend, or from the peak on where there is none, unless another is named."""
-    window = window or (windows.past if windows.bend is not None else windows.top)
+    window = window or _place_of_signatures(windows)
     measured = [(condition, _value(condition, window)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
     if measured[0][1] is None or (signature.whole and len(pairs) < len(measured)):
@@ -259,6 +262,10 @@ def _signature_finding(
         score=_signature_score(signature, rank, windows, pairs[0]),
         explanation=signature.explanation,
     )
+
+
+def _place_of_signatures(windows: Windows) -> Window:
+    return windows.past if windows.bend is not None else windows.top
 
 
 def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:

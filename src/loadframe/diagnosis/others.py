@@ -1,4 +1,7 @@
-"""Whether a proof tells of the target where others took the CPU meanwhile.
+"""What is known of a target where others take the CPU: whether a cause of its own explains more, and whether a proof
+tells of it.
+
+A cause of its own comes before the others where what it costs is known and is more than they can have cost.
 
 Both sides of a proof have the same neighbours, so the gain is proved; but of which cause it cured the target is not: it
 may only need less of what the neighbours leave. What confirms or refutes a cause is then held against a quiet control:
@@ -8,7 +11,7 @@ the steps of the same proof in which no other process took the CPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, variance
 
 from loadframe.analysis import student
@@ -18,6 +21,29 @@ from loadframe.model import Step
 FEWEST_QUIET = 2
 """Quiet steps of each side at each level: one alone has no spread."""
 CONFIDENCE = 0.95
+COLLECTING = "runtime.garbage_collection"
+AT_THE_DISK = frozenset(
+    {
+        *("memory.swap", "memory.mmap_page_faults", "disk.saturated", "disk.fsync"),
+        *("cage.read_bytes", "cage.write_bytes", "cage.reads", "cage.writes"),
+    }
+)
+"""Causes whose requests are in uninterruptible sleep."""
+LONGER = 2.0
+"""Times as many threads that wait for the disk as for a CPU: then the disk is most of what they wait for."""
+
+
+def outweighs(cause: str, metrics: Mapping[str, float]) -> bool:
+    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs.
+
+    Without the others the study had 1 / u times the CPU time at most, with its share u of all CPUs (utilisation law:
+    X = U / D); without a collector of a share c of the target's CPU time it needs 1 - c of it. False where that is not
+    known."""
+    if cause == COLLECTING:
+        own, collectors = metrics.get("system.cpu.own"), metrics.get("target.runtime.gc_cpu_share")
+        return own is not None and collectors is not None and 1.0 - collectors < own
+    disk, cpu = metrics.get("target.waits.disk"), metrics.get("target.waits.runnable")
+    return cause in AT_THE_DISK and disk is not None and cpu is not None and disk > LONGER * cpu
 
 
 def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) -> str:
